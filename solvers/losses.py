@@ -1,0 +1,120 @@
+"""What a wrong order costs: losses over the pairs of documents of one query with different grades.
+
+    loss = mean over the queries that have pairs of  (sum of weight(i, j) phi(s_i - s_j)) / (sum of weight(i, j))
+
+over the pairs y_i > y_j of a query. Each query's loss is a weighted mean, not the sum that the papers print: then a
+gradient has the same size whatever the length of the list (features in [0, 1]: at most 1 a weight for hinge and
+logistic), one rate suits short and long lists, and no long list drowns the others. Queries without pairs cost nothing
+and do not count. Pairs are never stored; weights that depend on the scores are held constant in the gradient, as
+LambdaRank does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from ranktune.solvers import pair_kernels as kernels
+from ranktune.solvers.arrays import Floats
+from ranktune.solvers.checks import check_positive
+from ranktune.solvers.errors import DataError
+from ranktune.solvers.order_statistics import number_grades
+from ranktune.solvers.pair_kernels import Lists, PairRule
+from ranktune.solvers.queries import Queries
+from ranktune.solvers.weights import PairWeight, Uniform
+
+MOST_PAIRS = 4e8
+"""Of one list, looked at one by one at every step: a few seconds."""
+
+
+class Loss(Protocol):
+    """What every loss has."""
+
+    def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
+        """Return the loss and its gradient by score, (n_documents,)."""
+
+
+class PairwiseLoss:
+    """What the pairwise losses have in common: they differ in phi."""
+
+    phi: ClassVar[int]
+    weight: PairWeight
+
+    def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
+        """Return the loss and its gradient by score, (n_documents,), pair weights held constant.
+
+        Cost for a list of n documents with k grades: n log n log k for hinges under Uniform; n K for weights with a
+        cutoff K; n^2 for the logistic under Uniform.
+        """
+        gradient = np.empty(queries.n_documents)
+        scores = np.require(scores, np.float64, ["C", "W"])
+        value = kernels.mean_losses(self.rule(queries), self.lists(queries), scores, gradient)
+        return value, gradient
+
+    def rule(self, queries: Queries) -> PairRule:
+        """Return what the kernels need to know of this loss, on lists no longer than those of queries.
+
+        Raises DataError where a list has too many pairs to look at one by one.
+        """
+        longest = int(queries.lengths.max())
+        values = self.weight.ranks(longest)
+        self._check_cost(longest, len(values))
+        return PairRule(self.phi, float(getattr(self, "margin", 1.0)), values)
+
+    def lists(self, queries: Queries) -> Lists:
+        """Return the grades of queries as the kernels read them. Raises DataError for grades the weight cannot use."""
+        codes = np.empty(queries.n_documents, dtype=np.uint32)
+        n_grades = np.empty(queries.n_queries, dtype=np.uint32)
+        grades = np.require(queries.grades, np.float64, ["C", "W"])
+        starts = np.require(queries.starts, np.int64, ["C", "W"])
+        number_grades(grades, starts, codes, n_grades)
+        return Lists(starts, codes, n_grades, np.require(self.weight.worths(grades), np.float64, ["C", "W"]))
+
+    def _check_cost(self, longest: int, ranks: int) -> None:
+        pairs = float(longest) * (ranks if ranks else 0.5 * longest if self.phi == kernels.LOGISTIC else 1.0)
+        if pairs > MOST_PAIRS:
+            name = type(self).__name__
+            raise DataError(
+                f"a list of {longest} documents has about {pairs:.1g} pairs that {name} would look at one by one, more "
+                f"than {MOST_PAIRS:.0e}. Weigh pairs by a measure with a cutoff (ndcg, at=10), use a hinge with "
+                "uniform weights (which sorts instead), or check the grouping (qid= or group=)."
+            )
+
+
+@dataclass(frozen=True)
+class PairwiseHinge(PairwiseLoss):
+    """phi(z) = max(0, margin - z). With uniform weights the loss of RankSVM."""
+
+    phi: ClassVar[int] = kernels.HINGE
+    weight: PairWeight = field(default_factory=Uniform)
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the margin."""
+        check_positive("margin", self.margin)
+
+
+@dataclass(frozen=True)
+class PairwiseSquaredHinge(PairwiseLoss):
+    """phi(z) = max(0, margin - z)^2. With uniform weights the L2 loss of RankSVM."""
+
+    phi: ClassVar[int] = kernels.SQUARED_HINGE
+    weight: PairWeight = field(default_factory=Uniform)
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the margin."""
+        check_positive("margin", self.margin)
+
+
+@dataclass(frozen=True)
+class PairwiseLogistic(PairwiseLoss):
+    """phi(z) = log(1 + exp(-z)): RankNet with uniform weights, LambdaRank with DeltaNDCG.
+
+    Source: Burges et al. 2005, "Learning to Rank using Gradient Descent", eq. 3.
+    """
+
+    phi: ClassVar[int] = kernels.LOGISTIC
+    weight: PairWeight = field(default_factory=Uniform)

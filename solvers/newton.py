@@ -1,0 +1,168 @@
+"""Truncated Newton: each step solves the Newton equations roughly by preconditioned conjugate gradients.
+
+w  (n_features,) weights   g  gradient   H  Hessian   d  the step, H d = -g roughly   M  near H, easy to invert
+
+The objective is convex with a continuous gradient; it may be only piecewise quadratic, H then any generalised Hessian.
+Where M is so near H that a step of M alone shrinks the gradient well, steps take no product with H at all. A step is
+halved until it descends (Armijo's rule, or the approximate rule of Hager & Zhang where f has no digits left).
+Sources: Nocedal & Wright 2006, "Numerical Optimization", algorithm 7.1; Hager & Zhang 2005, SIAM J. Optim. 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from ranktune.solvers.arrays import Floats
+from ranktune.solvers.ranker import Step
+
+SHARP = 0.4
+"""Steps without any product with H go on while each of them shrinks the gradient to this part at most."""
+
+Solve: TypeAlias = Callable[[Floats], Floats]
+"""r -> M^-1 r, (n_features,)."""
+
+
+class Objective(Protocol):
+    """What is minimised."""
+
+    def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
+        """Return f and g at weights."""
+        ...
+
+    def hessian_product(self, direction: Floats) -> Floats:
+        """Return H direction at the weights last given to value_and_gradient."""
+        ...
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where the method stands: weights, f and g there, and the products with H that the last step took."""
+
+    weights: Floats
+    value: float
+    gradient: Floats
+    products: int = 0
+
+
+class Preconditioner(Protocol):
+    """Where M comes from. sharp says that M is so near H that steps need no product with H at all."""
+
+    sharp: bool
+
+    def solver(self, point: Point) -> Solve:
+        """Return M^-1 at point, which the objective evaluated last."""
+        ...
+
+
+class Secant:
+    """What the steps so far tell of H beyond M (the two loops of L-BFGS; Nocedal & Wright 2006, algorithm 7.4)."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[Floats, Floats, float]] = []
+
+    def learn(self, step: Floats, change: Floats) -> None:
+        """Take note that a step changed the gradient by change."""
+        along = float(step @ change)
+        if along > 0.0:
+            self._pairs.append((step, change, along))
+
+    def solve(self, vector: Floats, solve: Solve) -> Floats:
+        """Return the inverse of M, corrected by the pairs noted, times vector."""
+        factors = []
+        for step, change, along in reversed(self._pairs):
+            factor = float(step @ vector) / along
+            vector = vector - factor * change
+            factors.append(factor)
+        result = solve(vector)
+        for (step, change, along), factor in zip(self._pairs, reversed(factors), strict=True):
+            result = result + (factor - float(change @ result) / along) * step
+        return result
+
+
+def minimise(
+    objective: Objective,
+    start: Point,
+    preconditioner: Preconditioner,
+    *,
+    reference: float,
+    tolerance: float,
+    max_iterations: int,
+) -> Iterator[tuple[Point, Step]]:
+    """Yield the point and its record, from start on, until the violation |g| / reference is at most tolerance.
+
+    start must be what objective evaluated last. The last point yielded is the best; it fulfils the rule unless
+    max_iterations ended the search or no step descends any more in float64.
+    """
+    point, secant = start, Secant()
+    sharp, first_norm = preconditioner.sharp, float(np.linalg.norm(start.gradient))
+    for iteration in range(max_iterations + 1):
+        norm = float(np.linalg.norm(point.gradient))
+        violation = norm / reference if norm > 0.0 else 0.0
+        yield point, Step(iteration, point.value, violation)
+        if violation <= tolerance or iteration == max_iterations:
+            return
+        solve = preconditioner.solver(point)
+        if sharp:
+            direction, products = -secant.solve(point.gradient, solve), 0
+        else:
+            # more exactly as the end nears, so that the last steps converge fast, but not beyond what the rule asks
+            forcing = max(min(0.1, (norm / first_norm) ** 0.5), min(0.3 * tolerance / violation, 0.3))
+            direction, products = conjugate_gradients(objective.hessian_product, -point.gradient, solve, forcing)
+        moved = _descend(objective, point, direction, products)
+        if moved is None and not sharp:
+            return
+        if moved is not None:
+            secant.learn(moved.weights - point.weights, moved.gradient - point.gradient)
+            sharp = sharp and float(np.linalg.norm(moved.gradient)) < SHARP * norm
+            point = moved
+        else:
+            objective.value_and_gradient(point.weights)
+            sharp = False
+
+
+def conjugate_gradients(product: Solve, target: Floats, solve: Solve, tolerance: float) -> tuple[Floats, int]:
+    """Return d with |H d - target| <= tolerance |target| in the norm of M^-1, and the number of products with H.
+
+    Starts at d = 0. Ends early where H has no curvature left, and after 10 n_features products at the latest.
+    """
+    d = np.zeros_like(target)
+    residual = target.copy()
+    z = solve(residual)
+    p = z
+    energy = float(residual @ z)
+    goal = tolerance**2 * energy
+    for count in range(1, 10 * len(target) + 1):
+        curved = product(p)
+        curvature = float(p @ curved)
+        if not curvature > 0.0:
+            return (d if count > 1 else z), count
+        alpha = energy / curvature
+        d = d + alpha * p
+        residual = residual - alpha * curved
+        z = solve(residual)
+        before, energy = energy, float(residual @ z)
+        if energy <= goal:
+            return d, count
+        p = z + (energy / before) * p
+    return d, 10 * len(target)
+
+
+def _descend(objective: Objective, point: Point, direction: Floats, products: int) -> Point | None:
+    """Return the first point along direction, at 1, 1/2, 1/4 ... of it, that descends enough; None where none does."""
+    slope = float(point.gradient @ direction)
+    if not slope < 0.0:
+        return None
+    length = 1.0
+    for _ in range(50):
+        weights = point.weights + length * direction
+        value, gradient = objective.value_and_gradient(weights)
+        enough = value <= point.value + 1e-4 * length * slope
+        flat = value <= point.value + 1e-11 * abs(point.value) and abs(float(gradient @ direction)) <= 0.9 * abs(slope)
+        if enough or flat:
+            return Point(weights, value, gradient, products)
+        length *= 0.5
+    return None

@@ -1,0 +1,121 @@
+"""The face that every solver shares: fit, predict, get_params, and what it declares to a tuner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ranktune.solvers.arrays import Floats
+from ranktune.solvers.errors import DataError
+from ranktune.solvers.products import scores
+from ranktune.solvers.queries import Queries
+from ranktune.solvers.space import Parameter
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an optimizer reports after each iteration, so that its caller can show progress or stop it.
+
+    objective is what is minimised; violation is zero exactly at an optimum (NaN where it is not known).
+    """
+
+    iteration: int
+    objective: float
+    violation: float = float("nan")
+
+
+class BaseRanker(BaseEstimator):  # type: ignore[misc]
+    """A ranking model in the manner of scikit-learn.
+
+    A subclass states its search space next to its parameters, checks them in _check_parameters, and learns in
+    _steps, which must leave the fitted attributes in place whenever it yields.
+    """
+
+    space: ClassVar[tuple[Parameter, ...]] = ()
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Self:
+        """Learn from documents grouped by query.
+
+        X is (n_documents, n_features), dense or sparse, y the grades (higher is better); qid is one hashable id
+        a row, in any order, or group the rows of each query; with neither, all rows are one query. A Queries
+        may be given in place of all of them. Raises DataError where no query has two different grades.
+        """
+        for _ in self.fit_steps(X, y, qid=qid, group=group):
+            pass
+        return self
+
+    def fit_steps(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Iterator[Step]:
+        """Learn as fit does, yielding a Step each iteration; the model is usable whenever the caller stops."""
+        self._check_parameters()
+        queries = self._grouped(X, y, qid, group)
+        if not queries.has_pairs:
+            raise DataError(
+                f"there is nothing to learn from n_samples = {queries.n_documents}: "
+                "no query has two documents of different grades. "
+                "Check the grades and the grouping (qid= or group=)."
+            )
+        yield from self._steps(queries)
+
+    def _grouped(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool = True) -> Queries:
+        """Return the training data as Queries and note the number and names of the features, or check them."""
+        if isinstance(X, Queries):
+            if not reset and X.n_features != self.n_features_in_:
+                raise DataError(
+                    f"X has {X.n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                    "features as input: the pieces must have the same features."
+                )
+            self.n_features_in_ = X.n_features
+            return X
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            y_numeric=True,
+            ensure_all_finite=False,  # Queries looks, and names row and column
+            reset=reset,
+        )
+        names = getattr(self, "feature_names_in_", None)
+        return Queries.from_arrays(X, y, qid=qid, group=group, feature_names=names)
+
+    def _check_parameters(self) -> None:
+        """Raise ParameterError where a parameter cannot be."""
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        raise NotImplementedError
+
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+        """Return the scores of the rows of X, (n_documents,), in the order of the rows; higher is better.
+
+        qid or group matter only to models that look at a whole query at once.
+        """
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that sparse input is fine and that y is needed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+class LinearRanker(BaseRanker):
+    """A ranker whose score is a weighted sum of the features: coef_, (n_features,) float64."""
+
+    coef_: Floats
+
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+        """Return X @ coef_, (n_documents,), in the order of the rows; qid and group change nothing here."""
+        check_is_fitted(self, "coef_")
+        if isinstance(X, Queries):
+            return X.in_caller_order(scores(X.features, self.coef_))
+        features = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False)
+        return scores(features, self.coef_)

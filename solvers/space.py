@@ -1,0 +1,72 @@
+"""How a solver declares what can be tuned: named parameters, and when each of them is active.
+
+Plain values without a tuning library: ranktune.tuner turns them into Optuna distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Value: TypeAlias = float | int | str | bool | None
+
+
+@dataclass(frozen=True)
+class When:
+    """Active only while the parameter name has one of the values."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real number in [low, high], searched on a logarithmic scale if log; default is tried first."""
+
+    name: str
+    low: float
+    high: float
+    default: float
+    log: bool = False
+    when: When | None = None
+
+
+@dataclass(frozen=True)
+class Int:
+    """A whole number in [low, high], searched on a logarithmic scale if log; default is tried first."""
+
+    name: str
+    low: int
+    high: int
+    default: int
+    log: bool = False
+    when: When | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few values without an order; default is tried first."""
+
+    name: str
+    choices: tuple[Value, ...]
+    default: Value
+    when: When | None = None
+
+
+Parameter: TypeAlias = Float | Int | Choice
+
+
+def is_active(parameter: Parameter, values: Mapping[str, Any]) -> bool:
+    """Return whether parameter matters under values, which hold every parameter declared before it."""
+    when = parameter.when
+    return when is None or (when.name in values and values[when.name] in when.values)
+
+
+def defaults(space: Sequence[Parameter]) -> dict[str, Value]:
+    """Return the default of every active parameter, in the order of declaration."""
+    values: dict[str, Value] = {}
+    for parameter in space:
+        if is_active(parameter, values):
+            values[parameter.name] = parameter.default
+    return values

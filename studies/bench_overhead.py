@@ -1,0 +1,80 @@
+"""What the coordinator costs a trial: the trial loop with an objective that does nothing.
+
+python -m ranktune.studies.bench_overhead [SAMPLER] [TRIALS]     prints milliseconds a trial, beside Optuna's own
+loop with its default SQLite storage, both in one run.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import optuna
+
+from ranktune.solvers.space import Value
+from ranktune.tuner.executor import InProcess
+from ranktune.tuner.objective import Outcome, Task
+from ranktune.tuner.progress import Silent
+from ranktune.tuner.record import Record
+from ranktune.tuner.runner import TrialLoop
+from ranktune.tuner.study import Study
+
+PER_QUERY = np.random.default_rng(0).random(160)
+
+
+def nothing(task: Task) -> Outcome:
+    """Return at once."""
+    return Outcome({"ndcg@10": PER_QUERY}, 1.0, 0.0)
+
+
+def ours(study: Study, folder: Path) -> float:
+    """Return milliseconds a trial of our loop: ask, suggest, write durably, tell."""
+    record = Record(folder, "bench", study.metric)
+
+    def task_of(solver: str, parameters: Mapping[str, Value]) -> Task:
+        return Task("", study.metrics, solver, parameters, 0)
+
+    with InProcess() as executor:
+        loop = TrialLoop(study, "", record, task_of, executor, Silent(), nothing)
+        begun = time.perf_counter()
+        loop.run()
+        elapsed = time.perf_counter() - begun
+    record.close()
+    return 1e3 * elapsed / study.trials
+
+
+def optunas(study: Study, folder: Path) -> float:
+    """Return milliseconds a trial of Optuna's loop on the same space, with its default SQLite storage."""
+    space = study.union_space()
+
+    def objective(trial: optuna.Trial) -> float:
+        space.suggest(trial)
+        return 0.5
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    theirs = optuna.create_study(
+        storage=f"sqlite:///{folder / 'optuna.db'}",
+        direction="maximize",
+        sampler=optuna.samplers.RandomSampler(seed=study.seed),
+    )
+    begun = time.perf_counter()
+    theirs.optimize(objective, n_trials=study.trials)
+    return 1e3 * (time.perf_counter() - begun) / study.trials
+
+
+def main() -> None:
+    """Run both and print."""
+    sampler = sys.argv[1] if len(sys.argv) > 1 else "random"
+    study = Study(sampler=sampler, trials=int(sys.argv[2]) if len(sys.argv) > 2 else 100)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        print(f"{study.trials} trials, sampler {sampler}: {ours(study, folder):.1f} ms a trial")
+        print(f"optuna, its SQLite, random: {optunas(study, folder):.1f} ms a trial")
+
+
+if __name__ == "__main__":
+    main()

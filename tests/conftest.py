@@ -1,0 +1,52 @@
+"""Fixtures that many tests share: where real ranking data lies, and small data with the hard cases in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.queries import Queries
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real ranking data, or a skip: research data that may not be passed on with the project."""
+    folder = Path(os.environ.get("RANKTUNE_TEST_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "letor").is_dir():
+        pytest.skip("the LETOR data is not here: set RANKTUNE_TEST_DATA to a folder that holds it")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def letor_folds(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """MQ2008 and OHSUMED as folders Fold1..Fold5/{train,vali,test}.txt."""
+    import gzip
+
+    folders = {}
+    for name in ("MQ2008", "OHSUMED"):
+        part = {k: gzip.decompress((real_data / "letor" / name / f"S{k}.txt.gz").read_bytes()) for k in "12345"}
+        folders[name] = tmp_path_factory.mktemp(name)
+        for number, order in enumerate(("12345", "23451", "34512", "45123", "51234"), start=1):
+            fold = folders[name] / f"Fold{number}"
+            fold.mkdir()
+            (fold / "train.txt").write_bytes(b"".join(part[k] for k in order[:3]))
+            (fold / "vali.txt").write_bytes(part[order[3]])
+            (fold / "test.txt").write_bytes(part[order[4]])
+    return folders
+
+
+@pytest.fixture
+def hard_queries() -> Queries:
+    """Random queries with ties in features and grades, one-document queries and single-grade queries."""
+    generator = np.random.default_rng(0)
+    lengths = [1, 7, 2, 30, 1, 12, 5, 18]
+    qid = np.repeat(np.arange(len(lengths)), lengths)
+    X = np.round(generator.normal(size=(len(qid), 6)), 1)
+    y = generator.integers(0, 5, len(qid)).astype(float)
+    y[qid == 5] = 1.0
+    return Queries.from_arrays(X, y, qid=qid)

@@ -1,0 +1,68 @@
+"""The finished study as a person sees it."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from ranktune.dashboards.leaderboard import report
+
+
+def row(solver: str, vali: float, p_value: float | None, **other: Any) -> dict[str, Any]:
+    base = {
+        "solver": solver, "params": {"C": 0.123456}, "vali": vali, "vali_interval": [vali - 0.1, vali + 0.1],
+        "again": None, "test": 0.5, "test_interval": [0.45, 0.55], "p_value": p_value, "nonzeros": 29.0,
+        "microseconds": 0.004,
+        "seconds": 0.1, "trials": 5,
+    }  # fmt: skip
+    return base | other
+
+
+def shown(result: dict[str, Any]) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(report(result))
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+def result(**other: Any) -> dict[str, Any]:
+    rows = [row("RankSVM", 0.6, None), row("RidgeRanker", 0.55, 0.4), row("BestFeature", 0.3, 0.001, nonzeros=None)]
+    base = {
+        "study": "s", "metric": "ndcg@10", "leaderboard": rows, "best": rows[0] | {"test_metrics": {"ndcg@10": 0.5}},
+        "trials": 30, "failures": [], "seconds": 75.0, "model": "runs/s/model.json",
+    }  # fmt: skip
+    return base | other
+
+
+def test_rows_intervals_and_conclusion() -> None:
+    text = shown(result())
+    assert "0.5000 [0.450, 0.550]" in text
+    assert "Chosen by validation: RankSVM (C=0.1235)." in text
+    assert "Not told apart from it at p <= 0.05: RidgeRanker." in text
+    assert "30 trials in 1 min 15 s. Model: runs/s/model.json" in text
+    first_words = [line.split()[0] for line in text.splitlines() if line.endswith("5  ")]
+    assert first_words == ["RankSVM", "RidgeRanker", "BestFeature"]
+
+
+def test_names_are_text_not_markup() -> None:
+    assert "[red]x[/red]" in shown(result(study="[red]x[/red]"))
+
+
+def test_without_test_queries_it_says_so() -> None:
+    bare = row("RankSVM", 0.6, None, test=None, test_interval=None)
+    text = shown(result(leaderboard=[bare], best=bare | {"test_metrics": {}}))
+    assert "There are no test queries" in text
+
+
+def test_failures_are_told() -> None:
+    text = shown(result(failures=[{"solver": "A", "error": "x"}, {"solver": "B", "error": "ValueError: no"}]))
+    assert "2 trials failed, the last (B) with: ValueError: no" in text
+
+
+def test_folds_are_listed() -> None:
+    folds = [{"name": f"Fold{k}", "best": row("RankSVM", 0.6, None)} for k in (1, 2)]
+    text = shown(result(folds=folds))
+    assert "chosen on each fold" in text
+    assert "Fold2" in text

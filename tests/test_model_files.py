@@ -1,0 +1,401 @@
+"""Damaged, foreign and hostile model files: always a ModelFormatError, soon, and nothing is run or allocated."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.errors import ModelFormatError
+from ranktune.solvers.model import LinearModel, load_model
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    names = tuple(f"feature {i}" for i in range(40))
+    LinearModel(np.random.default_rng(0).normal(size=40), "RankSVM", {"C": 0.5}, feature_names=names).save(
+        tmp_path / "s.json"
+    )
+    return tmp_path / "s.json"
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    LinearModel(np.random.default_rng(0).normal(size=1_500), "RankSVM").save(tmp_path / "m.json")
+    return tmp_path / "m.json"
+
+
+def sidecar(path: Path) -> Path:
+    return path.parent / str(json.loads(path.read_text())["weights"]["file"])
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change a manifest as somebody hostile would: with a digest that fits."""
+    content = json.loads(path.read_text())
+    change(content)
+    content.pop("sha256", None)
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    content["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
+    path.write_text(json.dumps(content))
+
+
+def with_sidecar(path: Path, data: bytes, **entry: Any) -> None:
+    """Put data beside the manifest at path, under a digest that fits."""
+    target = sidecar(path)
+    target.write_bytes(data)
+    rewritten(path, lambda content: content["weights"].update(sha256=hashlib.sha256(data).hexdigest(), **entry))
+
+
+def archive(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    return stream.getvalue()
+
+
+def npy(values: Any, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, values, **options)
+    return stream.getvalue()
+
+
+def refused(path: Path, match: str = ".") -> None:
+    begun = time.perf_counter()
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFormatError, match=match) as caught:
+            load_model(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert str(path.name) in str(caught.value) or path.stem in str(caught.value)
+    assert peak < 100 * 2**20
+    assert time.perf_counter() - begun < 5.0  # target 1 s; tracing memory and a busy machine take their share
+
+
+VERSION_1 = r"""{
+ "format": "ranktune-model",
+ "version": 1,
+ "kind": "linear",
+ "solver": "ElasticRank",
+ "parameters": {"l1": 0.01, "loss": "logistic", "averaged": true, "seed": 7},
+ "n_features": 6,
+ "feature_names": ["a", "b", "c", "d", "e", "f \u00e9"],
+ "scaling": "list",
+ "metric": "ndcg@10:letor",
+ "data": "00ff",
+ "created": "2026-01-02T03:04:05+00:00",
+ "ranktune": "0.1.0",
+ "weights": {"value": [0.1, -0.0025], "index": [2, 5]},
+ "sha256": "fc7c9e645c1009d679d281eb4693af879cd6a9f9dc6044713025fb00da8cb8a2"
+}
+"""
+
+
+def test_a_file_of_version_1_stays_readable(tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text(VERSION_1)
+    model = load_model(tmp_path / "m.json")
+    assert model.weights.tolist() == [0.0, 0.0, 0.1, 0.0, 0.0, -0.0025]
+    assert (model.solver, model.list_scaling, model.metric) == ("ElasticRank", True, "ndcg@10:letor")
+    assert model.parameters == {"l1": 0.01, "loss": "logistic", "averaged": True, "seed": 7}
+    assert model.feature_names == ("a", "b", "c", "d", "e", "f é")
+    assert (model.fingerprint, model.created, model.version) == ("00ff", "2026-01-02T03:04:05+00:00", "0.1.0")
+    model.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == VERSION_1
+
+
+# --- damage ---
+
+
+def test_a_manifest_cut_at_any_byte_is_refused(small: Path) -> None:
+    whole = small.read_bytes()
+    load_model(small)
+    for length in range(0, len(whole) - 1, 7):
+        small.write_bytes(whole[:length])
+        with pytest.raises(ModelFormatError, match=r"s\.json"):
+            load_model(small)
+
+
+def test_weights_cut_at_every_64th_byte_are_refused(large: Path) -> None:
+    weights = sidecar(large)
+    whole = weights.read_bytes()
+    for length in range(0, len(whole), 64):
+        weights.write_bytes(whole[:length])
+        with pytest.raises(ModelFormatError, match="not the file"):
+            load_model(large)
+
+
+def test_truncated_weights_whose_digest_was_made_to_fit_are_refused(large: Path) -> None:
+    whole = sidecar(large).read_bytes()
+    for length in range(0, len(whole), 64):
+        with_sidecar(large, whole[:length])
+        with pytest.raises(ModelFormatError):
+            load_model(large)
+
+
+def test_random_changes_are_refused_or_change_nothing(small: Path) -> None:
+    whole, expected = small.read_bytes(), load_model(small)
+    generator = np.random.default_rng(1)
+    loaded = 0
+    for _ in range(600):
+        data = bytearray(whole)
+        for place in generator.integers(0, len(data), generator.integers(1, 4)):
+            data[place] = (
+                generator.integers(0, 256)
+                if generator.random() < 0.5
+                else ord(generator.choice(list('0159 ,"[]{}:e.')))
+            )
+        small.write_bytes(data)
+        try:
+            got = load_model(small)
+        except ModelFormatError:
+            continue
+        loaded += 1
+        assert got.weights.tobytes() == expected.weights.tobytes() and got.feature_names == expected.feature_names
+    assert loaded < 120  # those where a byte was replaced by itself, or by another kind of white space
+
+
+def test_random_changes_of_weights_whose_digest_was_made_to_fit(large: Path) -> None:
+    whole, manifest = sidecar(large).read_bytes(), large.read_bytes()
+    generator = np.random.default_rng(2)
+    heads = [i for i in range(len(whole)) if i < 200 or i > len(whole) - 150]
+    refusals = 0
+    for _ in range(200):
+        data = bytearray(whole)
+        data[generator.choice(heads)] ^= 1 << generator.integers(0, 8)
+        large.write_bytes(manifest)
+        with_sidecar(large, bytes(data))
+        try:
+            assert load_model(large).weights.shape == (1_500,)
+        except ModelFormatError:
+            refusals += 1
+    assert refusals > 50
+
+
+def test_the_wrong_weights_are_noticed(large: Path) -> None:
+    sidecar(large).unlink()
+    refused(large, "cannot be read: No such file")
+    sidecar(large).write_bytes(archive({"value.npy": npy(np.ones(1_500))}))
+    refused(large, "not the file")
+
+
+def test_a_change_by_hand_is_noticed(small: Path) -> None:
+    small.write_text(small.read_text().replace('"C": 0.5', '"C": 0.7'))
+    refused(small, "digest")
+
+
+# --- foreign files ---
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (b"", "not a whole JSON"),
+        (b"\x80\x04\x95", "not a whole JSON"),
+        (b"[1, 2]", "not a RankTune model"),
+        (b"3", "not a RankTune model"),
+        (b'{"format": "onnx"}', "not a RankTune model"),
+        (b'{"format": "ranktune-model", "version": 2}', "version 2"),
+        (b'{"format": "ranktune-model", "version": true}', "version True"),
+        (b'{"format": "ranktune-model", "version": 1}', "digest"),
+        (b'{"format": "ranktune-model", "format": "x"}', "twice"),
+        (b'{"format": NaN}', "NaN"),
+        (b'{"format": 1e999}', "range"),
+        (b'{"a": [[1e999]]}', "range"),
+        (b'{"version": ' + b"9" * 5_000 + b"}", "not a whole JSON"),
+        (b"[" * 50_000, "not a whole JSON|nested"),
+        (b"[" * 40_000 + b"]" * 40_000, "nested"),
+        (b"[" + b"[]," * 200_000 + b"0]", "more lists"),
+        (b" " * (5 * 2**20), "more than"),
+    ],
+    ids=lambda value: repr(value[:24]) if isinstance(value, bytes) else None,
+)
+def test_what_is_not_a_model_is_refused(tmp_path: Path, data: bytes, match: str) -> None:
+    path = tmp_path / "foreign.json"
+    path.write_bytes(data)
+    refused(path, match)
+
+
+def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
+    refused(tmp_path / "missing.json", "cannot be read")
+    refused(tmp_path, "not a file")
+    refused(tmp_path / "with\0nul.json", "cannot be read")
+    os.mkfifo(tmp_path / "pipe.json")
+    refused(tmp_path / "pipe.json", "not a file")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("kind", "forest", "kind 'forest'.*Known: linear"),
+        ("kind", ["linear"], "kind"),
+        ("n_features", 41, "names 40 of 41|do not fit"),
+        ("n_features", "40", "n_features"),
+        ("n_features", True, "n_features"),
+        ("feature_names", ["a"], "names 1 of 40"),
+        ("feature_names", [1] * 40, "text"),
+        ("scaling", "zscore", "zscore"),
+        ("parameters", [1], "parameters"),
+        ("parameters", {"C": [1]}, "plain values"),
+        ("solver", None, "solver"),
+        ("metric", 3, "metric"),
+        ("weights", None, "no weights"),
+        ("weights", {}, "cannot be read"),
+        ("weights", {"value": [1.0] * 39}, "do not fit"),
+        ("weights", {"value": ["1"] * 40}, "list of numbers"),
+        ("weights", {"value": [True] * 40}, "list of numbers"),
+        ("weights", {"value": [10**400] * 40}, "cannot be read"),
+        ("weights", {"value": "1" * 40}, "list of numbers"),
+        ("weights", {"value": [1.0], "index": [40]}, "do not fit"),
+        ("weights", {"value": [1.0], "index": [-1]}, "do not fit"),
+        ("weights", {"value": [1.0, 2.0], "index": [3, 3]}, "do not fit"),
+        ("weights", {"value": [1.0], "index": [2**70]}, "cannot be read"),
+        ("weights", {"value": [1.0], "index": [0.5]}, "whole numbers"),
+        ("weights", {"value": [1.0], "index": [0, 1]}, "do not fit"),
+    ],
+)
+def test_fields_that_cannot_be_are_refused(small: Path, name: str, value: Any, match: str) -> None:
+    rewritten(small, lambda content: content.update({name: value}))
+    refused(small, match)
+
+
+def test_a_missing_field_is_refused(small: Path) -> None:
+    whole = small.read_bytes()
+    for name in json.loads(whole):
+        small.write_bytes(whole)
+        rewritten(small, lambda content: content.pop(name))  # noqa: B023 - called at once
+        if name in ("format", "version", "kind", "solver", "parameters", "n_features", "weights"):
+            refused(small)
+        elif name != "sha256":
+            assert load_model(small).nonzeros == 40
+
+
+# --- hostile files ---
+
+
+class Bomb:
+    """Makes a file if it is ever unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def __reduce__(self) -> Any:
+        return (Path.touch, (Path(self.path),))
+
+
+def test_pickled_objects_are_not_unpickled(large: Path, tmp_path: Path) -> None:
+    objects = np.empty(1_500, dtype=object)
+    objects[:] = Bomb(tmp_path / "exploded")
+    with_sidecar(large, archive({"value.npy": npy(objects, allow_pickle=True)}))
+    refused(large, "cannot be read")
+    import pickle
+
+    with_sidecar(large, pickle.dumps(Bomb(tmp_path / "exploded")))
+    refused(large, "cannot be read")
+    assert not (tmp_path / "exploded").exists()
+    pickle.loads(pickle.dumps(Bomb(tmp_path / "exploded")))
+    assert (tmp_path / "exploded").exists()  # it would have
+
+
+def test_a_huge_claimed_shape_allocates_nothing(large: Path, small: Path) -> None:
+    header = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little")
+    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (4000000000,), }".ljust(117) + b"\n"
+    with_sidecar(large, archive({"value.npy": header + text}))
+    refused(large, "claims to be")
+    with_sidecar(large, archive({"value.npy": header + text}), shape=[4_000_000_000])
+    refused(large, "claims weights of shape")
+    rewritten(large, lambda content: content.update(n_features=4_000_000_000))
+    refused(large, "claims 4000000000 weights")
+    rewritten(small, lambda content: content.update(n_features=2**40, feature_names=None))
+    refused(small, "claims")
+    little = {"n_features": 2**26, "feature_names": None, "weights": {"value": [1.0], "index": [5]}}
+    rewritten(small, lambda content: content.update(little))
+    refused(small, "1 weights that do not fit")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        archive({"value.npy": npy(np.zeros(1_500))}, zipfile.ZIP_DEFLATED),
+        archive({"value.npy": npy(np.zeros(1_500)), "more.npy": b""}),
+        archive({"index.npy": npy(np.arange(1_500))}),
+        archive({"value.npy": npy(np.zeros(1_499))}),
+        archive({"value.npy": npy(np.zeros(1_500))[:-8]}),
+        archive({"value.npy": npy(np.zeros(1_500)) + b"\0"}),
+        archive({"value.npy": npy(np.zeros(1_500, dtype=">f8"))}),
+        archive({"value.npy": npy(np.zeros(1_500, dtype=np.float32))}),
+        archive({"value.npy": npy(np.zeros((1_500, 1)))}),
+        archive({"value.npy": npy(np.full(1_500, np.nan))}),
+        archive({"value.npy": npy(np.full(1_500, np.inf))}),
+        archive({"value.npy": b"\x93NUMPY\x01\x00\x40\x00__import__('os').abort()".ljust(74)}),
+        archive({"../value.npy": npy(np.zeros(1_500))}),
+        b"not a zip at all",
+        b"",
+    ],
+)
+def test_weights_that_are_not_what_they_claim_are_refused(large: Path, data: bytes) -> None:
+    with_sidecar(large, data)
+    refused(large)
+
+
+def test_a_file_that_inflates_is_not_inflated(large: Path) -> None:
+    with_sidecar(large, archive({"value.npy": npy(np.zeros(1_500)) + b"\0" * 2**26}, zipfile.ZIP_DEFLATED))
+    refused(large, "more than the")  # 64 kB is already too long
+    with_sidecar(large, archive({"value.npy": b"\0" * 2**23}, zipfile.ZIP_DEFLATED))
+    refused(large, "compressed")
+
+
+def test_weights_are_looked_for_in_the_folder_of_the_model_only(large: Path, tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    data, manifest = sidecar(large).read_bytes(), large.read_bytes()
+    (tmp_path / "outside.npz").write_bytes(data)
+    (inner / "m.json").write_bytes(manifest)
+    names = [
+        "../outside.npz",
+        str(tmp_path / "outside.npz"),
+        "..\\outside.npz",
+        "./x.npz",
+        "..",
+        "",
+        "a/../../outside.npz",
+    ]
+    for name in [*names, "x\0.npz", "model.json", None, 3, ["a.npz"]]:
+        (inner / "m.json").write_bytes(manifest)
+        rewritten(inner / "m.json", lambda content: content["weights"].update(file=name))  # noqa: B023 - called at once
+        refused(inner / "m.json", "own folder")
+
+
+def test_names_beside_the_model_are_checked_like_weights(small: Path) -> None:
+    whole = small.read_bytes()
+    good = b"\n".join(b"name %d" % i for i in range(40))
+    for data, match in [
+        (good, None),
+        (good[:-9], "names 39 of 40"),
+        (good.replace(b"name 7", b"name \\q"), "names cannot be read"),
+        (good.replace(b"name 7", b"name \xff"), "names cannot be read"),
+    ]:
+        small.write_bytes(whole)
+        (small.parent / "names.txt").write_bytes(data)
+        entry = {"file": "names.txt", "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        rewritten(small, lambda content: content.update(feature_names=entry))  # noqa: B023 - called at once
+        if match is None:
+            assert load_model(small).feature_names == tuple(f"name {i}" for i in range(40))
+        else:
+            refused(small, match)
+        for size in (3, -1, 2**40, None, "9"):
+            rewritten(small, lambda content: content["feature_names"].update(bytes=size))  # noqa: B023 - called at once
+            refused(small, "more than the 3|claims names of")
+    rewritten(small, lambda content: content["feature_names"].update(file="../names.txt", bytes=500))
+    refused(small, "own folder")

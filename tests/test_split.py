@@ -1,0 +1,74 @@
+"""Splits and validation plans: nothing leaks, nothing is lost, nothing is split inside a query."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.errors import DataError, ParameterError
+from ranktune.solvers.queries import Queries
+from ranktune.tuner.split import Split, query_folds, validation_plan, with_test
+
+
+def queries(count: int, first: int = 0, grades: tuple[float, ...] = (0.0, 1.0, 2.0)) -> Queries:
+    """Queries whose documents carry the number of their query as a feature."""
+    ids = np.repeat(np.arange(first, first + count), len(grades))
+    return Queries.from_arrays(ids[:, None].astype(float), np.tile(grades, count), qid=ids)
+
+
+@pytest.mark.parametrize("folds", [2, 3, 5, 11])
+def test_folds_partition_the_queries(folds: int) -> None:
+    plan = query_folds(queries(11), folds, seed=3)
+    assert sorted(np.concatenate([fold.vali for fold in plan])) == list(range(11))
+    for fold in plan:
+        assert sorted(np.concatenate([fold.train, fold.vali])) == list(range(11))
+        assert max(len(f.vali) for f in plan) - min(len(f.vali) for f in plan) <= 1
+
+
+def test_folds_depend_on_the_seed_only() -> None:
+    same = [np.concatenate([f.vali for f in query_folds(queries(40), 4, seed)]).tolist() for seed in (1, 1, 2)]
+    assert same[0] == same[1]
+    assert same[0] != same[2]
+
+
+def test_given_validation_queries_are_scored_and_never_learnt_from() -> None:
+    development, (fold,) = validation_plan(Split("s", queries(6), queries(3, first=6)), None, 0)
+    assert set(development.select(fold.train).features[:, 0]) == set(range(6))
+    assert set(development.select(fold.vali).features[:, 0]) == {6, 7, 8}
+
+
+def test_asking_for_folds_uses_training_and_validation_queries() -> None:
+    development, plan = validation_plan(Split("s", queries(6), queries(3, first=6)), 3, 0)
+    assert development.n_queries == 9
+    assert len(plan) == 3
+
+
+def test_a_test_set_is_set_aside_once_and_kept_apart() -> None:
+    split = with_test(Split("s", queries(50)), seed=0)
+    assert split.test is not None
+    aside, kept = set(split.test.features[:, 0]), set(split.train.features[:, 0])
+    assert len(aside) == 10
+    assert aside | kept == set(range(50))
+    assert not aside & kept
+
+
+def test_a_given_test_set_stays_and_tiny_data_keeps_its_queries() -> None:
+    own = queries(2)
+    assert with_test(Split("s", queries(50), test=own), seed=0).test is own
+    assert with_test(Split("s", queries(8)), seed=0).test is None
+
+
+def test_one_query_cannot_be_dealt_into_folds() -> None:
+    with pytest.raises(DataError, match="is the query id missing"):
+        validation_plan(Split("s", queries(1)), None, 0)
+
+
+def test_one_fold_is_no_cross_validation() -> None:
+    with pytest.raises(ParameterError, match="at least 2 folds"):
+        query_folds(queries(5), 1, 0)
+
+
+@pytest.mark.parametrize(("grades", "said"), [((1.0, 1.0), "all grades are 1"), ((0.0,), "all grades are 0")])
+def test_data_without_anything_to_learn_is_refused(grades: tuple[float, ...], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        validation_plan(Split("s", queries(20, grades=grades)), None, 0)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.arrays import Floats
+from ranktune.tuner.cube import Axis, Cube, Rule, Rules, keys
+from ranktune.tuner.thompson import ACQUISITIONS, Trials, propose
+
+CUBE = Cube((Axis("x"), Axis("y"), Axis("c", choices=3)))
+
+
+def gains_of(rows: Floats) -> Floats:
+    result: Floats = -((rows[:, 0] - 0.3) ** 2) - (rows[:, 1] - 0.6) ** 2 - 0.5 * (rows[:, 2] != 1)
+    return result
+
+
+def trials(n: int = 20, seed: int = 0, pending: Floats | None = None) -> Trials:
+    rows = CUBE.from_unit(np.random.default_rng(seed).random((n, 3)))
+    return Trials(rows, gains_of(rows), np.ones(n), np.empty((0, 3)) if pending is None else pending)
+
+
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+class TestEveryAcquisition:
+    def test_proposals_become_good(self, acquisition: str) -> None:
+        seen = trials(8)
+        for number in range(12):
+            row = propose(CUBE, seen, frozenset(keys(seen.rows)), np.random.default_rng(number), acquisition)
+            rows = np.vstack([seen.rows, row])
+            seen = Trials(rows, gains_of(rows), np.ones(len(rows)), seen.pending)
+        assert seen.gains[8:].max() > -0.01
+
+    def test_the_generator_alone_decides(self, acquisition: str) -> None:
+        first, second, other = (propose(CUBE, trials(), (), np.random.default_rng(s), acquisition) for s in (1, 1, 2))
+        assert first.tolist() == second.tolist() != other.tolist()
+
+    @pytest.mark.parametrize("gain", [0.0, 3.0])
+    def test_equal_gains(self, acquisition: str, gain: float) -> None:
+        seen = Trials(trials().rows, np.full(20, gain), np.ones(20), np.empty((0, 3)))
+        assert np.isfinite(propose(CUBE, seen, (), np.random.default_rng(0), acquisition)).all()
+
+    def test_one_trial(self, acquisition: str) -> None:
+        seen = trials(1)
+        row = propose(CUBE, seen, frozenset(keys(seen.rows)), np.random.default_rng(0), acquisition)
+        assert np.isfinite(row).all() and row.tolist() != seen.rows[0].tolist()
+
+    def test_many_duplicates(self, acquisition: str) -> None:
+        rows = np.repeat(trials(3).rows, 10, axis=0)
+        seen = Trials(rows, gains_of(rows), np.ones(30), np.empty((0, 3)))
+        assert np.isfinite(propose(CUBE, seen, (), np.random.default_rng(0), acquisition)).all()
+
+    def test_inactive_parameters_stay_inactive(self, acquisition: str) -> None:
+        cube = Cube(CUBE.axes, Rules((Rule(0, 2, (0.0,)), Rule(1, 2, (1.0, 2.0)))), frozenset({0, 1}))
+        rows = cube.masked(trials().rows)
+        seen = Trials(rows, np.random.default_rng(0).normal(size=20), np.ones(20), np.empty((0, 3)))
+        for seed in range(5):
+            row = propose(cube, seen, (), np.random.default_rng(seed), acquisition)
+            assert np.isnan(row).tolist() == [row[2] != 0, row[2] == 0, False]
+
+    def test_a_pending_configuration_repels(self, acquisition: str) -> None:
+        line = Cube((Axis("x"),))
+        rows = np.array([[0.0], [0.1], [0.2], [0.8], [0.9], [1.0]])  # the middle is unknown, and attracts
+        gains = np.array([-0.5, 1.0, -0.5, -0.5, 1.0, -0.5])
+        idle = Trials(rows, gains, np.ones(6), np.empty((0, 1)))
+        busy = Trials(rows, gains, np.ones(6), np.array([[0.5]]))
+        near = [
+            sum(abs(propose(line, seen, (), np.random.default_rng(s), acquisition)[0] - 0.5) < 0.1 for s in range(40))
+            for seen in (idle, busy)
+        ]
+        assert near[1] <= near[0] / 2 and near[0] >= 5
+
+
+def test_nothing_to_vary() -> None:
+    cube = Cube((Axis("one", 2.0, 2.0), Axis("only", choices=1)))
+    seen = Trials(np.array([[0.5, 0.0]]), np.zeros(1), np.ones(1), np.empty((0, 2)))
+    assert propose(cube, seen, (), np.random.default_rng(0)).tolist() == [0.5, 0.0]
+
+
+def test_a_thousand_trials() -> None:
+    seen = trials(1000)
+    for acquisition in ACQUISITIONS:
+        row = propose(CUBE, seen, frozenset(keys(seen.rows)), np.random.default_rng(0), acquisition)
+        assert gains_of(row[None])[0] > -0.05

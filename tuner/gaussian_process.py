@@ -1,0 +1,131 @@
+"""The Gaussian-process posterior of gains over embedded configurations.
+
+n    observed trials               m    configurations asked about
+E    (n, D) embedded configurations (ranktune.tuner.cube)
+y    (n,)   gains, standardised: larger is better
+v    (n,)   relative noise: the noise variance of trial i is noise * v[i]; 1 where nothing is known
+K    (n, n) scale * matern52 + noise * diag(v);   L  its lower Cholesky factor;   a = K^-1 y
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from ranktune.solvers.arrays import Floats, Ints
+from ranktune.tuner.kernels import matern52, matern52_with_slope, squared_distances
+
+BAD_TAIL = 3.0
+"""Gains further below the median than so many times the distance from median to best are moved up to there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """weights (d,): the inverse squared length scale of each axis; scale: variance of the gains; noise: of a trial."""
+
+    weights: Floats
+    scale: float
+    noise: float
+
+    @classmethod
+    def from_log(cls, theta: Floats) -> Self:
+        """Return the hyperparameters whose logarithms are theta, (d + 2,): weights, scale, noise."""
+        values = np.exp(theta)
+        return cls(values[:-2], float(values[-2]), float(values[-1]))
+
+
+def standardised(gains: Floats) -> Floats:
+    """Return gains with mean 0 and variance 1 after its bad tail is pulled in; zeros where all are equal.
+
+    A few terrible trials would otherwise make everything good look alike. Gains must be finite.
+    """
+    gains = gains / max(1.0, float(np.abs(gains).max()) / 1e100)  # squares of larger numbers would overflow
+    median, best = float(np.median(gains)), float(gains.max())
+    if best > median:
+        gains = np.maximum(gains, median - BAD_TAIL * (best - median))
+    centred = gains - gains.mean()
+    spread = float(np.sqrt(np.mean(centred * centred)))
+    return centred / spread if spread > 1e-12 * max(1.0, float(np.abs(gains).max())) else np.zeros_like(gains)
+
+
+def cholesky(K: Floats) -> Floats:
+    """Return the lower factor of K, (n, n), with as little jitter on the diagonal as makes it succeed."""
+    L, info = lapack.dpotrf(K, lower=1)
+    jitter = 0.0
+    while info != 0:
+        jitter = jitter or 1e-12 * float(np.trace(K)) / len(K)
+        jitter *= 10.0
+        L, info = lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1)
+    return np.asarray(L)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What is believed of the noise-free gain after n trials; made by Posterior.of."""
+
+    hyperparameters: Hyperparameters
+    root: Floats  # (D,) sqrt(w[owner]): multiplies the columns of E
+    points: Floats  # (n, D) scaled rows
+    noise: Floats  # (n,) noise variances
+    L: Floats  # (n, n)
+    a: Floats  # (n,)
+
+    @classmethod
+    def of(cls, E: Floats, y: Floats, v: Floats, hyperparameters: Hyperparameters, owner: Ints) -> Self:
+        """Return the posterior after gains y at E.
+
+        Source: Rasmussen & Williams 2006, Algorithm 2.1. Cost n^3 / 3 time, n^2 memory.
+        """
+        root = np.sqrt(hyperparameters.weights[owner])
+        points = E * root
+        noise = hyperparameters.noise * v
+        K = hyperparameters.scale * matern52(squared_distances(points, points))
+        K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
+        L = cholesky(K)
+        a, _ = lapack.dpotrs(L, y, lower=1)
+        return cls(hyperparameters, root, points, noise, L, np.asarray(a))
+
+    def believing(self, E: Floats, pending: Floats, v: Floats, y: Floats, owner: Ints) -> Self:
+        """Return the posterior as if each pending configuration, (q, D), had shown what is expected of it.
+
+        The mean stays where it is; the uncertainty around what is already being tried goes.
+        """
+        expected = self.mean(pending)
+        rows, ones = np.vstack([E, pending]), np.ones(len(pending))
+        return type(self).of(
+            rows, np.concatenate([y, expected]), np.concatenate([v, ones]), self.hyperparameters, owner
+        )
+
+    def cross(self, E: Floats) -> Floats:
+        """Return the prior covariance of the gains at E, (m, D), with those at the trials, (m, n)."""
+        return self.hyperparameters.scale * matern52(squared_distances(E * self.root, self.points))
+
+    def mean(self, E: Floats) -> Floats:
+        """Return the expected gain at E, (m,)."""
+        expected: Floats = self.cross(E) @ self.a
+        return expected
+
+    def mean_and_variance(self, E: Floats) -> tuple[Floats, Floats]:
+        """Return the expected gain at E and its variance, each (m,). Cost n^2 m."""
+        cross = self.cross(E)
+        half = solve_triangular(self.L, cross.T, lower=True, check_finite=False)  # L^-1 k(X, x)
+        variance = self.hyperparameters.scale - np.einsum("ij,ij->j", half, half)
+        expected: Floats = cross @ self.a
+        return expected, np.maximum(variance, 1e-12 * self.hyperparameters.scale)
+
+    def covariance(self, E: Floats) -> Floats:
+        """Return the covariance of the noise-free gains at E, (m, m)."""
+        half = solve_triangular(self.L, self.cross(E).T, lower=True, check_finite=False)
+        scaled = E * self.root
+        result: Floats = self.hyperparameters.scale * matern52(squared_distances(scaled, scaled)) - half.T @ half
+        return result
+
+    def cross_and_slope(self, e: Floats) -> tuple[Floats, Floats]:
+        """Return k(e, X), (n,), and its gradient by e, (n, D), at one embedded row e, (D,)."""
+        difference = e * self.root - self.points
+        value, slope = matern52_with_slope(np.einsum("ij,ij->i", difference, difference))
+        scale = self.hyperparameters.scale
+        return scale * value, (2.0 * scale) * slope[:, None] * difference * self.root

@@ -1,0 +1,57 @@
+"""A problem: development queries with their validation plan, and the test queries, on disk for all workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from ranktune.solvers.queries import Queries
+from ranktune.tuner.objective import FRESH, PLAN, read_development, read_plan, write_problem
+from ranktune.tuner.split import Plan, Split, fresh_folds, validation_plan, with_test
+from ranktune.tuner.store import read_queries, write_queries
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One split, ready to be tuned on.
+
+    folder holds the arrays that workers map. plan scores the trials; fresh are other folds over all development
+    queries, for the configurations that the plan cannot tell apart (empty where there are too few queries).
+    """
+
+    name: str
+    folder: Path
+    development: Queries
+    plan: Plan
+    fresh: Plan
+    test: Queries | None
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Self:
+        """Return the problem that write_split wrote into folder."""
+        test = read_queries(folder / "test") if (folder / "test").is_dir() else None
+        where = str(folder)
+        return cls(name, folder, read_development(where), read_plan(where, PLAN), read_plan(where, FRESH), test)
+
+    @property
+    def given_split(self) -> bool:
+        """Whether one validation set was given, rather than folds dealt."""
+        return len(self.plan) == 1
+
+
+def write_split(split: Split, folds: int | None, seed: int, parent: Path) -> str:
+    """Write split with its validation plan into a folder under parent and return the digest of its data."""
+    split = with_test(split, seed)
+    development, plan = validation_plan(split, folds, seed)
+    digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
+    own = parent / folder_name(split.name, digest)
+    write_problem(development, {PLAN: plan, FRESH: fresh_folds(development, seed)}, own)
+    if split.test is not None:
+        write_queries(split.test, own / "test")
+    return digest
+
+
+def folder_name(name: str, digest: str) -> str:
+    """Return the name of a split's folder. Other data get another name: workers keep mapped what they have read."""
+    return f"{name or 'all'}-{digest[:8]}{digest[-8:]}"

@@ -1,0 +1,66 @@
+"""RankTune: tune, select and ship ranking models.
+
+>>> import ranktune
+>>> result = ranktune.tune("train.txt", test="test.txt", metric="ndcg@10", trials=30)  # doctest: +SKIP
+>>> result.best_model.save("model.json")                                               # doctest: +SKIP
+
+The names are loaded when first used, so that importing the package, and the command's --help, stay instant.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ranktune.api import read, resume, run, tune
+    from ranktune.solvers.elastic_rank import ElasticRank
+    from ranktune.solvers.metrics import parse_metric
+    from ranktune.solvers.model import load_model
+    from ranktune.solvers.queries import Queries
+    from ranktune.solvers.rank_svm import RankSVM
+    from ranktune.tuner.sampler import ThompsonSampler
+    from ranktune.tuner.study import Study
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ElasticRank",
+    "Queries",
+    "RankSVM",
+    "Study",
+    "ThompsonSampler",
+    "__version__",
+    "load_model",
+    "parse_metric",
+    "read",
+    "resume",
+    "run",
+    "tune",
+]
+
+_HOME = {
+    "ElasticRank": "solvers.elastic_rank",
+    "Queries": "solvers.queries",
+    "RankSVM": "solvers.rank_svm",
+    "Study": "tuner.study",
+    "ThompsonSampler": "tuner.sampler",
+    "load_model": "solvers.model",
+    "parse_metric": "solvers.metrics",
+    "read": "api",
+    "resume": "api",
+    "run": "api",
+    "tune": "api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module it lives in."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'ranktune' has no attribute '{name}'")
+    return getattr(import_module(f"ranktune.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -1,0 +1,177 @@
+"""The Python face: tune, run, resume, read. The command line calls these and nothing else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ranktune.solvers.errors import DataError, StudyError
+from ranktune.solvers.queries import Queries
+from ranktune.studies import catalogue
+from ranktune.tuner.engine import prepare, reopen, run_study
+from ranktune.tuner.home import default_home, find_folder, free_name, make_folder
+from ranktune.tuner.progress import Progress, Silent
+from ranktune.tuner.results import Result
+from ranktune.tuner.split import Split
+from ranktune.tuner.study import DEFAULT_METRIC, Study
+
+API_SEARCH = "api-search"
+
+
+def tune(
+    data: Any = API_SEARCH,
+    *,
+    vali: Any = None,
+    test: Any = None,
+    metric: str = DEFAULT_METRIC,
+    also: Sequence[str] = (),
+    solvers: Sequence[str] = (),
+    folds: int | None = None,
+    trials: int = 30,
+    sampler: str = "thompson",
+    seed: int = 0,
+    refit: bool = True,
+    space: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    home: str | Path | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Tune every solver on data and return what was found: leaderboard, chosen model, where it was saved.
+
+    data is a path (LETOR / SVMlight text, csv, parquet, npz, or a folder Fold1..Fold5), a Queries, a data frame, a
+    tuple (X, y, qid), or "api-search", the embedded example. vali and test likewise; without vali, training queries
+    are cross-validated; without test, a fifth of them is set aside first. The other fields are those of Study.
+    jobs is the number of processes, all cores by default. An existing name with the same settings is continued.
+    """
+    study = Study(
+        name=name or "",
+        data=_described(data),
+        vali=None if vali is None else _described(vali),
+        test=None if test is None else _described(test),
+        metric=metric,
+        also=tuple(also),
+        solvers=tuple(solvers),
+        folds=folds,
+        trials=trials,
+        sampler=sampler,
+        seed=seed,
+        refit=refit,
+        space=space or {},
+        reading=reading or {},
+    )
+    return _run(study, (data, vali, test), home, jobs, progress)
+
+
+def run(
+    study: Study | str | Path,
+    *,
+    home: str | Path | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a declared study: a Study whose data are paths or names, or the path of its TOML file."""
+    declared = study if isinstance(study, Study) else Study.from_toml(study)
+    located = replace(
+        declared,
+        data=_described(declared.data or API_SEARCH),
+        vali=declared.vali and _described(declared.vali),
+        test=declared.test and _described(declared.test),
+    )
+    return _run(located, (located.data, located.vali, located.test), home, jobs, progress)
+
+
+def resume(
+    name: str,
+    *,
+    trials: int | None = None,
+    home: str | Path | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Continue a study that was interrupted, or give a finished one more trials; finished trials are kept."""
+    folder = find_folder(_home(home), name)
+    progress = progress or _watcher()
+    with folder.owned(), closing(progress):
+        study = folder.study()
+        if trials is not None:
+            study = replace(study, trials=trials)
+            folder.declare(study, folder.digests())
+        if folder.data.is_dir():
+            problems = reopen(folder)
+        else:
+            progress.stage(f"reading {study.data}")
+            try:
+                splits = _loaded(study, study.data, study.vali, study.test, progress)
+            except DataError as error:
+                raise StudyError(f"study '{name}' is finished, and its data cannot be read again: {error}") from None
+            problems = prepare(study, splits, folder)
+        return run_study(study, problems, folder, jobs=jobs or _cores(), progress=progress)
+
+
+def read(source: Any, **options: Any) -> Queries:
+    """Return the queries in a file, data frame or tuple (X, y, qid). Options: n_features, missing, one_based, ..."""
+    return catalogue.read(source, **options)
+
+
+def _run(
+    study: Study, sources: tuple[Any, Any, Any], home: str | Path | None, jobs: int | None, progress: Progress | None
+) -> Result:
+    progress = progress or _watcher()
+    where = _home(home)
+    folder = make_folder(where, study.name or free_name(where, _stem(study.data)))
+    with folder.owned(), closing(progress):
+        folder.check_settings(study)
+        progress.stage(f"reading {study.data}")
+        data, vali, test = sources
+        splits = _loaded(study, data, vali, test, progress)
+        problems = prepare(study, splits, folder)
+        del splits, sources, data, vali, test  # the workers' mapped copy serves from here on
+        return run_study(study, problems, folder, jobs=jobs or _cores(), progress=progress)
+
+
+def _loaded(study: Study, data: Any, vali: Any, test: Any, progress: Progress) -> list[Split]:
+    """Return the splits of the data; a single one needs no name of its own."""
+    splits = catalogue.load(data, vali=vali, test=test, progress=progress.stage, **study.reading)
+    return splits if len(splits) > 1 else [replace(splits[0], name="")]
+
+
+def _described(source: Any) -> str:
+    """Return how the record names a source: its absolute path, its name, or what kind of object it is."""
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        return str(path.resolve()) if path.exists() else str(source)
+    return f"<{type(source).__name__} in memory>"
+
+
+def _stem(data: str) -> str:
+    """Return the name of a study of this data: train.txt.gz of folder mslr gives mslr-train."""
+    if data.startswith("<"):
+        return "study"
+    path = Path(data)
+    stem = path.name.split(".")[0] or "study"
+    return f"{path.parent.name}-{stem}" if stem.lower() in ("train", "training") and path.parent.name else stem
+
+
+def _home(home: str | Path | None) -> Path:
+    return default_home() if home is None else Path(home)
+
+
+def _cores() -> int:
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+def _watcher() -> Progress:
+    """Return a progress display where somebody watches the terminal."""
+    if not sys.stderr.isatty():
+        return Silent()
+    from ranktune.terminal import watcher
+
+    return watcher()

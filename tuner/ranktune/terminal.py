@@ -1,0 +1,116 @@
+"""What a person at a terminal sees while a study runs: a live bar, or plain lines where there is no terminal.
+
+Everything goes to standard error; standard output belongs to results.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+from ranktune.tuner.progress import Progress, Told
+
+SECONDS_BETWEEN_LINES = 2.0
+
+
+def watcher() -> Progress:
+    """Return a live display on a terminal, plain lines elsewhere."""
+    return Live() if sys.stderr.isatty() else Lines()
+
+
+class Lines:
+    """A line when something was improved or failed, else at most one every two seconds."""
+
+    def __init__(self) -> None:
+        self._last_line = 0.0
+        self._begun = time.monotonic()
+        self._done_before = 0
+        self._best: float | None = None
+
+    def stage(self, text: str) -> None:
+        """Say what is being done outside trials."""
+        self._say(text)
+
+    def split(self, name: str, total: int, done: int) -> None:
+        """Say that the trials of a split begin."""
+        self._begun, self._done_before, self._best = time.monotonic(), done, None
+        before = f", {done} done before" if done else ""
+        self._say(f"{_label(name)}{total} trials{before}")
+
+    def trial(self, told: Told) -> None:
+        """Say how a trial ended, where it is news or time for a line."""
+        news = told.error is not None or told.best != self._best or told.done == told.total
+        if not news and time.monotonic() - self._last_line < SECONDS_BETWEEN_LINES:
+            return
+        self._best = told.best
+        ended = f"failed: {told.error}" if told.value is None else f"{told.value:.4f}"
+        best = "" if told.best is None else f"  best {told.best:.4f} ({told.best_solver})"
+        self._say(
+            f"{_label(told.split)}trial {told.done} of {told.total}  {told.solver}  {ended}{best}  {self._left(told)}"
+        )
+
+    def close(self) -> None:
+        """Say nothing more."""
+
+    def _left(self, told: Told) -> str:
+        done_now = max(told.done - self._done_before, 1)
+        seconds = (time.monotonic() - self._begun) / done_now * (told.total - told.done)
+        return f"{int(seconds) // 60}:{int(seconds) % 60:02d} left"
+
+    def _say(self, text: str) -> None:
+        self._last_line = time.monotonic()
+        print(_printable(text), file=sys.stderr, flush=True)
+
+
+class Live:
+    """A bar with the trial, the best so far and the time left; the bar of a finished split stays on the screen."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._bar = RichProgress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[best]}", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("elapsed,"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=self._console,
+        )
+        self._task: TaskID | None = None
+
+    def stage(self, text: str) -> None:
+        """Print a line above the bar."""
+        self._bar.start()
+        self._bar.console.print(_printable(text), markup=False, highlight=False, style="dim")
+
+    def split(self, name: str, total: int, done: int) -> None:
+        """Begin a bar."""
+        self._bar.start()
+        self._task = self._bar.add_task(f"{_label(name)}trials", total=total, completed=done, best="")
+
+    def trial(self, told: Told) -> None:
+        """Advance the bar."""
+        assert self._task is not None, "split comes before trial"
+        best = "" if told.best is None else f"best {told.best:.4f} ({told.best_solver})"
+        self._bar.update(self._task, completed=told.done, best=best)
+        if told.error is not None:
+            self.stage(f"trial {told.number} ({told.solver}) failed: {told.error}")
+
+    def close(self) -> None:
+        """Leave the bar as it is and give the cursor back."""
+        self._bar.stop()
+
+
+def _label(split: str) -> str:
+    return f"{split}: " if split else ""
+
+
+def _printable(text: str) -> str:
+    """Return text without control characters: names and messages may come from a file."""
+    return "".join(c if c.isprintable() else "?" for c in text)

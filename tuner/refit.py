@@ -1,0 +1,64 @@
+"""The best configuration of each solver, learnt again for use and scored on the test queries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranktune.solvers.arrays import Floats
+from ranktune.solvers.metrics import parse_metric
+from ranktune.solvers.model import LinearModel
+from ranktune.solvers.queries import Queries
+from ranktune.solvers.ranker import BaseRanker
+from ranktune.solvers.registry import make
+from ranktune.tuner.objective import Task, read_development, read_plan
+
+
+@dataclass(frozen=True)
+class Refitted:
+    """A model for use, and the processor time it took to learn."""
+
+    model: LinearModel
+    seconds: float
+
+
+def refit(task: Task, *, on_everything: bool) -> Refitted:
+    """Learn task's configuration on all development queries, or on the training queries of its only fold."""
+    development = read_development(task.folder)
+    train = development if on_everything else development.select(read_plan(task.folder, task.plan)[0].train)
+    ranker = make(task.solver, dict(task.parameters), task.seed)
+    begun = time.process_time()
+    ranker.fit(train)
+    return Refitted(as_model(ranker, task, train), time.process_time() - begun)
+
+
+def as_model(ranker: BaseRanker, task: Task, train: Queries) -> LinearModel:
+    """Return the model of a fitted linear ranker, with what a reader needs to know where it came from."""
+    return LinearModel(
+        weights=ranker.coef_,
+        solver=task.solver,
+        parameters=dict(task.parameters),
+        list_scaling=getattr(ranker, "scaling", None) == "list",
+        feature_names=train.feature_names,
+        metric=task.metrics[0],
+        fingerprint=train.fingerprint,
+    )
+
+
+def score_on(model: LinearModel, queries: Queries, metrics: tuple[str, ...]) -> Mapping[str, Floats]:
+    """Return metric -> (n_queries,), NaN where a metric skips a query."""
+    scores = model.predict(replace(queries, rows=None))
+    return {name: parse_metric(name).per_query(scores, queries) for name in metrics}
+
+
+def microseconds_a_document(model: LinearModel, queries: Queries, repeats: int = 5) -> float:
+    """Return the median processor time to score one document, all queries at once."""
+    times = []
+    for _ in range(repeats):
+        begun = time.process_time()
+        model.predict(queries)
+        times.append(time.process_time() - begun)
+    return float(np.median(times)) / queries.n_documents * 1e6

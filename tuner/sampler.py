@@ -1,0 +1,169 @@
+"""ThompsonSampler: the optimiser as an Optuna sampler, for mixed and conditional spaces.
+
+Works in any Optuna study with one objective. Suggestions depend on the seed, the trial's number and the finished and
+running trials, and on nothing else: not on the process, the thread or what the sampler did before.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from ranktune.solvers.arrays import Floats
+from ranktune.solvers.errors import ParameterError, nearest
+from ranktune.tuner.cube import keys
+from ranktune.tuner.history import Activation, Declared, History, past, read, seen_distributions, uniform_value
+from ranktune.tuner.search import quasi_random
+from ranktune.tuner.thompson import propose
+
+ACQUISITIONS = ("auto", "ei", "thompson")
+START = 0x5EED
+"""Tells the stream of the first, quasi-random trials, which they share, from those of single trials."""
+
+
+class CubeSampler(BaseSampler):
+    """A sampler that sees trials as rows of numbers; a subclass says how to propose the next row.
+
+    seed is of everything random (None: a fresh one). The first startup trials, or rather those until so many are
+    complete, are spread quasi-randomly. conditions tell which parameters are active: a UnionSpace, or a function
+    from the values of all parameters to the names of the active ones; without, that is learnt from the trials.
+    number stands for the trial's own number where a study in memory counts differently.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        startup: int = 10,
+        conditions: Declared | Activation | None = None,
+        number: int | None = None,
+    ) -> None:
+        if startup < 0:
+            raise ParameterError(f"startup={startup}: it must be a whole number of at least 0.")
+        if seed is not None and seed < 0:
+            raise ParameterError(f"seed={seed}: it must be a whole number of at least 0, or None.")
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        self._startup = startup
+        self._conditions = conditions
+        self._number = number
+        self._suggested: dict[str, dict[int, dict[str, Any]]] = {}
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process alone."""
+        return self.__dict__ | {"_lock": None, "_suggested": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make a new lock."""
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
+        """Return the masked row, (d,), to try after at least one complete trial."""
+
+    def reseed_rng(self) -> None:
+        """Do nothing: threads and processes never share random numbers, because trials never share a number."""
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Return all parameters that are declared or that any trial had: the union, not the intersection."""
+        self._check_single(study)
+        if self._conditions is not None and not callable(self._conditions):
+            return dict(self._conditions.distributions)
+        return seen_distributions(past(study, trial))
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return values for the active parameters of search_space.
+
+        One thread at a time, which then tells the next what its trial will ask for: the storage learns that only
+        bit by bit, and two threads that know nothing of each other may well suggest the same corner.
+        """
+        self._check_single(study)
+        if not search_space:
+            return {}
+        with self._lock:
+            suggested = self._suggested.get(study.study_name, {})
+            history = read(study, trial, search_space, self._conditions, suggested)
+            params = history.params(self._row(history, self._number_of(trial)))
+            still_running = {number: values for number, values in suggested.items() if number in history.running}
+            self._suggested[study.study_name] = still_running | {trial.number: params}
+        return params
+
+    def _row(self, history: History, number: int) -> Floats:
+        """Return the masked row, (d,), for the trial with that number."""
+        generator = np.random.default_rng([self._seed, number])
+        if history.completed < max(self._startup, 1):
+            return self._spread(history, number, generator)
+        return self._proposed(history, generator)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Return a uniformly random value: for parameters that no trial had yet."""
+        self._check_single(study)
+        name = int.from_bytes(param_name.encode(), "little")
+        generator = np.random.default_rng([self._seed, self._number_of(trial), name])
+        return uniform_value(param_name, param_distribution, generator.random())
+
+    def _check_single(self, study: Study) -> None:
+        if len(study.directions) > 1:
+            raise ParameterError(
+                f"{type(self).__name__} improves one objective, and the study has {len(study.directions)}. "
+                "Take one of Optuna's multi-objective samplers, or one objective."
+            )
+
+    def _number_of(self, trial: FrozenTrial) -> int:
+        return trial.number if self._number is None else self._number
+
+    def _spread(self, history: History, number: int, generator: np.random.Generator) -> Floats:
+        """Return the number-th quasi-random row, or a random one where that is taken."""
+        cube = history.cube
+        shared = np.random.default_rng([self._seed, START])
+        rows = cube.from_unit(quasi_random(1, len(cube.axes), shared, skip=number))
+        rows = cube.masked(np.concatenate([rows, cube.from_unit(generator.random((64, len(cube.axes))))]))
+        free = [row for row, key in zip(rows, keys(rows), strict=True) if key not in history.taken]
+        return free[0] if free else np.asarray(rows[0])
+
+
+class ThompsonSampler(CubeSampler):
+    """Propose the maximiser of one function drawn from a Gaussian-process posterior.
+
+    acquisition: "thompson" always does that; "ei" takes the maximiser of the expected improvement instead; "auto" takes
+    the improvement when no other trial is running (one after the other, it wastes fewer trials), and draws functions
+    when some are (their maximisers spread by themselves).
+
+    Trials that ended without a value, were pruned or are running are accounted for (ranktune.tuner.history), and no
+    configuration is suggested twice while others exist. Raises ParameterError (a ValueError) for options that cannot
+    be, and in a study with several objectives.
+
+    Source: Thompson 1933; Wilson et al. 2020, "Efficiently Sampling Functions from Gaussian Process Posteriors".
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        startup: int = 10,
+        conditions: Declared | Activation | None = None,
+        acquisition: str = "auto",
+        number: int | None = None,
+    ) -> None:
+        super().__init__(seed=seed, startup=startup, conditions=conditions, number=number)
+        if acquisition not in ACQUISITIONS:
+            raise ParameterError(f"unknown acquisition '{acquisition}'. {nearest(acquisition, ACQUISITIONS)}")
+        self._acquisition = acquisition
+
+    def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
+        acquisition = self._acquisition
+        if acquisition == "auto":
+            acquisition = "thompson" if history.running else "ei"
+        return propose(history.cube, history.trials, history.taken, generator, acquisition)

@@ -1,0 +1,200 @@
+"""Maximise a surface over a cube: many candidates, then the best of them climb.
+
+Rows are full here, without NaN: a parameter that is inactive in a row keeps a latent value, which matters as soon
+as a change of another parameter makes it active. Surfaces only ever see masked rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import qmc
+
+from ranktune.solvers.arrays import Floats
+from ranktune.tuner.cube import Cube, keys
+from ranktune.tuner.surfaces import Surface
+
+GLOBAL, LOCAL = 512, 40
+"""Candidates over the whole space, and around each of the promising trials."""
+CLIMBERS = 4
+"""Candidates from which the search climbs."""
+ROUNDS = 4
+"""Alternations of climbing along numbers and changing one other parameter at a time."""
+FLIPPED = 12
+"""A whole-number axis with at most so many values has all of them tried; one with more, the nearest two."""
+
+_sobol = threading.Lock()  # scipy fills a table shared by all engines when the first one is made
+
+
+def quasi_random(count: int, dimensions: int, generator: np.random.Generator, skip: int = 0) -> Floats:
+    """Return scrambled Sobol points, (count, dimensions), after the first skip of the sequence."""
+    with _sobol:
+        engine = qmc.Sobol(dimensions, scramble=True, rng=generator)
+        if skip:
+            engine.fast_forward(skip)
+        if count & (count - 1) == 0 and skip == 0:
+            return np.asarray(engine.random_base2(count.bit_length() - 1))
+        return np.concatenate([np.asarray(engine.random(1)) for _ in range(count)])
+
+
+@dataclass(eq=False)
+class _Pool:
+    """Every row whose value is known, and the values; rows in taken may be passed through but not returned."""
+
+    cube: Cube
+    surface: Surface
+    rows: list[Floats] = field(default_factory=list)
+    found: list[Floats] = field(default_factory=list)
+
+    def add(self, rows: Floats) -> Floats:
+        """Evaluate full rows, remember them and return their values."""
+        values = self.surface.values(self.cube.embed(self.cube.masked(rows)))
+        self.rows.append(rows)
+        self.found.append(values)
+        return values
+
+    def best_free(self, taken: Collection[bytes]) -> tuple[Floats, bool]:
+        """Return the best full row that is not taken and True, or the best of all and False."""
+        rows, values = np.concatenate(self.rows), np.concatenate(self.found)
+        order = np.argsort(-values, kind="stable")
+        for start in range(0, len(order), 64):
+            some = order[start : start + 64]
+            for index, key in zip(some, keys(self.cube.masked(rows[some])), strict=True):
+                if key not in taken:
+                    return rows[index], True
+        return rows[order[0]], False
+
+
+def maximise(
+    surface: Surface, cube: Cube, promising: Floats, taken: Collection[bytes], generator: np.random.Generator
+) -> Floats:
+    """Return the masked row, (d,), that maximises surface among those not taken.
+
+    promising are full rows, (p, d), around which to look closely. A space with few configurations is searched
+    exhaustively; only where all of them are taken does one come again.
+    """
+    pool = _Pool(cube, surface)
+    everything = cube.everything()
+    if everything is not None:
+        pool.add(everything)
+        return _one_masked(cube, pool.best_free(taken)[0])
+    candidates = _candidates(cube, promising, generator)
+    values = pool.add(candidates)
+    for index in _climbers(cube, candidates, values):
+        _climb(pool, candidates[index], float(values[index]))
+    row, free = pool.best_free(taken)
+    for _ in range(8):
+        if free:
+            break
+        pool.add(cube.from_unit(generator.random((GLOBAL, len(cube.axes)))))
+        row, free = pool.best_free(taken)
+    return _one_masked(cube, row)
+
+
+def _one_masked(cube: Cube, row: Floats) -> Floats:
+    masked: Floats = cube.masked(row[None])[0]
+    return masked
+
+
+def _candidates(cube: Cube, promising: Floats, generator: np.random.Generator) -> Floats:
+    """Return full rows: everywhere, and around each promising one."""
+    everywhere = cube.from_unit(quasi_random(GLOBAL, len(cube.axes), generator))
+    return np.concatenate([promising, _perturbed(cube, np.repeat(promising, LOCAL, axis=0), generator), everywhere])
+
+
+def _perturbed(cube: Cube, rows: Floats, generator: np.random.Generator) -> Floats:
+    """Return a variation of each full row: about a third of its parameters change, and one active one for sure."""
+    width = 10.0 ** generator.uniform(-2.5, -0.5, size=(len(rows), 1))  # from fine to coarse steps
+    numbers = rows + width * generator.standard_normal(rows.shape)
+    numbers = np.abs(numbers)  # reflected at both ends
+    numbers = np.where(numbers > 1.0, np.abs(2.0 - numbers), numbers)
+    fresh = cube.from_unit(generator.random(rows.shape))
+    category = np.array([axis.choices > 0 for axis in cube.axes])
+    changes = generator.random(rows.shape) < np.where(category, 0.15, 0.35)
+    one = np.argmax(generator.random(rows.shape) * cube.activity(rows), axis=1)
+    changes[np.arange(len(rows)), one] = True
+    return cube.snap(np.where(changes, np.where(category, fresh, numbers), rows))
+
+
+def _climbers(cube: Cube, candidates: Floats, values: Floats) -> list[int]:
+    """Return the indices to climb from: the best of each of the best few combinations of categories, then the best."""
+    order = np.argsort(-values, kind="stable")[:200]
+    category = [j for j, axis in enumerate(cube.axes) if axis.choices]
+    kinds = keys(cube.masked(candidates[order])[:, category])
+    first = list(dict(zip(reversed(kinds), reversed(order.tolist()), strict=True)).values())
+    first.sort(key=lambda index: -values[index])
+    chosen = [int(order[0]), *first[: CLIMBERS // 2 + 1], *order[:CLIMBERS].tolist()]
+    return list(dict.fromkeys(chosen))[:CLIMBERS]
+
+
+def _climb(pool: _Pool, row: Floats, value: float) -> None:
+    """Improve row along its numbers and by single changes of the others, in turn, until neither helps."""
+    for _ in range(ROUNDS):
+        before = value
+        moved = _along_numbers(pool, row)
+        reached = float(pool.add(moved[None])[0])
+        if reached > value:
+            row, value = moved, reached
+        changed = _single_changes(pool.cube, row)
+        if len(changed):
+            values = pool.add(changed)
+            best = int(np.argmax(values))
+            if values[best] > value:
+                row, value = changed[best], float(values[best])
+        if value <= before + 1e-9 * max(1.0, abs(before)):
+            return
+
+
+def _along_numbers(pool: _Pool, row: Floats) -> Floats:
+    """Return row with its active numbers moved to a local maximum, snapped to values that exist."""
+    cube = pool.cube
+    active = cube.activity(row[None])[0]
+    free = [j for j in cube.varying if active[j] and cube.axes[j].choices == 0 and cube.axes[j].count > FLIPPED]
+    if not free:
+        return row
+    columns = [cube.columns[cube.varying.index(j)].start for j in free]
+    embedded = cube.embed(cube.masked(row[None]))[0]
+    found = minimize(
+        _descent(pool.surface, embedded, columns), row[free], jac=True, method="L-BFGS-B",
+        bounds=[(0.0, 1.0)] * len(free), options={"maxiter": 20, "ftol": 1e-6},
+    )  # fmt: skip
+    moved = row.copy()
+    moved[free] = np.clip(found.x, 0.0, 1.0)
+    snapped: Floats = cube.snap(moved[None])[0]
+    return snapped
+
+
+def _descent(surface: Surface, embedded: Floats, columns: list[int]) -> Callable[[Floats], tuple[float, Floats]]:
+    """Return the negated surface as a function of some columns of one embedded row."""
+
+    def objective(places: Floats) -> tuple[float, Floats]:
+        e = embedded.copy()
+        e[columns] = places
+        value, gradient = surface.value_and_gradient(e)
+        return -value, -gradient[columns]
+
+    return objective
+
+
+def _single_changes(cube: Cube, row: Floats) -> Floats:
+    """Return the full rows that differ from row in one active category or whole number, (number of changes, d)."""
+    active = cube.activity(row[None])[0]
+    changed = []
+    for j in cube.varying:
+        axis = cube.axes[j]
+        if not active[j] or not np.isfinite(axis.count):
+            continue
+        if axis.choices or axis.count <= FLIPPED:
+            places = axis.grid()
+        else:
+            value = axis.decode(row[j : j + 1])
+            places = axis.encode(np.clip(np.concatenate([value - axis.step, value + axis.step]), axis.low, axis.high))
+        for place in places[np.abs(places - row[j]) > 1e-12]:
+            other = row.copy()
+            other[j] = place
+            changed.append(other)
+    return np.array(changed).reshape(-1, len(row))

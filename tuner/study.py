@@ -1,0 +1,153 @@
+"""Study: what is tuned on what, declared in TOML or Python with the same fields."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from ranktune.solvers.errors import ParameterError, nearest
+from ranktune.solvers.metrics import parse_metric
+from ranktune.solvers.registry import SOLVERS, solver_class
+from ranktune.tuner.samplers import SAMPLERS
+from ranktune.tuner.space import UnionSpace
+
+DEFAULT_METRIC = "ndcg@10"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is tuned on what.
+
+    name      what its records are called; chosen from the data where empty
+    data      file, folder or name of the training data, for the record; vali and test likewise
+    metric    what trials maximise; also: further metrics to report
+    solvers   which solvers compete; all where empty
+    folds     cross-validate by that many folds over training and validation queries; None keeps the given split
+    trials    configurations to try, for each split
+    sampler   thompson, random, tpe, gp or skopt
+    reading   options of the readers: {"missing": "zero", "one_based": False}
+    seed      of everything random; refit: learn the chosen configuration again on training and validation queries
+    space     narrower ranges: {"RankSVM.C": {"low": 0.1, "high": 10}}, a list of choices, or one fixed value
+
+    Raises ParameterError where a field cannot be; names are normalised to their one spelling.
+    """
+
+    name: str = ""
+    data: str = ""
+    vali: str | None = None
+    test: str | None = None
+    metric: str = DEFAULT_METRIC
+    also: tuple[str, ...] = ()
+    solvers: tuple[str, ...] = ()
+    folds: int | None = None
+    trials: int = 30
+    sampler: str = "thompson"
+    seed: int = 0
+    refit: bool = True
+    space: Mapping[str, Any] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every field and give names their one spelling."""
+        for name, (kind, said) in _KINDS.items():
+            _check_kind(name, getattr(self, name), kind, said)
+        _at_least("trials", self.trials, 1)
+        _at_least("seed", self.seed, 0)
+        if self.folds is not None:
+            _at_least("folds", self.folds, 2)
+        check_name(self.name)
+        if self.sampler not in SAMPLERS:
+            raise ParameterError(f"unknown sampler '{self.sampler}'. {nearest(self.sampler, SAMPLERS)}")
+        own = str(parse_metric(self.metric))
+        also = tuple(dict.fromkeys(str(parse_metric(name)) for name in self.also))
+        names = tuple(dict.fromkeys(solver_class(name).__name__ for name in self.solvers or SOLVERS))
+        for name, value in (("metric", own), ("also", tuple(m for m in also if m != own)), ("solvers", names)):
+            object.__setattr__(self, name, value)
+        self.union_space()  # an override that cannot be is told before anything runs
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metric that is maximised, then the others."""
+        return (self.metric, *self.also)
+
+    def union_space(self) -> UnionSpace:
+        """Return the joined search space of the competing solvers, with this study's overrides."""
+        space = UnionSpace({name: solver_class(name).space for name in self.solvers})
+        return space.restricted(self.space) if self.space else space
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON and TOML know them."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the study with these fields; an unknown field is an error that names the nearest."""
+        known = {f.name for f in fields(cls)}
+        for name in values:
+            if name not in known:
+                raise ParameterError(f"a study has no field '{name}'. {nearest(name, known)}")
+        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+        return cls(**given)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Self:
+        """Return the study declared in a TOML file, named after the file where it has no name.
+
+        Data paths in it are relative to the file.
+        """
+        path = Path(path)
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ParameterError(
+                f"cannot read the study {path}: {error.strerror}. Give the path of a TOML file."
+            ) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ParameterError(f"{path} is not TOML: {error}.") from None
+        for name in ("data", "vali", "test"):
+            beside = path.parent / str(values.get(name, ""))
+            if values.get(name) and beside.exists():
+                values[name] = str(beside)
+        try:
+            return cls.from_dict({"name": path.stem} | values)
+        except (ParameterError, TypeError) as error:
+            raise ParameterError(f"{path}: {error}") from None
+
+
+_TEXT, _TEXTS = (str, "text"), (tuple, "a list of texts")
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "name": _TEXT,
+    "data": _TEXT,
+    "vali": (str | None, "text"),
+    "test": (str | None, "text"),
+    "metric": _TEXT,
+    "also": _TEXTS,
+    "solvers": _TEXTS,
+    "sampler": _TEXT,
+    "refit": (bool, "true or false"),
+    "space": (Mapping, "a table of parameters"),
+    "reading": (Mapping, "a table of options"),
+}
+
+
+def _check_kind(name: str, value: Any, kind: Any, said: str) -> None:
+    whole = isinstance(value, kind)
+    if not whole or (isinstance(value, tuple) and not all(isinstance(one, str) for one in value)):
+        raise ParameterError(f"{name}={value!r}: it must be {said}.")
+
+
+def check_name(name: str) -> None:
+    """Raise ParameterError where name cannot be the name of a study, which becomes a folder."""
+    if any(c in name for c in "/\\\0") or name.startswith(".") or not name.isprintable():
+        raise ParameterError(
+            f"name={name!r}: a study's name becomes a folder: it may not begin with a dot, nor hold a slash or a "
+            "character that cannot be printed."
+        )
+
+
+def _at_least(name: str, value: Any, low: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+        raise ParameterError(f"{name}={value!r}: it must be a whole number of at least {low}.")
