@@ -152,12 +152,17 @@ def test_bad_data_is_one_message_and_exit_code_2(tmp_path: Path, text: str, said
         (("tune", "tarin.txt"), "tarin.txt"),
         (("tune", "train.txt", "--home", "train.txt"), "cannot write to"),
         (("show", "nothing"), "no study 'nothing'"),
+        (
+            ("predict", "ranktune-runs/mine/model.json", "test.txt", "-o", "none/scores.txt"),
+            "cannot write none/scores.txt",
+        ),
         (("show", "../nothing"), "may not begin with a dot"),
         (("resume", "nothing"), "no study 'nothing'"),
         (("predict", "none.json", "train.txt"), "none.json"),
         (("run", "none.toml"), "cannot read the study"),
     ],
 )
+@pytest.mark.usefixtures("tuned")
 def test_bad_options_are_one_message_and_exit_code_2(folder: Path, arguments: tuple[str, ...], said: str) -> None:
     done = ranktune(*arguments, cwd=folder, check=2)
     assert done.stdout == ""

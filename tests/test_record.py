@@ -85,3 +85,13 @@ def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "record.db").write_bytes(b"this is not a database" * 100)
     with pytest.raises(StudyError, match="cannot open the record"):
         Record(tmp_path, "s", "map")
+
+
+def test_a_renamed_folder_keeps_its_trials(tmp_path: Path) -> None:
+    record = Record(tmp_path / "old", "old", "map")
+    record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
+    record.close()
+    (tmp_path / "old").rename(tmp_path / "new")
+    again = Record(tmp_path / "new", "new", "map")
+    assert [number_of(t) for t in again.trials()] == [0]
+    again.close()

@@ -52,6 +52,8 @@ class Record:
         self._arrays = FileSystemArtifactStore(self._folder)
         self.storage = _open_storage(folder / "record.db")
         with quiet():
+            # The only study in the file is the one, also after its folder was renamed or copied.
+            name = next(iter(optuna.get_all_study_names(self.storage)), name)
             self.study = optuna.create_study(
                 storage=self.storage, study_name=name, direction=StudyDirection.MAXIMIZE, load_if_exists=True
             )

@@ -172,7 +172,12 @@ def predict(
     if output is None:
         sys.stdout.write(text)
     else:
-        output.write_text(text)
+        try:
+            output.write_text(text)
+        except OSError as error:
+            from ranktune.solvers.errors import ParameterError
+
+            raise ParameterError(f"cannot write {output}: {error.strerror}. Give a file you may write to.") from None
 
 
 @app.command()
