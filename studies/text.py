@@ -89,6 +89,10 @@ class _Options:
             known_dtype = False
         if not known_dtype:
             raise ParameterError(f"dtype={self.dtype!r}: features are held as np.float32 or np.float64.")
+        for name in ("n_features", "max_features"):
+            count = getattr(self, name)
+            if count is not None and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0):
+                raise ParameterError(f"{name}={count!r}: it must be a whole number of at least 0.")
         for name, known in (("missing", ("error", "zero")), ("layout", ("auto", "dense", "sparse"))):
             given = getattr(self, name)
             if given not in known:

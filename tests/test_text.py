@@ -447,3 +447,10 @@ def test_null_values_of_real_data_are_named_or_zero(real_data: Path) -> None:
     content = gzip.decompress(file.read_bytes())
     assert queries.n_features == 45 and np.isfinite(queries.features).all()
     assert (queries.features == 0).sum() >= content.count(b"NULL") > 0
+
+
+@pytest.mark.parametrize("option", ["n_features", "max_features"])
+def test_a_count_that_is_no_number_is_told(tmp_path: Path, option: str) -> None:
+    (tmp_path / "a.txt").write_text("1 qid:1 1:1\n")
+    with pytest.raises(ParameterError, match=f"{option}='a'"):
+        read_text(tmp_path / "a.txt", **{option: "a"})  # type: ignore[arg-type]
