@@ -7,10 +7,10 @@ starts[q] to starts[q + 1]; the rows of a query are adjacent.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from scipy import sparse
 from ranktune.solvers.arrays import Features, Floats, Ints
 from ranktune.solvers.errors import DataError
 from ranktune.solvers.grouping import group_rows
+
+Weights: TypeAlias = Sequence[float] | NDArray[Any] | Mapping[Any, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,7 @@ class Queries:
     document_ids   (n_documents,) what the caller calls the documents, or None
     feature_names  n_features names, or None
     rows           (n_documents,) the caller's row of each document; None when the order was kept
+    query_weights  (n_queries,) float64, positive: how often each query counts; None when each counts once
 
     Raises DataError where lengths disagree or a value is not finite.
     """
@@ -43,6 +46,7 @@ class Queries:
     document_ids: NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = None
     rows: Ints | None = None
+    query_weights: Floats | None = None
 
     def __post_init__(self) -> None:
         """Check what every solver relies on."""
@@ -57,6 +61,8 @@ class Queries:
             raise DataError(f"{len(self.document_ids)} document ids for {n_documents} documents.")
         if self.feature_names is not None and len(self.feature_names) != n_features:
             raise DataError(f"{len(self.feature_names)} feature names for {n_features} features.")
+        if self.query_weights is not None:
+            _check_weights(self.query_weights, self.n_queries)
 
     @classmethod
     def from_arrays(
@@ -68,13 +74,15 @@ class Queries:
         group: Sequence[int] | NDArray[Any] | None = None,
         document_ids: Sequence[Hashable] | NDArray[Any] | None = None,
         feature_names: Sequence[str] | None = None,
+        query_weights: Weights | None = None,
     ) -> Queries:
         """Return the rows of X grouped by query.
 
         X is a dense array or a scipy sparse matrix, (n_documents, n_features); float32 stays float32, anything
         else numeric becomes float64. y is (n_documents,) grades. Say which rows belong together by qid (one
         hashable id a row, any order) or by group (rows of each query); with neither, all rows are one query.
-        Dense C-ordered floats whose queries are adjacent are not copied.
+        query_weights says how often each query counts: an array in the order of the queries' first rows, or a mapping
+        from query id to weight (1 where it has none). Dense C-ordered floats whose queries are adjacent are not copied.
         """
         features = _as_features(X)
         grades = np.ascontiguousarray(_numeric(y, "y"), dtype=np.float64)
@@ -87,7 +95,8 @@ class Queries:
             features, grades = features[grouping.rows], grades[grouping.rows]
             ids = None if ids is None else ids[grouping.rows]
         names = None if feature_names is None else tuple(str(name) for name in feature_names)
-        return cls(features, grades, grouping.starts, grouping.ids, ids, names, grouping.rows)
+        weights = None if query_weights is None else _weights_of(query_weights, grouping.ids)
+        return cls(features, grades, grouping.starts, grouping.ids, ids, names, grouping.rows, weights)
 
     @property
     def n_queries(self) -> int:
@@ -119,6 +128,11 @@ class Queries:
         """Number of each document's query, (n_documents,)."""
         return np.repeat(np.arange(self.n_queries), self.lengths)
 
+    @property
+    def weight_of_query(self) -> Floats:
+        """How often each query counts, (n_queries,): its weight, or 1."""
+        return np.ones(self.n_queries) if self.query_weights is None else self.query_weights
+
     @cached_property
     def has_pairs(self) -> bool:
         """Whether any query has two documents of different grades, that is, anything to learn."""
@@ -127,14 +141,15 @@ class Queries:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of features, grades and groups: equal data, equal fingerprint, whatever the file was called."""
+        """A digest of features, grades, groups and weights: equal data, equal fingerprint, whatever the file's name."""
         digest = hashlib.blake2b(digest_size=16)
         features = self.features
         parts = [features.data, features.indices, features.indptr] if self.is_sparse else [features]
         if self.is_sparse:  # the width of the index type says nothing about the data
             parts = [part if part.dtype.kind == "f" else part.astype(np.int64) for part in parts]
             digest.update(f"{features.shape}".encode())
-        for part in (*parts, self.grades, self.starts):
+        weights = () if self.query_weights is None else (self.query_weights,)
+        for part in (*parts, self.grades, self.starts, *weights):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
@@ -149,8 +164,16 @@ class Queries:
             rows = np.concatenate(ranges) if ranges else np.zeros(0, dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(self.lengths[queries])]).astype(np.int64)
         ids = None if self.document_ids is None else self.document_ids[rows]
-        features = self.features[rows]
-        return Queries(features, self.grades[rows], starts, self.query_ids[queries], ids, self.feature_names)
+        weights = None if self.query_weights is None else self.query_weights[queries]
+        return Queries(
+            self.features[rows],
+            self.grades[rows],
+            starts,
+            self.query_ids[queries],
+            ids,
+            self.feature_names,
+            query_weights=weights,
+        )
 
     def in_caller_order(self, values: Floats) -> Floats:
         """Return values, (n_documents,), in the order of the rows that the caller gave."""
@@ -159,6 +182,10 @@ class Queries:
         back = np.empty_like(values)
         back[self.rows] = values
         return back
+
+    def weighted_by(self, query_weights: Weights) -> Queries:
+        """Return the same queries with other weights: an array (n_queries,), or a mapping from query id to weight."""
+        return replace(self, query_weights=_weights_of(query_weights, self.query_ids))
 
     def with_features(self, features: Features) -> Queries:
         """Return the same queries described by other features; names that no longer fit are dropped."""
@@ -184,7 +211,39 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     grades = np.concatenate([part.grades for part in parts])
     if sparse.issparse(features):
         features = sparse.csr_array(features)
-    return Queries(features, grades, starts.astype(np.int64), query_ids, ids, parts[0].feature_names)
+    weighted = any(part.query_weights is not None for part in parts)
+    weights = np.concatenate([part.weight_of_query for part in parts]) if weighted else None
+    return Queries(
+        features,
+        grades,
+        starts.astype(np.int64),
+        query_ids,
+        ids,
+        parts[0].feature_names,
+        query_weights=weights,
+    )
+
+
+def _weights_of(given: Weights, ids: NDArray[Any]) -> Floats:
+    if not isinstance(given, Mapping):
+        return np.ascontiguousarray(_numeric(given, "query_weights"), dtype=np.float64)
+    known = set(ids.tolist())
+    strange = [name for name in given if name not in known]
+    if strange:
+        raise DataError(f"query_weights names the query {strange[0]!r}, which the data do not hold.")
+    return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
+
+
+def _check_weights(weights: Floats, n_queries: int) -> None:
+    if weights.shape != (n_queries,):
+        raise DataError(f"query_weights has shape {weights.shape} for {n_queries} queries: give one weight a query.")
+    bad = ~(np.isfinite(weights) & (weights > 0.0))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise DataError(
+            f"the weight of query number {at} is {weights[at]}: weights must be positive and finite. "
+            "Leave out queries that should not count."
+        )
 
 
 def _numeric(values: Any, name: str) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktune.solvers.arrays import Floats
-from ranktune.solvers.errors import DataError
+from ranktune.solvers.errors import DataError, ParameterError
 from ranktune.solvers.products import scores
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.space import Parameter
@@ -33,37 +33,90 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     """A ranking model in the manner of scikit-learn.
 
     A subclass states its search space next to its parameters, checks them in _check_parameters, and learns in
-    _steps, which must leave the fitted attributes in place whenever it yields.
+    _steps, which must leave the fitted attributes in place whenever it yields. One that can stop by validation queries
+    sets validated and overrides _steps_watched instead; one that heeds query weights sets weighted.
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()
+    weighted: ClassVar[bool] = False
+    validated: ClassVar[bool] = False
     n_features_in_: int
 
-    def fit(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        query_weights: Any = None,
+        vali: Queries | None = None,
+    ) -> Self:
         """Learn from documents grouped by query.
 
         X is (n_documents, n_features), dense or sparse, y the grades (higher is better); qid is one hashable id
-        a row, in any order, or group the rows of each query; with neither, all rows are one query. A Queries
-        may be given in place of all of them. Raises DataError where no query has two different grades.
+        a row, in any order, or group the rows of each query; with neither, all rows are one query. query_weights says
+        how often each query counts: an array in the order of the queries' first rows, or a mapping from query id. A
+        Queries may be given in place of all of them. vali are validation queries, for solvers that stop when these get
+        no better; the others do not look at them. Raises DataError where no query has two different grades, and
+        ParameterError for weights that the method cannot heed.
         """
-        for _ in self.fit_steps(X, y, qid=qid, group=group):
+        for _ in self.fit_steps(X, y, qid=qid, group=group, query_weights=query_weights, vali=vali):
             pass
         return self
 
-    def fit_steps(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Iterator[Step]:
+    def fit_steps(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        query_weights: Any = None,
+        vali: Queries | None = None,
+    ) -> Iterator[Step]:
         """Learn as fit does, yielding a Step each iteration; the model is usable whenever the caller stops."""
         self._check_parameters()
-        queries = self._grouped(X, y, qid, group)
+        queries = self._grouped(X, y, qid, group, query_weights)
+        self._check_vali(vali)
         if not queries.has_pairs:
             raise DataError(
                 f"there is nothing to learn from n_samples = {queries.n_documents}: "
                 "no query has two documents of different grades. "
                 "Check the grades and the grouping (qid= or group=)."
             )
+        yield from self._steps_watched(queries, vali)
+
+    def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
+        """Learn as _steps does; a solver that is validated may stop by vali."""
         yield from self._steps(queries)
 
-    def _grouped(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool = True) -> Queries:
+    def _check_vali(self, vali: Any) -> None:
+        if vali is None:
+            return
+        if not isinstance(vali, Queries):
+            raise DataError(
+                f"vali is {type(vali).__name__}: validation documents must be a Queries, "
+                "as Queries.from_arrays(X, y, qid=qid) makes it."
+            )
+        if vali.n_features != self.n_features_in_:
+            raise DataError(
+                f"vali has {vali.n_features} features, the training data {self.n_features_in_}: "
+                "both must have the same features."
+            )
+
+    def _grouped(
+        self, X: Any, y: Any, qid: Any, group: Any, query_weights: Any = None, *, reset: bool = True
+    ) -> Queries:
         """Return the training data as Queries and note the number and names of the features, or check them."""
+        queries = self._as_queries(X, y, qid, group, query_weights, reset=reset)
+        if queries.query_weights is not None and not self.weighted:
+            raise ParameterError(
+                f"{type(self).__name__} cannot weigh queries: leave query_weights out, or take a solver that can."
+            )
+        return queries
+
+    def _as_queries(self, X: Any, y: Any, qid: Any, group: Any, query_weights: Any, *, reset: bool) -> Queries:
         if isinstance(X, Queries):
             if not reset and X.n_features != self.n_features_in_:
                 raise DataError(
@@ -71,7 +124,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
                     "features as input: the pieces must have the same features."
                 )
             self.n_features_in_ = X.n_features
-            return X
+            return X if query_weights is None else X.weighted_by(query_weights)
         X, y = validate_data(
             self,
             X,
@@ -84,7 +137,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
             reset=reset,
         )
         names = getattr(self, "feature_names_in_", None)
-        return Queries.from_arrays(X, y, qid=qid, group=group, feature_names=names)
+        return Queries.from_arrays(X, y, qid=qid, group=group, feature_names=names, query_weights=query_weights)
 
     def _check_parameters(self) -> None:
         """Raise ParameterError where a parameter cannot be."""

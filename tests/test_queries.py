@@ -157,3 +157,28 @@ def test_other_features_drop_names_that_no_longer_fit() -> None:
     queries = Queries.from_arrays(X, Y, qid=QID, feature_names=["f", "g"])
     assert queries.with_features(X * 2).feature_names == ("f", "g")
     assert queries.with_features(np.ones((6, 3))).feature_names is None
+
+
+def test_query_weights_follow_their_queries() -> None:
+    queries = Queries.from_arrays(X, Y, qid=["b", "a", "b", "c", "a", "c"], query_weights={"c": 3.0, "b": 0.5})
+    assert dict(zip(queries.query_ids, queries.weight_of_query, strict=True)) == {"b": 0.5, "a": 1.0, "c": 3.0}
+    assert queries.select(np.array([2, 0])).weight_of_query.tolist() == [3.0, 0.5]
+    plain = Queries.from_arrays(X, Y, qid=QID)
+    assert concatenate([queries, plain]).weight_of_query.tolist() == [0.5, 1.0, 3.0, 1.0, 1.0, 1.0]
+    assert concatenate([plain, plain]).query_weights is None
+    assert plain.weighted_by([1.0, 2.0, 1.0]).fingerprint != plain.fingerprint
+    assert plain.weight_of_query.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        ([1.0, 2.0], "3 queries"),
+        ([1.0, 0.0, 1.0], "number 1 is 0.0: weights must be positive"),
+        ([1.0, 1.0, np.inf], "number 2 is inf"),
+        ({"z": 1.0}, "'z', which the data do not hold"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(weights: Any, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        Queries.from_arrays(X, Y, qid=QID, query_weights=weights)

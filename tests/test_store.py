@@ -21,13 +21,17 @@ def test_round_trip(tmp_path: Path, layout: str, dtype: type) -> None:
     X: NDArray[Any] = generator.normal(size=(30, 4)).astype(dtype) * (generator.random((30, 4)) < 0.5)
     features = sparse.csr_array(X) if layout == "csr" else X
     qid = np.repeat(["a", "b", "c"], 10)
-    queries = Queries.from_arrays(features, generator.integers(0, 3, 30), qid=qid, feature_names=list("wxyz"))
+    weights = {"b": 2.5} if layout == "csr" else None
+    queries = Queries.from_arrays(
+        features, generator.integers(0, 3, 30), qid=qid, feature_names=list("wxyz"), query_weights=weights
+    )
     write_queries(queries, tmp_path / "q")
     again = read_queries(tmp_path / "q")
     assert again.fingerprint == queries.fingerprint
     assert again.query_ids.tolist() == ["a", "b", "c"]
     assert again.feature_names == ("w", "x", "y", "z")
     assert again.is_sparse == (layout == "csr")
+    assert again.weight_of_query.tolist() == queries.weight_of_query.tolist()
 
 
 def test_changing_what_was_read_does_not_change_the_file(tmp_path: Path, hard_queries: Queries) -> None:

@@ -1,7 +1,8 @@
 """Queries on disk as plain arrays, written once and mapped into every worker's memory.
 
-A folder holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array, then grades.npy, starts.npy
-and queries.json (ids and names). Reading runs no code: arrays of numbers and JSON only.
+A folder holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array, then grades.npy, starts.npy,
+queries.json (ids and names), and weights.npy where queries have weights. Reading runs no code: arrays of numbers and
+JSON only.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def write_queries(queries: Queries, folder: Path) -> None:
         np.save(folder / "features.npy", queries.features)
     np.save(folder / "grades.npy", queries.grades)
     np.save(folder / "starts.npy", queries.starts)
+    if queries.query_weights is not None:
+        np.save(folder / "weights.npy", queries.query_weights)
     about = {
         "shape": list(queries.features.shape),
         "query_ids": [_plain(value) for value in queries.query_ids.tolist()],
@@ -48,12 +51,14 @@ def read_queries(folder: Path) -> Queries:
     ids = np.empty(len(about["query_ids"]), dtype=object)
     ids[:] = about["query_ids"]
     names = about["feature_names"]
+    weights = folder / "weights.npy"
     return Queries(
         features,
         np.load(folder / "grades.npy"),
         np.load(folder / "starts.npy"),
         ids,
         feature_names=None if names is None else tuple(names),
+        query_weights=np.load(weights) if weights.exists() else None,
     )
 
 
