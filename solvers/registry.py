@@ -38,6 +38,13 @@ SOLVERS: Mapping[str, type[BaseRanker]] = _Solvers()
 """Every solver that a study can name, in alphabetical order."""
 
 
+ALL = "all"
+"""What names every solver at once."""
+
+STANDARD = ("BestFeature", "ElasticRank", "LogisticRanker", "RankSVM", "RidgeRanker", "SVRRanker")
+"""The solvers that compete unless others are named: of each family those that tend to win, and a floor."""
+
+
 def solver_class(name: str) -> type[BaseRanker]:
     """Return the class of the solver called name, whatever the case of its letters.
 

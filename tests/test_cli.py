@@ -114,13 +114,22 @@ def test_a_letor_folder_is_tuned_fold_by_fold(tmp_path: Path) -> None:
     for number in range(1, 6):
         fold = tmp_path / "FOLDS" / f"Fold{number}"
         fold.mkdir(parents=True)
-        for part, queries in (("train", 15), ("vali", 6), ("test", 6)):
-            letor(fold / f"{part}.txt", queries, number)
+        for place, (part, queries) in enumerate((("train", 15), ("vali", 6), ("test", 6))):
+            letor(fold / f"{part}.txt", queries, 10 * number + place)
     found = json.loads(ranktune("tune", "FOLDS", "--trials", 3, *SOLVERS, "--json", cwd=tmp_path).stdout)
     assert [fold["name"] for fold in found["folds"]] == [f"Fold{k}" for k in range(1, 6)]
     assert found["best"]["test"] == pytest.approx(np.mean([fold["best"]["test"] for fold in found["folds"]]))
     assert found["trials"] == 15
     assert all(Path(fold["model"]).is_file() for fold in found["folds"])
+
+
+def test_queries_in_two_files_are_told_and_never_learnt_and_scored(folder: Path) -> None:
+    said = ranktune("tune", "train.txt", "--vali", "train.txt", "--trials", 2, *SOLVERS, cwd=folder, check=2).stderr
+    assert "training queries are also among the" in said and "leave vali out" in said
+    both = (folder / "train.txt").read_text() + (folder / "test.txt").read_text()
+    (folder / "both.txt").write_text(both)
+    done = ranktune("tune", "both.txt", "--test", "test.txt", "--trials", 2, *SOLVERS, "--json", cwd=folder)
+    assert "training queries are also among the test queries" in done.stderr
 
 
 BAD = {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ranktune.solvers.errors import DataError, ParameterError
 from ranktune.solvers.queries import Queries
-from ranktune.tuner.split import Split, query_folds, validation_plan, with_test
+from ranktune.tuner.plans import Fold, Progressive, fresh_plan, query_folds, random_orders, read_plan, write_plan
+from ranktune.tuner.split import Split, validation_plan, with_test
 
 
 def queries(count: int, first: int = 0, grades: tuple[float, ...] = (0.0, 1.0, 2.0)) -> Queries:
@@ -72,3 +75,34 @@ def test_one_fold_is_no_cross_validation() -> None:
 def test_data_without_anything_to_learn_is_refused(grades: tuple[float, ...], said: str) -> None:
     with pytest.raises(DataError, match=said):
         validation_plan(Split("s", queries(20, grades=grades)), None, 0)
+
+
+def test_orders_are_permutations_and_fresh_ones_are_others() -> None:
+    development, plan = validation_plan(Split("s", queries(20)), None, 0, permutations=3)
+    assert isinstance(plan, Progressive)
+    fresh = fresh_plan(plan, development, 0)
+    assert isinstance(fresh, Progressive)
+    orders = [tuple(order) for order in (*plan.orders, *fresh.orders)]
+    assert len(set(orders)) == 6
+    assert all(sorted(order) == list(range(20)) for order in orders)
+
+
+@pytest.mark.parametrize("kind", ["folds", "orders"])
+def test_plans_are_read_as_they_were_written(kind: str, tmp_path: Path) -> None:
+    data = queries(20)
+    plan = query_folds(data, 3, 0) if kind == "folds" else random_orders(data, 12, 0)
+    write_plan(plan, tmp_path / "plan.npz")
+    again = read_plan(tmp_path / "plan.npz")
+    if isinstance(plan, Progressive):
+        assert isinstance(again, Progressive)
+        assert [a.tolist() for a in again.orders] == [a.tolist() for a in plan.orders]
+    else:
+        assert isinstance(again, tuple)
+        assert [(f.train.tolist(), f.vali.tolist()) for f in again] == [
+            (f.train.tolist(), f.vali.tolist()) for f in plan
+        ]
+    assert read_plan(tmp_path / "none.npz") == ()
+
+
+def _numbers(fold: Fold) -> list[list[int]]:
+    return [fold.train.tolist(), fold.vali.tolist()]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ranktune.solvers.errors import ParameterError
-from ranktune.solvers.registry import SOLVERS
+from ranktune.solvers.registry import SOLVERS, STANDARD
 from ranktune.tuner.study import Study
 
 TOML = """
@@ -41,8 +41,18 @@ def test_a_dictionary_round_trips() -> None:
     assert Study.from_dict(study.as_dict()) == study
 
 
-def test_all_solvers_compete_by_default() -> None:
-    assert Study().solvers == tuple(SOLVERS)
+def test_the_standard_solvers_compete_unless_others_are_named() -> None:
+    assert Study().solvers == STANDARD
+    assert set(STANDARD) <= set(SOLVERS)
+    assert Study(solvers=("all",)).solvers == tuple(SOLVERS)
+    assert Study(solvers=("ranksvm", "all")).solvers[0] == "RankSVM"
+
+
+def test_a_progressive_plan_is_for_solvers_that_go_from_query_to_query() -> None:
+    study = Study(plan="progressive")
+    assert "ElasticRank" in study.solvers and "RankSVM" not in study.solvers
+    with pytest.raises(ParameterError, match=r"RankSVM does not learn from query to query.*ElasticRank"):
+        Study(plan="progressive", solvers=("RankSVM",))
 
 
 def test_the_own_metric_is_not_reported_twice() -> None:
@@ -54,6 +64,8 @@ def test_the_own_metric_is_not_reported_twice() -> None:
     [
         ({"metric": "ndgc@10"}, "ndcg"),
         ({"solvers": ("RankSWM",)}, "RankSVM"),
+        ({"plan": "progresive"}, "progressive"),
+        ({"permutations": 0}, "at least 1"),
         ({"sampler": "tompson"}, "Did you mean 'thompson'"),
         ({"trials": 0}, "at least 1"),
         ({"seed": -1}, "at least 0"),

@@ -43,7 +43,7 @@ def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder) -> list[
         for part in filter(None, (split.train, split.vali, split.test)):
             check_metrics(study.metrics, part)
     with folder.replace_data() as fresh:
-        folder.declare(study, {split.name: write_split(split, study.folds, study.seed, fresh) for split in splits})
+        folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits})
     return reopen(folder)
 
 

@@ -66,11 +66,11 @@ class StudyFolder:
         """
         if not (self.path / "study.json").exists():
             return
-        noted = self._noted()["study"]
+        noted = self.study().as_dict()  # a field that was not there yet has its default
         differences = [
-            f"{key} is {noted.get(key)!r} there, {value!r} here"
+            f"{key} is {noted[key]!r} there, {value!r} here"
             for key, value in study.as_dict().items()
-            if key not in ("trials", "name") and noted.get(key) != value
+            if key not in ("trials", "name") and noted[key] != value
         ]
         if differences:
             raise StudyError(

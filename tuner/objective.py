@@ -8,15 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.queries import Queries
+from ranktune.solvers.ranker import BaseRanker
 from ranktune.solvers.registry import make
 from ranktune.solvers.space import Value
-from ranktune.tuner.split import Fold, Plan
+from ranktune.tuner.plans import Fold, Plan, Progressive, write_plan
+from ranktune.tuner.plans import read_plan as read_plan_file
 from ranktune.tuner.store import read_queries, write_queries
 
 PLAN, FRESH = "plan", "fresh"
@@ -26,7 +29,7 @@ PLAN, FRESH = "plan", "fresh"
 class Task:
     """What a worker needs to evaluate one configuration; small, because the data lies in the folder.
 
-    plan is the name of the plan there: PLAN of the trials, or FRESH folds for those that they cannot tell apart.
+    plan is the name of the plan there: PLAN of the trials, or a FRESH one for those that it cannot tell apart.
     """
 
     folder: str
@@ -41,7 +44,8 @@ class Task:
 class Outcome:
     """What one configuration showed.
 
-    per_query  metric -> (n validation queries,), NaN where the metric skips a query; queries in the plan's order
+    per_query  metric -> (n validation queries,), NaN where the metric skips a query; queries in the plan's order, or
+               in the development queries' where the plan is progressive
     nonzeros   weights that are not zero, mean over the folds (NaN for models without weights)
     seconds    processor time to learn, all folds together
     error      why it failed, or None
@@ -64,8 +68,7 @@ def write_problem(development: Queries, plans: Mapping[str, Plan], folder: Path)
     """Write the development queries and the validation plans where every worker can map them."""
     write_queries(development, folder)
     for name, plan in plans.items():
-        fold_of = {f"{part}{k}": getattr(fold, part) for k, fold in enumerate(plan) for part in ("train", "vali")}
-        np.savez(folder / f"{name}.npz", **fold_of)
+        write_plan(plan, folder / f"{name}.npz")
 
 
 @lru_cache(maxsize=2)
@@ -77,11 +80,14 @@ def read_development(folder: str) -> Queries:
 @lru_cache(maxsize=4)
 def read_plan(folder: str, name: str) -> Plan:
     """Return a plan that write_problem wrote; empty where it wrote none of that name."""
-    file = Path(folder) / f"{name}.npz"
-    if not file.exists():
-        return ()
-    with np.load(file, allow_pickle=False) as parts:
-        return tuple(Fold(parts[f"train{k}"], parts[f"vali{k}"]) for k in range(len(parts.files) // 2))
+    return read_plan_file(Path(folder) / f"{name}.npz")
+
+
+def read_training(folder: str) -> Queries:
+    """Return the training queries of the only fold of the plan: those of a given split."""
+    plan = read_plan(folder, PLAN)
+    assert isinstance(plan, tuple)
+    return read_development(folder).select(plan[0].train)
 
 
 def evaluate(task: Task) -> Outcome:
@@ -97,7 +103,12 @@ def evaluate(task: Task) -> Outcome:
 
 
 def _evaluate(task: Task) -> Outcome:
-    development, plan = read_development(task.folder), read_plan(task.folder, task.plan)
+    plan = read_plan(task.folder, task.plan)
+    return _progressively(task, plan) if isinstance(plan, Progressive) else _by_folds(task, plan)
+
+
+def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
+    development = read_development(task.folder)
     metrics = [parse_metric(name) for name in task.metrics]
     parts: dict[str, list[Floats]] = {name: [] for name in task.metrics}
     nonzeros, seconds = [], 0.0
@@ -112,7 +123,29 @@ def _evaluate(task: Task) -> Outcome:
         scores = ranker.predict(vali)
         for name, metric in zip(task.metrics, metrics, strict=True):
             parts[name].append(metric.per_query(scores, vali))
-        coef = getattr(ranker, "coef_", None)
-        nonzeros.append(float("nan") if coef is None else float(np.count_nonzero(coef)))
+        nonzeros.append(_nonzeros(ranker))
     per_query = {name: np.concatenate(values) for name, values in parts.items()}
     return Outcome(per_query, float(np.mean(nonzeros)), seconds)
+
+
+def _progressively(task: Task, plan: Progressive) -> Outcome:
+    """Score each query before it is learnt from; a query's value is its mean over the orders."""
+    development = read_development(task.folder)
+    metrics = [parse_metric(name) for name in task.metrics]
+    sums = {name: np.zeros(development.n_queries) for name in task.metrics}
+    nonzeros, seconds = [], 0.0
+    for order in plan.orders:
+        ranker: Any = make(task.solver, dict(task.parameters), task.seed)
+        begun = time.process_time()
+        scores = ranker.progressive(development, order)
+        seconds += time.process_time() - begun
+        for name, metric in zip(task.metrics, metrics, strict=True):
+            sums[name] += metric.per_query(scores, development)
+        nonzeros.append(_nonzeros(ranker))
+    per_query = {name: total / len(plan.orders) for name, total in sums.items()}
+    return Outcome(per_query, float(np.mean(nonzeros)), seconds)
+
+
+def _nonzeros(ranker: BaseRanker) -> float:
+    coef = getattr(ranker, "coef_", None)
+    return float("nan") if coef is None else float(np.count_nonzero(coef))

@@ -8,15 +8,18 @@ from typing import Self
 
 from ranktune.solvers.queries import Queries
 from ranktune.tuner.objective import FRESH, PLAN, read_development, read_plan, write_problem
-from ranktune.tuner.split import Plan, Split, fresh_folds, validation_plan, with_test
+from ranktune.tuner.overlap import without_shared
+from ranktune.tuner.plans import Plan, fresh_plan
+from ranktune.tuner.split import Split, validation_plan, with_test
 from ranktune.tuner.store import read_queries, write_queries
+from ranktune.tuner.study import Study
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """One split, ready to be tuned on.
 
-    folder holds the arrays that workers map. plan scores the trials; fresh are other folds over all development
+    folder holds the arrays that workers map. plan scores the trials; fresh is another plan over all development
     queries, for the configurations that the plan cannot tell apart (empty where there are too few queries).
     """
 
@@ -37,16 +40,17 @@ class Problem:
     @property
     def given_split(self) -> bool:
         """Whether one validation set was given, rather than folds dealt."""
-        return len(self.plan) == 1
+        return isinstance(self.plan, tuple) and len(self.plan) == 1
 
 
-def write_split(split: Split, folds: int | None, seed: int, parent: Path) -> str:
+def write_split(split: Split, study: Study, parent: Path) -> str:
     """Write split with its validation plan into a folder under parent and return the digest of its data."""
-    split = with_test(split, seed)
-    development, plan = validation_plan(split, folds, seed)
+    split = without_shared(with_test(split, study.seed))
+    permutations = study.permutations if study.plan == "progressive" else None
+    development, plan = validation_plan(split, study.folds, study.seed, permutations=permutations)
     digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
     own = parent / folder_name(split.name, digest)
-    write_problem(development, {PLAN: plan, FRESH: fresh_folds(development, seed)}, own)
+    write_problem(development, {PLAN: plan, FRESH: fresh_plan(plan, development, study.seed)}, own)
     if split.test is not None:
         write_queries(split.test, own / "test")
     return digest

@@ -14,7 +14,7 @@ from ranktune.solvers.model import LinearModel
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.ranker import BaseRanker
 from ranktune.solvers.registry import make
-from ranktune.tuner.objective import Task, read_development, read_plan
+from ranktune.tuner.objective import Task, read_development, read_training
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class Refitted:
 
 def refit(task: Task, *, on_everything: bool) -> Refitted:
     """Learn task's configuration on all development queries, or on the training queries of its only fold."""
-    development = read_development(task.folder)
-    train = development if on_everything else development.select(read_plan(task.folder, task.plan)[0].train)
+    train = read_development(task.folder) if on_everything else read_training(task.folder)
     ranker = make(task.solver, dict(task.parameters), task.seed)
     begun = time.process_time()
     ranker.fit(train)

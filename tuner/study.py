@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 from ranktune.solvers.errors import ParameterError, nearest
 from ranktune.solvers.metrics import parse_metric
-from ranktune.solvers.registry import SOLVERS, solver_class
+from ranktune.solvers.registry import ALL, SOLVERS, STANDARD, solver_class
+from ranktune.tuner.plans import DEFAULT_PERMUTATIONS, PLANS
 from ranktune.tuner.samplers import SAMPLERS
 from ranktune.tuner.space import UnionSpace
 
@@ -24,7 +25,9 @@ class Study:
     name      what its records are called; chosen from the data where empty
     data      file, folder or name of the training data, for the record; vali and test likewise
     metric    what trials maximise; also: further metrics to report
-    solvers   which solvers compete; all where empty
+    solvers   which solvers compete; "all" is every one, none the standard ones (with plan progressive: all that can)
+    plan      how trials are scored: "auto", on the given validation queries or else by cross-validation; "progressive",
+              each query before it is learnt from (online learners only), in so many permutations of all queries
     folds     cross-validate by that many folds over training and validation queries; None keeps the given split
     trials    configurations to try, for each split
     sampler   thompson, random, tpe, gp or skopt
@@ -42,6 +45,8 @@ class Study:
     metric: str = DEFAULT_METRIC
     also: tuple[str, ...] = ()
     solvers: tuple[str, ...] = ()
+    plan: str = "auto"
+    permutations: int = DEFAULT_PERMUTATIONS
     folds: int | None = None
     trials: int = 30
     sampler: str = "thompson"
@@ -58,12 +63,15 @@ class Study:
         _at_least("seed", self.seed, 0)
         if self.folds is not None:
             _at_least("folds", self.folds, 2)
+        _at_least("permutations", self.permutations, 1)
         check_name(self.name)
+        if self.plan not in PLANS:
+            raise ParameterError(f"unknown plan '{self.plan}'. {nearest(self.plan, PLANS)}")
         if self.sampler not in SAMPLERS:
             raise ParameterError(f"unknown sampler '{self.sampler}'. {nearest(self.sampler, SAMPLERS)}")
         own = str(parse_metric(self.metric))
         also = tuple(dict.fromkeys(str(parse_metric(name)) for name in self.also))
-        names = tuple(dict.fromkeys(solver_class(name).__name__ for name in self.solvers or SOLVERS))
+        names = _competing(self.solvers, self.plan)
         for name, value in (("metric", own), ("also", tuple(m for m in also if m != own)), ("solvers", names)):
             object.__setattr__(self, name, value)
         self.union_space()  # an override that cannot be is told before anything runs
@@ -117,6 +125,22 @@ class Study:
             raise ParameterError(f"{path}: {error}") from None
 
 
+def _competing(given: Sequence[str], plan: str) -> tuple[str, ...]:
+    """Return the names of the solvers that compete: those given, else those that plan can score."""
+    online = [name for name in SOLVERS if hasattr(SOLVERS[name], "progressive")]
+    if not given:
+        return tuple(online if plan == "progressive" else STANDARD)
+    every = [name for name in given for name in (SOLVERS if name == ALL else [name])]
+    names = tuple(dict.fromkeys(solver_class(name).__name__ for name in every))
+    if plan == "progressive" and not set(names) <= set(online):
+        strange = next(name for name in names if name not in online)
+        raise ParameterError(
+            f"{strange} does not learn from query to query, so plan='progressive' cannot score it. "
+            f"Solvers that do: {', '.join(online)}."
+        )
+    return names
+
+
 _TEXT, _TEXTS = (str, "text"), (tuple, "a list of texts")
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "name": _TEXT,
@@ -126,6 +150,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "metric": _TEXT,
     "also": _TEXTS,
     "solvers": _TEXTS,
+    "plan": _TEXT,
     "sampler": _TEXT,
     "refit": (bool, "true or false"),
     "space": (Mapping, "a table of parameters"),

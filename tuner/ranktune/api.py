@@ -14,6 +14,7 @@ from ranktune.solvers.queries import Queries
 from ranktune.studies import catalogue
 from ranktune.tuner.engine import prepare, reopen, run_study
 from ranktune.tuner.home import default_home, find_folder, free_name, make_folder
+from ranktune.tuner.plans import DEFAULT_PERMUTATIONS
 from ranktune.tuner.progress import Progress, Silent
 from ranktune.tuner.results import Result
 from ranktune.tuner.split import Split
@@ -30,6 +31,8 @@ def tune(
     metric: str = DEFAULT_METRIC,
     also: Sequence[str] = (),
     solvers: Sequence[str] = (),
+    plan: str = "auto",
+    permutations: int = DEFAULT_PERMUTATIONS,
     folds: int | None = None,
     trials: int = 30,
     sampler: str = "thompson",
@@ -57,6 +60,8 @@ def tune(
         metric=metric,
         also=tuple(also),
         solvers=tuple(solvers),
+        plan=plan,
+        permutations=permutations,
         folds=folds,
         trials=trials,
         sampler=sampler,

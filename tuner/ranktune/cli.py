@@ -54,10 +54,17 @@ def tune(
     also: Also = None,
     trials: Annotated[int, typer.Option(help="Configurations to try (for each fold of a folder).", min=1)] = 30,
     jobs: Jobs = None,
-    solver: Annotated[list[str] | None, typer.Option(help="A solver that competes. Repeatable. (default: all)")] = None,
+    solver: Annotated[
+        list[str] | None,
+        typer.Option(help="A solver that competes, or all. Repeatable. (default: the standard ones)"),
+    ] = None,
     sampler: Annotated[
         str, typer.Option(help="What suggests configurations: thompson, random, tpe, gp, skopt.")
     ] = "thompson",
+    plan: Annotated[
+        str, typer.Option(help="auto, or progressive: score each query before learning from it (online solvers).")
+    ] = "auto",
+    permutations: Annotated[int, typer.Option(help="Orders of all queries for a progressive plan.", min=1)] = 10,
     folds: Annotated[
         int | None, typer.Option(help="Cross-validate by this many folds over train and vali.", min=2)
     ] = None,
@@ -77,9 +84,9 @@ def tune(
 
     with _watched(as_json) as progress:
         result = api.tune(
-            data, vali=vali, test=test, metric=metric, also=also or (), solvers=solver or (), folds=folds,
-            trials=trials, sampler=sampler, seed=seed, refit=refit, reading=_reading(missing, zero_based), name=name,
-            home=home, jobs=jobs, progress=progress,
+            data, vali=vali, test=test, metric=metric, also=also or (), solvers=solver or (), plan=plan,
+            permutations=permutations, folds=folds, trials=trials, sampler=sampler, seed=seed, refit=refit,
+            reading=_reading(missing, zero_based), name=name, home=home, jobs=jobs, progress=progress,
         )  # fmt: skip
     _show(result.as_dict(), as_json)
 
