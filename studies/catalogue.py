@@ -91,6 +91,8 @@ def _read_path(path: Path, given: str, n_features: int | None, options: dict[str
     if path.is_dir():
         kind = "a LETOR folder, which load() reads" if is_letor_folder(path) else "a folder"
         raise DataError(f"{path}: is {kind}, not one file. Name a file in it.")
+    if given in NAMES and not path.exists():
+        raise DataError(f"{given} is not one file: it brings its own split, which tune, run and data read. {_GIVE}.")
     if not path.exists():
         hint = "" if path.suffix or path.name != given else f" {nearest(given, NAMES)}"
         raise DataError(f"{given}: there is no such file, folder or name.{hint} {_GIVE}.")

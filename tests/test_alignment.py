@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.errors import DataError
+from ranktune.solvers.errors import DataError, RankTuneWarning
 from ranktune.solvers.queries import Queries
 from ranktune.studies.alignment import aligned
 
@@ -42,3 +42,14 @@ def test_named_features_must_be_the_same() -> None:
         aligned(made(3, ["p", "q", "s"]), made(3, ["p", "q", "r"]), "test")
     with pytest.raises(DataError, match="lacks the features r"):
         aligned(made(2, ["p", "q"]), made(3, ["p", "q", "r"]), "test")
+
+
+@pytest.mark.parametrize(("own", "trained"), [(["p", "q", "r"], None), (None, ["p", "q", "r"])])
+def test_names_on_one_side_only_are_matched_by_position_with_a_word(
+    own: list[str] | None, trained: list[str] | None
+) -> None:
+    with pytest.warns(RankTuneWarning, match=r"\(p, q, r\).*matched by position"):
+        queries = aligned(made(3, own), made(3, trained), "test")
+    assert queries.features.tolist() == made(3).features.tolist()
+    with pytest.raises(DataError, match="2 columns for 3 features"):
+        aligned(made(2, None if own is None else own[:2]), made(3, trained), "test")
