@@ -7,6 +7,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.registry import make
 from ranktune.tuner.home import StudyFolder, find_folder
+from ranktune.tuner.plans import random_orders
+from ranktune.tuner.record import Record
 from ranktune.tuner.results import Result, Row, load_result
 
 SOLVERS = ("RankSVM", "RidgeRanker", "BestFeature")
@@ -196,3 +199,29 @@ def test_a_damaged_file_is_told_and_spares_the_other_studies(
     states = {line["study"]: line["state"] for line in listing(tmp_path)}
     assert states["whole"] == "finished"
     assert name == "study.json" or states["damaged"].startswith("unreadable")
+
+
+def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path: Path) -> None:
+    data = judged(60, 0)
+    found = ranktune.tune(
+        data, test=judged(30, 2), plan="progressive", permutations=3, solvers=["ElasticRank"],
+        space={"ElasticRank.passes": 1}, trials=2, sampler="random", name="online", home=tmp_path, jobs=1,
+    )  # fmt: skip
+    record = Record(tmp_path / "online", "online", "ndcg@10")
+    ndcg = parse_metric("ndcg@10")
+    for trial in record.trials():
+        params = {name.split(".")[1]: value for name, value in trial.params.items() if "." in name}
+        expected = np.zeros(60)
+        for order in random_orders(data, 3, 0).orders:
+            ranker: Any = make("ElasticRank", {**params, "passes": 1}, 0)
+            scores = np.zeros(data.n_documents)
+            for q in order:  # by hand: rank, then learn
+                one = data.select(np.array([q]))
+                if hasattr(ranker, "coef_"):
+                    scores[data.starts[q] : data.starts[q + 1]] = ranker.predict(one)
+                ranker.partial_fit(one)
+            expected += ndcg.per_query(scores, data) / 3
+        assert np.allclose(record.per_query(trial)["ndcg@10"], expected, rtol=0, atol=1e-12)
+        assert trial.value == pytest.approx(np.nanmean(expected))
+    record.close()
+    assert found.best.test is not None and found.best.test.mean > 0.6

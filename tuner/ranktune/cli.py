@@ -218,6 +218,20 @@ def describe_data(
     _print_json(found) if as_json else _console().print(data_table(found))
 
 
+@app.command("solvers")
+def list_solvers(
+    name: Annotated[str | None, typer.Argument(help="A solver. (default: a table of all)")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell which solvers there are; of one, what its parameters mean and in which range they are tuned."""
+    from ranktune.solver_table import all_solvers, solver_page, solvers_table
+
+    if as_json:
+        _print_json({"solvers": [one for one in all_solvers() if name is None or one["name"].lower() == name.lower()]})
+    else:
+        _console().print(solvers_table(all_solvers()) if name is None else solver_page(name))
+
+
 @app.command()
 def related(
     name: Annotated[str, typer.Argument(help="A documented function or class, such as numpy.argsort.")],
@@ -233,6 +247,38 @@ def related(
 
     found = related_to(name, model, home, count)
     _print_json(found) if as_json else _console().print(related_table(found))
+
+
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="Whose tables: solar, ranksvm, domination, elasticrank or adarank.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="A folder Fold1 ... Fold5 with train.txt, vali.txt and test.txt. Repeatable."),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Its name in the paper. (default: told by queries, documents and features)")
+    ] = None,
+    jobs: Jobs = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a list of {dataset, algorithm, metric, published, ours, ...}.")
+    ] = False,
+) -> None:
+    """Print a PAPER's published figures beside ours on the same data, with the differences.
+
+    Every system is trained as the paper says: parameters by validation queries, test queries for the figure alone. Data
+    of which nothing was published give our figures only. On 2 cores and MQ2008 a paper takes up to two minutes.
+
+    Example:  ranktune reproduce solar --data MQ2008 --data OHSUMED
+    """
+    from ranktune import reproducing
+
+    try:
+        found = reproducing.reproduce_paper(paper, data or [], dataset, jobs)
+    except KeyboardInterrupt:
+        print("Interrupted. Nothing was kept.", file=sys.stderr)
+        raise typer.Exit(130) from None
+    _print_json(reproducing.as_list(found)) if as_json else _console().print(reproducing.tables(found))
 
 
 @app.callback(invoke_without_command=True)
@@ -278,7 +324,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
     _print_json(result) if as_json else _console().print(report(result))
 
 
-def _print_json(value: dict[str, Any]) -> None:
+def _print_json(value: dict[str, Any] | list[dict[str, Any]]) -> None:
     print(json.dumps(value, indent=1))
 
 
