@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
-
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import DataError, ParameterError
+from ranktune.solvers.estimator import Estimator
 from ranktune.solvers.products import scores
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.space import Parameter
@@ -29,7 +26,7 @@ class Step:
     violation: float = float("nan")
 
 
-class BaseRanker(BaseEstimator):  # type: ignore[misc]
+class BaseRanker(Estimator):
     """A ranking model in the manner of scikit-learn.
 
     A subclass states its search space next to its parameters, checks them in _check_parameters, and learns in
@@ -40,7 +37,6 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     space: ClassVar[tuple[Parameter, ...]] = ()
     weighted: ClassVar[bool] = False
     validated: ClassVar[bool] = False
-    n_features_in_: int
 
     def fit(
         self,
@@ -125,17 +121,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
                 )
             self.n_features_in_ = X.n_features
             return X if query_weights is None else X.weighted_by(query_weights)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            y_numeric=True,
-            ensure_all_finite=False,  # Queries looks, and names row and column
-            reset=reset,
-        )
+        X, y = self._validated(X, y, reset=reset)
         names = getattr(self, "feature_names_in_", None)
         return Queries.from_arrays(X, y, qid=qid, group=group, feature_names=names, query_weights=query_weights)
 
@@ -152,13 +138,6 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         """
         raise NotImplementedError
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that sparse input is fine and that y is needed."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
-
 
 class LinearRanker(BaseRanker):
     """A ranker whose score is a weighted sum of the features: coef_, (n_features,) float64."""
@@ -167,8 +146,7 @@ class LinearRanker(BaseRanker):
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
         """Return X @ coef_, (n_documents,), in the order of the rows; qid and group change nothing here."""
-        check_is_fitted(self, "coef_")
+        self._check_fitted("coef_")
         if isinstance(X, Queries):
             return X.in_caller_order(scores(X.features, self.coef_))
-        features = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False)
-        return scores(features, self.coef_)
+        return scores(self._validated(X, reset=False), self.coef_)

@@ -1,19 +1,19 @@
 """What the coordinator costs a trial: the trial loop with an objective that does nothing.
 
-python -m ranktune.studies.bench_overhead [SAMPLER] [TRIALS]     prints milliseconds a trial, beside Optuna's own
-loop with its default SQLite storage, both in one run.
+Optuna's own loop, with its default SQLite storage, runs beside it.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import optuna
+import typer
 
 from ranktune.solvers.space import Value
 from ranktune.tuner.executor import InProcess
@@ -66,15 +66,13 @@ def optunas(study: Study, folder: Path) -> float:
     return 1e3 * (time.perf_counter() - begun) / study.trials
 
 
-def main() -> None:
-    """Run both and print."""
-    sampler = sys.argv[1] if len(sys.argv) > 1 else "random"
-    study = Study(sampler=sampler, trials=int(sys.argv[2]) if len(sys.argv) > 2 else 100)
+def main(
+    sampler: Annotated[str, typer.Option(help="What suggests: random, thompson, tpe, ...")] = "random",
+    trials: Annotated[int, typer.Option(help="Trials to time.", min=1)] = 100,
+) -> None:
+    """Print what the coordinator costs a trial, beside Optuna's own loop with its SQLite storage."""
+    study = Study(sampler=sampler, trials=trials)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        print(f"{study.trials} trials, sampler {sampler}: {ours(study, folder):.1f} ms a trial")
-        print(f"optuna, its SQLite, random: {optunas(study, folder):.1f} ms a trial")
-
-
-if __name__ == "__main__":
-    main()
+        typer.echo(f"{study.trials} trials, sampler {sampler}: {ours(study, folder):.1f} ms a trial")
+        typer.echo(f"optuna, its SQLite, random: {optunas(study, folder):.1f} ms a trial")

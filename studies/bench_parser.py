@@ -1,4 +1,4 @@
-"""Time of reading ranking text, against scikit-learn's reader: python -m ranktune.studies.bench_parser FILE.
+"""Time of reading ranking text, against scikit-learn's reader.
 
 Both read the same file, back to back in one process, and their arrays are compared. CPU seconds, medians of rounds.
 """
@@ -82,7 +82,3 @@ def _same(queries: Queries, X: Any, y: Any, qid: Any) -> bool:
     differences = sparse.csr_array(queries.features) - sparse.csr_array(X)
     same_ids = (np.repeat(queries.query_ids, queries.lengths) == qid).all()
     return bool(abs(differences).max() == 0.0 and (queries.grades == y).all() and same_ids)
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,7 +1,5 @@
 """Compare samplers on two synthetic mixed problems, and what a suggestion costs.
 
-python -m ranktune.studies.bench_samplers [--samplers thompson,tpe,random] [--trials 60] [--seeds 10] [--overhead]
-
 Regret is the distance of the best value so far from the known minimum: median and quartiles over seeds. Times are of
 the processor, for one suggestion with its reading of the history, in ten dimensions.
 
@@ -11,13 +9,14 @@ hart6m   Hartmann-6 with four real numbers, one on a log scale, and two categori
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import optuna
+import typer
 from optuna.samplers import BaseSampler
 from optuna.trial import Trial
 
@@ -161,21 +160,14 @@ def overhead_table(names: list[str], counts: tuple[int, ...] = (30, 100, 300)) -
     return "\n".join(lines)
 
 
-def main() -> str:
-    """Return the tables that the command line asks for."""
-    parser = argparse.ArgumentParser(description="Compare samplers.")
-    parser.add_argument("--samplers", default="thompson,tpe,random", help=", ".join([*SAMPLERS, *VARIANTS]))
-    parser.add_argument("--trials", type=int, default=60)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--workers", type=int, default=1, help="trials that run at the same time")
-    parser.add_argument("--overhead", action="store_true", help="measure the cost of a suggestion instead")
-    given = parser.parse_args()
+def main(
+    samplers: Annotated[str, typer.Option(help=f"Of {', '.join([*SAMPLERS, *VARIANTS])}.")] = "thompson,tpe,random",
+    trials: Annotated[int, typer.Option(help="Evaluations a run.", min=1)] = 60,
+    seeds: Annotated[int, typer.Option(help="Runs of each sampler.", min=1)] = 10,
+    workers: Annotated[int, typer.Option(help="Trials that run at the same time.", min=1)] = 1,
+    overhead: Annotated[bool, typer.Option("--overhead", help="Measure the cost of a suggestion instead.")] = False,
+) -> None:
+    """Compare samplers: the regret they reach on problems of known optimum, or what a suggestion costs."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    names = given.samplers.split(",")
-    return overhead_table(names) if given.overhead else regret_table(names, given.trials, given.seeds, given.workers)
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(main() + "\n")
+    names = samplers.split(",")
+    typer.echo(overhead_table(names) if overhead else regret_table(names, trials, seeds, workers))
