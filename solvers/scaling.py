@@ -80,8 +80,9 @@ def _variances(features: Features, by_row: Floats | None) -> Floats:
     weights = np.ones(n_rows) if by_row is None else by_row
     of_value = np.repeat(weights, np.diff(features.indptr))
     total, held = weights.sum(), np.bincount(features.indices, of_value, minlength=n_features)
+    empty = np.where(np.bincount(features.indices, minlength=n_features) == n_rows, 0.0, total - held)
     mean = np.bincount(features.indices, of_value * features.data, minlength=n_features) / total
     from_mean = of_value * (features.data - mean[features.indices]) ** 2
-    squares = np.bincount(features.indices, from_mean, minlength=n_features) + (total - held) * mean**2
+    squares = np.bincount(features.indices, from_mean, minlength=n_features) + empty * mean**2
     variances: Floats = np.maximum(squares, 0.0) / total
     return variances
