@@ -14,7 +14,7 @@ import pytest
 
 import ranktune
 from ranktune.dashboards.listing import listing
-from ranktune.solvers.errors import DataError, StudyError
+from ranktune.solvers.errors import DataError, RankTuneWarning, StudyError
 from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.registry import make
@@ -225,3 +225,37 @@ def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path:
         assert trial.value == pytest.approx(np.nanmean(expected))
     record.close()
     assert found.best.test is not None and found.best.test.mean > 0.6
+
+
+def test_a_metric_that_is_the_same_for_all_is_told(tmp_path: Path) -> None:
+    short = Queries.from_arrays(judged(20, 0).features[:160], judged(20, 0).grades[:160], group=[8] * 20)
+    with pytest.warns(RankTuneWarning, match=r"all 3 trials scored 0 by ndcg@10:letor"):
+        ranktune.tune(
+            short,
+            metric="ndcg@10:letor",
+            solvers=SOLVERS,
+            trials=3,
+            sampler="random",
+            name="flat",
+            home=tmp_path,
+            jobs=1,
+        )
+
+
+def test_a_study_that_came_to_nothing_leaves_its_name_free(tmp_path: Path) -> None:
+    with pytest.raises(DataError):
+        ranktune.tune("missing.txt", name="gone", home=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "notes.txt").write_text("mine")
+    with pytest.raises(DataError):
+        ranktune.tune("missing.txt", name="own", home=tmp_path)
+    assert [file.name for file in (tmp_path / "own").iterdir()] == ["notes.txt"]
+
+
+def test_more_trials_that_cannot_be_run_change_nothing(tmp_path: Path) -> None:
+    data = judged(20, 0)
+    ranktune.tune(data, solvers=SOLVERS, trials=3, sampler="random", name="done", home=tmp_path, jobs=1)
+    with pytest.raises(StudyError, match="cannot be read again"):
+        ranktune.resume("done", trials=9, home=tmp_path)
+    assert find_folder(tmp_path, "done").study().trials == 3

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,9 +132,20 @@ class StudyFolder:
             file.truncate()
             file.write(f"process {os.getpid()}")
             file.flush()
-            yield
+            try:
+                yield
+            finally:
+                if not (self.path / "study.json").exists():  # it came to nothing: the name is free again
+                    self._vanish()
             file.seek(0)
             file.truncate()
+
+    def _vanish(self) -> None:
+        """Remove what we put into the folder, and the folder if nothing else is in it."""
+        shutil.rmtree(self.path / "data.new", ignore_errors=True)
+        with suppress(OSError):
+            (self.path / "lock").unlink()
+            self.path.rmdir()
 
     def remove_data(self) -> None:
         """Remove the arrays that workers mapped: they can be made again from the source."""

@@ -7,6 +7,7 @@ the test queries to choose.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,7 @@ import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.arrays import Floats
-from ranktune.solvers.errors import StudyError
+from ranktune.solvers.errors import RankTuneWarning, StudyError
 from ranktune.solvers.model import LinearModel
 from ranktune.solvers.space import Value
 from ranktune.tuner.record import ERROR, Record, number_of
@@ -74,6 +75,7 @@ def candidates(record: Record, space: UnionSpace) -> list[Candidate]:
     if not by_solver:
         causes = sorted({str(trial.user_attrs.get(ERROR)) for trial in trials})
         raise StudyError(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
+    _warn_if_all_alike([trial for own in by_solver.values() for trial in own], record.metric)
     found = []
     for solver, own in by_solver.items():
         for trial in sorted(own, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))[:PER_SOLVER]:
@@ -81,6 +83,17 @@ def candidates(record: Record, space: UnionSpace) -> list[Candidate]:
             per_query = record.per_query(trial)[record.metric]
             found.append(Candidate(solver, space.split(trial.params)[1], trial.value, per_query, len(own)))
     return sorted(found, key=lambda candidate: -candidate.value)
+
+
+def _warn_if_all_alike(trials: Sequence[FrozenTrial], metric: str) -> None:
+    values = {trial.value for trial in trials}
+    if len(values) == 1 and len(trials) > 1:
+        warnings.warn(
+            f"all {len(trials)} trials scored {values.pop():g} by {metric}: on these data it tells nothing apart, "
+            "and the choice is arbitrary. Choose by another metric (a smaller cutoff, other conventions).",
+            RankTuneWarning,
+            stacklevel=3,
+        )
 
 
 def contenders(found: Sequence[Candidate], generator: np.random.Generator) -> list[int]:

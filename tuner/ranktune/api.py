@@ -106,8 +106,8 @@ def resume(
         study = folder.study()
         if trials is not None:
             study = replace(study, trials=trials)
-            folder.declare(study, folder.digests())
         if folder.data.is_dir():
+            folder.declare(study, folder.digests())
             problems = reopen(folder)
         else:
             progress.stage(f"reading {study.data}")
