@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from ranktune.solvers.ranker import LinearRanker

@@ -13,6 +13,7 @@ from ranktune.studies import (
     bench_overhead,
     bench_parser,
     bench_samplers,
+    bench_solvers,
 )
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
@@ -20,6 +21,7 @@ app.command("memory")(bench_memory.main)
 app.command("overhead")(bench_overhead.main)
 app.command("parser")(bench_parser.main)
 app.command("sampler")(bench_samplers.main)
+app.command("solvers")(bench_solvers.main)
 
 if __name__ == "__main__":
     app()

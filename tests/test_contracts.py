@@ -85,9 +85,8 @@ def test_single_precision_is_enough(name: str) -> None:
     assert ndcg.mean(ranker.predict(narrow), narrow) == pytest.approx(wide, abs=0.02)
 
 
-ORDER_MATTERS: dict[str, str] = {
-    "ElasticRank": "equal scores, as before the first list, rank in the order of the documents"
-}
+_TIES = "equal scores, as before the first step, rank in the order of the documents"
+ORDER_MATTERS = {"ElasticRank": _TIES, "LambdaRank": _TIES}
 """Solvers whose stated rule goes by the order of the documents, and the rule."""
 
 
@@ -199,7 +198,7 @@ def test_linear_scores_are_sums_over_features(name: str) -> None:
     assert relative_gap(queries.features @ ranker.coef_, ranker.predict(queries)) < 1e-12
 
 
-SHIFT_MATTERS: dict[str, str] = {}
+SHIFT_MATTERS = {"Prank": "its thresholds are the same for all queries"}
 """Solvers to which a constant added to a feature within a query means something, and why."""
 
 
