@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
-from ranktune.solvers.arrays import Floats
-from ranktune.solvers.metrics import Metric, parse_metric
+from ranktune.solvers.checks import check_count
+from ranktune.solvers.chosen_metric import chosen_metric
+from ranktune.solvers.feature_tables import candidates, columns
+from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.ranker import LinearRanker, Step
 from ranktune.solvers.space import Parameter
@@ -20,7 +21,7 @@ class BestFeature(LinearRanker):
 
     metric is a spelling such as "map"; "auto" is ndcg@10, or pairwise accuracy where a grade is not one that gains of
     2^grade can take (negative, fractional, above 30). Of equally good features the first is taken. Constant features
-    are left out.
+    are left out, and of more than max_features those that are zero in the most documents.
 
     Fitted: coef_ with one entry, +1 or -1; feature_, its column; score_, its training metric.
     Cost: two evaluations of the metric a feature.
@@ -28,17 +29,20 @@ class BestFeature(LinearRanker):
 
     space: ClassVar[tuple[Parameter, ...]] = ()
 
-    def __init__(self, metric: str = "auto") -> None:
+    def __init__(self, metric: str = "auto", *, max_features: int = 1000) -> None:
         self.metric = metric
+        self.max_features = max_features
 
     def _check_parameters(self) -> None:
         if self.metric != "auto":
             parse_metric(self.metric)
+        check_count("max_features", self.max_features)
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
-        metric = self._chosen_metric(queries)
+        metric = chosen_metric(self.metric, queries)
         self.coef_, self.feature_, self.score_ = np.zeros(queries.n_features), 0, -np.inf
-        for at, column in enumerate(_columns(queries)):
+        chosen = candidates(queries, int(self.max_features))
+        for number, (at, column) in enumerate(zip(chosen, columns(queries, chosen), strict=True), start=1):
             if column.min() == column.max():
                 continue
             for sign in (1.0, -1.0):
@@ -46,27 +50,5 @@ class BestFeature(LinearRanker):
                 if score > self.score_:
                     self.coef_ = np.zeros(queries.n_features)
                     self.coef_[at] = sign
-                    self.feature_, self.score_ = at, score
-            yield Step(at + 1, -self.score_)
-
-    def _chosen_metric(self, queries: Queries) -> Metric:
-        if self.metric != "auto":
-            return parse_metric(self.metric)
-        grades = queries.grades
-        fits = grades.min() >= 0.0 and grades.max() <= 30.0 and not (grades % 1.0).any()
-        return parse_metric("ndcg@10" if fits else "pairwise")
-
-
-def _columns(queries: Queries) -> Iterator[Floats]:
-    """Yield each feature as float64, (n_documents,)."""
-    features = queries.features
-    if not sparse.issparse(features):
-        for at in range(queries.n_features):
-            yield features[:, at].astype(np.float64)
-        return
-    by_column = sparse.csc_array(features)
-    for at in range(queries.n_features):
-        a, b = by_column.indptr[at], by_column.indptr[at + 1]
-        column = np.zeros(queries.n_documents)
-        column[by_column.indices[a:b]] = by_column.data[a:b]
-        yield column
+                    self.feature_, self.score_ = int(at), score
+            yield Step(number, -self.score_)

@@ -1,40 +1,73 @@
-"""A ranker put together from parts: loss x pair weight x penalty x one-pass optimizer."""
+"""A ranker put together from parts: loss x pair weight x penalty x optimizer.
+
+Optimizers are one-pass (ranktune.solvers.one_pass: list by list, partial_fit) or batch (ranktune.solvers.batch: all
+lists at every step). What each needs of the other parts, and how features can be scaled for it, it says itself.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktune.solvers.arrays import Floats
-from ranktune.solvers.checks import check_choice, check_count
-from ranktune.solvers.errors import ParameterError
+from ranktune.solvers.batch import LBFGS, OWLQN, Batch, GradientSteps
+from ranktune.solvers.checks import check_choice, check_count, check_random_state
+from ranktune.solvers.errors import IncompatibleParts, ParameterError, RankTuneWarning
 from ranktune.solvers.list_scaling import list_scores
-from ranktune.solvers.losses import PairwiseHinge, PairwiseLoss
-from ranktune.solvers.one_pass import FOBOS, OnePass, check_parts, orders
+from ranktune.solvers.losses import Loss, PairwiseHinge
+from ranktune.solvers.one_pass import FOBOS, ONE_PASS, OnePass, check_parts, orders
+from ranktune.solvers.online import checked_order
 from ranktune.solvers.penalties import L1, L2, Penalty
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.ranker import LinearRanker, Step
+from ranktune.solvers.scaling import query_factors
 from ranktune.solvers.weights import PairWeight
 
-SCALINGS = ("list", "none")
+Optimizer: TypeAlias = OnePass | Batch
+
+OPTIMIZERS = (*ONE_PASS, LBFGS, OWLQN, GradientSteps)
 
 
 @dataclass(frozen=True)
 class Parts:
     """What a ranker is made of. Raises IncompatibleParts where the parts do not compose."""
 
-    loss: PairwiseLoss
+    loss: Any
     penalty: Penalty
-    optimizer: OnePass
+    optimizer: Optimizer
 
     def __post_init__(self) -> None:
         """Check that the parts compose."""
-        check_parts(self.loss, self.penalty, self.optimizer)
-        self.optimizer.rule(self.penalty)
+        check_parts(self.loss, self.penalty, self.optimizer, OPTIMIZERS)
+        if isinstance(self.optimizer, OnePass):
+            self.optimizer.rule(self.penalty)
+
+
+def batch_steps(ranker: LinearRanker, parts: Parts, queries: Queries, multiplier: Floats) -> Iterator[Step]:
+    """Learn ranker's coef_ by the batch optimizer of parts; features count as multiplied by multiplier, (n_features,).
+
+    Sets objective_, n_iter_ and converged_ too. Warns once (RankTuneWarning) where an optimizer that should have
+    converged did not; the last weights, the best for one that descends, are kept.
+    """
+    optimizer: Any = parts.optimizer
+    fitted: Any = ranker
+    step = Step(0, float("nan"))
+    for fitted.coef_, step in optimizer.iterate(parts.loss, parts.penalty, queries, multiplier=multiplier):
+        fitted.objective_, fitted.n_iter_ = step.objective, step.iteration
+        fitted.converged_ = step.violation <= optimizer.tol
+        yield step
+    if not (fitted.converged_ or optimizer.planned):
+        warnings.warn(
+            f"{type(ranker).__name__} stopped before it converged: after {step.iteration} iterations the gradient is "
+            f"{step.violation:.2g} of that at zero, above tol={optimizer.tol:g}. Its best weights are kept; raise "
+            "max_iterations or tol, scale the features, or strengthen the penalty.",
+            RankTuneWarning,
+            stacklevel=2,
+        )
 
 
 class OnePassRanker(LinearRanker):
@@ -49,15 +82,8 @@ class OnePassRanker(LinearRanker):
 
     def _check_parameters(self) -> None:
         check_count("passes", self.passes)
-        check_choice("scaling", self.scaling, SCALINGS)
-        seed = self.random_state
-        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-        if not (seed is None or whole or isinstance(seed, np.random.Generator)):
-            raise ParameterError(
-                f"random_state={seed!r}: it must be a whole number of at least 0 or a numpy.random.Generator, "
-                "which draw the order of the lists, or None to keep their order."
-            )
-        self._parts()
+        check_choice("scaling", self.scaling, self._parts().optimizer.needs.scalings)
+        check_random_state(self.random_state, "the lists are learnt in their order")
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         seed = self.random_state
@@ -72,23 +98,45 @@ class OnePassRanker(LinearRanker):
         Takes what fit takes, whole lists at a time. Calls on the pieces of a data set leave the same bits as fit on all
         of it with passes=1 and random_state=None. Lists without two different grades change nothing.
         """
+        queries = self._further(X, y, qid, group)
+        for _ in self._learn(queries, np.arange(queries.n_queries)):
+            pass
+        return self
+
+    def progressive(self, queries: Queries, order: Any = None) -> Floats:
+        """Return the score of each document, (n_documents,), given before its list was learnt from.
+
+        For every list named by order (numbers; None: all, as they stand) its documents are scored by the model as it
+        is, then the model learns from it, as partial_fit would. Scores of lists that order leaves out are NaN.
+        Goes on from what was learnt before; take a new ranker, or a clone, to begin with nothing.
+        """
+        self._check_parameters()
+        numbers = checked_order(queries, order)
+        queries = self._further(queries, None, None, None)
+        before = np.full(queries.n_documents, np.nan)
+        for _ in self._learn(queries, numbers, before):
+            pass
+        return before
+
+    def _further(self, X: Any, y: Any, qid: Any, group: Any) -> Queries:
+        """Return what to learn from next, having begun if nothing was learnt yet."""
         self._check_parameters()
         first = not hasattr(self, "state_")
         queries = self._grouped(X, y, qid, group, reset=first)
         if first:
             self._begin(queries)
-        for _ in self._learn(queries, np.arange(queries.n_queries)):
-            pass
-        return self
+        return queries
 
     def _begin(self, queries: Queries) -> None:
-        self.state_ = self._parts().optimizer.start(queries.n_features)
+        optimizer: Any = self._parts().optimizer
+        self.state_ = optimizer.start(queries.n_features)
         self.coef_ = np.zeros(queries.n_features)
         self.n_lists_seen_ = 0
 
-    def _learn(self, queries: Queries, order: Any) -> Iterator[Step]:
+    def _learn(self, queries: Queries, order: Any, before: Floats | None = None) -> Iterator[Step]:
         parts, scaled = self._parts(), self.scaling == "list"
-        steps = parts.optimizer.learn(self.state_, parts.loss, parts.penalty, queries, order, scaled=scaled)
+        optimizer: Any = parts.optimizer
+        steps = optimizer.learn(self.state_, parts.loss, parts.penalty, queries, order, scaled=scaled, scores=before)
         for self.coef_, step in steps:
             self.n_lists_seen_ = step.iteration
             yield step
@@ -101,35 +149,65 @@ class OnePassRanker(LinearRanker):
         """
         if self.scaling != "list":
             return super().predict(X, qid=qid, group=group)
-        check_is_fitted(self, "coef_")
+        self._check_fitted("coef_")
         if isinstance(X, Queries):
             queries = X
         else:
-            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False)
+            X = self._validated(X, reset=False)
             queries = Queries.from_arrays(X, np.zeros(X.shape[0]), qid=qid, group=group)
         return queries.in_caller_order(list_scores(queries.features, queries.starts, self.coef_))
 
 
+class BatchRanker(LinearRanker):
+    """A linear ranker that looks at all lists at every step; a subclass says of which parts it is made."""
+
+    weighted: ClassVar[bool] = True
+    scaling: str
+    objective_: float
+    n_iter_: int
+    converged_: bool
+
+    def _parts(self) -> Parts:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        check_choice("scaling", self.scaling, self._parts().optimizer.needs.scalings)
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        return batch_steps(self, self._parts(), queries, query_factors(queries, self.scaling))
+
+
 class Ranker(OnePassRanker):
-    """A linear ranker made of a loss, a pair weight, a penalty and a one-pass optimizer.
+    """A linear ranker made of a loss, a pair weight, a penalty and an optimizer.
 
-    loss          such as PairwiseHinge(); None: that one
-    weight        such as DeltaNDCG(10), in place of the loss's own; None: the loss's own
+    loss          such as PairwiseHinge() or SoftmaxCrossEntropy(); None: PairwiseHinge()
+    weight        such as DeltaNDCG(10), in place of a pairwise loss's own; None: the loss's own
     penalty       such as L1(1e-4); None: none
-    optimizer     such as FOBOS(AdaGrad(0.1)); None: FOBOS()
-    passes        how often to go through the lists
-    scaling       "none": features as they are; "list": divided by their range within each list (predict needs qid)
-    random_state  a seed or numpy.random.Generator that draws the order of the lists in each pass; None: as given
+    optimizer     one-pass, such as FOBOS(AdaGrad(0.1)), or batch: LBFGS(), OWLQN(), GradientSteps(); None: FOBOS()
+    passes        how often a one-pass optimizer goes through the lists; batch ones have max_iterations of their own
+    scaling       "none": features as they are. One-pass: "list": divided by their range within each list (predict needs
+                  qid). Batch: "standard": as if divided by their standard deviation about the means of the queries,
+                  "minmax": by their largest range within a query; coef_ is for the raw features in either case
+    random_state  a seed or numpy.random.Generator that draws the order of the lists in each pass; None: as given.
+                  Batch optimizers draw nothing
 
-    Fitted: coef_ (n_features,), n_lists_seen_. Raises IncompatibleParts before training where the parts do not compose.
+    query_weights are for batch optimizers: a list of weight 2 counts as two. One-pass optimizers refuse them, since one
+    step twice as long is not two steps. partial_fit is for one-pass optimizers.
+    Fitted: coef_ (n_features,); one-pass: n_lists_seen_; batch: objective_, n_iter_, converged_. Raises
+    IncompatibleParts before training where the parts do not compose.
     """
+
+    weighted: ClassVar[bool] = True
+    objective_: float
+    n_iter_: int
+    converged_: bool
 
     def __init__(
         self,
-        loss: PairwiseLoss | None = None,
+        loss: Loss | None = None,
         weight: PairWeight | None = None,
         penalty: Penalty | None = None,
-        optimizer: OnePass | None = None,
+        optimizer: Optimizer | None = None,
         *,
         passes: int = 1,
         scaling: str = "none",
@@ -146,11 +224,39 @@ class Ranker(OnePassRanker):
     def _parts(self) -> Parts:
         loss: Any = PairwiseHinge() if self.loss is None else self.loss
         if self.weight is not None:
+            if not hasattr(loss, "weight"):
+                raise IncompatibleParts(
+                    f"{type(loss).__name__} has no pair weight to replace by {type(self.weight).__name__}: it does not "
+                    "look at pairs. Leave weight out, or take a pairwise loss."
+                )
             loss = replace(loss, weight=self.weight)
         optimizer = FOBOS() if self.optimizer is None else self.optimizer
         return Parts(loss, no_penalty(optimizer) if self.penalty is None else self.penalty, optimizer)
 
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        parts = self._parts()
+        if isinstance(parts.optimizer, OnePass):
+            return super()._steps(queries)
+        return batch_steps(self, parts, queries, query_factors(queries, self.scaling))
 
-def no_penalty(optimizer: OnePass) -> Penalty:
+    def _begin(self, queries: Queries) -> None:
+        optimizer = self._parts().optimizer
+        if not isinstance(optimizer, OnePass):
+            raise IncompatibleParts(
+                f"{type(optimizer).__name__} looks at all lists at every step: it cannot go on with new ones alone. "
+                "Call fit on all of them, or take a one-pass optimizer, such as FOBOS()."
+            )
+        super()._begin(queries)
+
+    def _learn(self, queries: Queries, order: Any, before: Floats | None = None) -> Iterator[Step]:
+        if queries.query_weights is not None:
+            raise ParameterError(
+                "one-pass optimizers cannot weigh queries: leave query_weights out, or take LBFGS(), OWLQN() or "
+                "GradientSteps()."
+            )
+        return super()._learn(queries, order, before)
+
+
+def no_penalty(optimizer: Optimizer) -> Penalty:
     """Return a penalty of strength zero that optimizer takes."""
     return L1(0.0) if "truncate" in optimizer.needs.penalty else L2(0.0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ranktune.solvers.arrays import Ints
 from ranktune.solvers.errors import DataError
 from ranktune.solvers.queries import Queries
 
@@ -14,8 +16,13 @@ def held_out(queries: Queries, share: float, generator: np.random.Generator) -> 
     Both keep the order of queries, and both have pairs: queries with different grades are dealt apart from the others.
     Raises DataError where fewer than two queries have different grades.
     """
-    lowest = np.minimum.reduceat(queries.grades, queries.starts[:-1])
-    useful = np.maximum.reduceat(queries.grades, queries.starts[:-1]) > lowest
+    learnt, aside = dealt(queries, share, generator)
+    return queries.select(learnt), queries.select(aside)
+
+
+def dealt(queries: Queries, share: float, generator: np.random.Generator) -> tuple[Ints, Ints]:
+    """Return what held_out does as numbers of queries, (n,), rising."""
+    useful = with_pairs(queries)
     if np.count_nonzero(useful) < 2:
         raise DataError(
             f"{np.count_nonzero(useful)} of {queries.n_queries} queries have documents of different grades: "
@@ -26,7 +33,14 @@ def held_out(queries: Queries, share: float, generator: np.random.Generator) -> 
         least = 1 if useful[kind].any() else 0
         taken = min(max(round(share * len(kind)), least), max(len(kind) - least, 0))
         aside[generator.permutation(kind)[:taken]] = True
-    return queries.select(np.flatnonzero(~aside)), queries.select(np.flatnonzero(aside))
+    return np.flatnonzero(~aside), np.flatnonzero(aside)
+
+
+def with_pairs(queries: Queries) -> NDArray[np.bool_]:
+    """Return which queries have documents of different grades, (n_queries,)."""
+    lowest = np.minimum.reduceat(queries.grades, queries.starts[:-1])
+    useful: NDArray[np.bool_] = np.maximum.reduceat(queries.grades, queries.starts[:-1]) > lowest
+    return useful
 
 
 class Patience:

@@ -32,9 +32,11 @@ class ElasticRank(OnePassRanker):
     """Linear ranking by one pass over the lists, with pairs weighted by a measure and an elastic-net penalty.
 
     loss            "hinge", "squared_hinge" or "logistic", of the lead of the better document of a pair
-    weight          "uniform": all pairs alike; "ndcg", "recall": by what the measure at rank at loses if they swap;
-                    "ndcg" needs whole grades from 0 to 30
+    weight          "uniform": all pairs alike; "ndcg", "recall": by what the measure at rank at loses if they swap
     at              how many ranks the measure looks at; without meaning for "uniform"
+    gain            what a grade is worth to "ndcg": "exp2" 2^grade - 1, for whole grades from 0 to 30; "linear" the
+                    grade, at least 0; "auto" is "exp2" where the grades of the call allow it, else the grade less the
+                    lowest: then fractional and negative grades train as well
     l1, l2          strengths of sum |w| and of 1/2 sum w^2; "psgd" takes no l1, "tgd" no l2
     optimizer       "fobos", "rda", "psgd" (drops weights below threshold), "tgd" (shrinks those up to threshold)
     eta0            rate of the first list; under "adagrad" of a gradient of any size
@@ -72,6 +74,7 @@ class ElasticRank(OnePassRanker):
         weight: str = "uniform",
         *,
         at: int = 10,
+        gain: str = "auto",
         l1: float = 0.0,
         l2: float = 0.0,
         optimizer: str = "fobos",
@@ -86,6 +89,7 @@ class ElasticRank(OnePassRanker):
         self.loss = loss
         self.weight = weight
         self.at = at
+        self.gain = gain
         self.l1 = l1
         self.l2 = l2
         self.optimizer = optimizer
@@ -105,9 +109,10 @@ class ElasticRank(OnePassRanker):
     def _weight(self) -> PairWeight:
         check_choice("weight", self.weight, WEIGHTS)
         check_count("at", self.at)
+        by_ndcg = DeltaNDCG(self.at, self.gain)
         if self.weight == "uniform":
             return Uniform()
-        return DeltaNDCG(self.at) if self.weight == "ndcg" else DeltaRecall(self.at)
+        return by_ndcg if self.weight == "ndcg" else DeltaRecall(self.at)
 
     def _optimizer(self) -> OnePass:
         check_choice("optimizer", self.optimizer, OPTIMIZERS)

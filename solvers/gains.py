@@ -33,6 +33,11 @@ def gains(grades: Floats, kind: str = "exp2") -> Floats:
     return worth
 
 
+def can_double(grades: Floats) -> bool:
+    """Return whether every grade has a gain of 2^grade - 1: whole numbers from 0 to 30."""
+    return bool(grades.min() >= 0.0 and grades.max() <= HIGHEST_GRADE and not (grades % 1.0).any())
+
+
 def discounts(n: int, kind: str = "log2") -> Floats:
     """Return what ranks 1..n count: 1 / log2(rank + 1) (log2), or 1, then 1 / log2(rank) from rank 2 on (letor)."""
     if kind not in DISCOUNTS:

@@ -2,17 +2,18 @@
 
     loss = mean over the queries that have pairs of  (sum of weight(i, j) phi(s_i - s_j)) / (sum of weight(i, j))
 
-over the pairs y_i > y_j of a query. Each query's loss is a weighted mean, not the sum that the papers print: then a
-gradient has the same size whatever the length of the list (features in [0, 1]: at most 1 a weight for hinge and
-logistic), one rate suits short and long lists, and no long list drowns the others. Queries without pairs cost nothing
-and do not count. Pairs are never stored; weights that depend on the scores are held constant in the gradient, as
-LambdaRank does.
+over the pairs y_i > y_j of a query; in the mean each query counts as often as its weight says. Each query's loss is a
+weighted mean, not the sum that the papers print: then a gradient has the same size whatever the length of the list
+(features in [0, 1]: at most 1 a weight for hinge and logistic), one rate suits short and long lists, and no long list
+drowns the others. Queries without pairs cost nothing and do not count. Pairs are never stored; weights that depend on
+the scores are held constant in the gradient, as LambdaRank does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -28,12 +29,24 @@ from ranktune.solvers.weights import PairWeight, Uniform
 MOST_PAIRS = 4e8
 """Of one list, looked at one by one at every step: a few seconds."""
 
+Evaluate: TypeAlias = Callable[[Floats], tuple[float, Floats]]
+"""Scores, (n_documents,), to the loss and its gradient by score."""
+
 
 class Loss(Protocol):
-    """What every loss has."""
+    """What every loss has. One that can compute something once for many evaluations offers prepared as well."""
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
         """Return the loss and its gradient by score, (n_documents,)."""
+
+
+def prepared(loss: Loss, queries: Queries) -> Evaluate:
+    """Return loss.value_and_gradient on queries; what does not change between calls is computed once where it can be.
+
+    Raises DataError for grades that the loss cannot use.
+    """
+    prepare: Callable[[Queries], Evaluate] | None = getattr(loss, "prepared", None)
+    return prepare(queries) if prepare is not None else lambda scores: loss.value_and_gradient(scores, queries)
 
 
 class PairwiseLoss:
@@ -48,10 +61,19 @@ class PairwiseLoss:
         Cost for a list of n documents with k grades: n log n log k for hinges under Uniform; n K for weights with a
         cutoff K; n^2 for the logistic under Uniform.
         """
-        gradient = np.empty(queries.n_documents)
-        scores = np.require(scores, np.float64, ["C", "W"])
-        value = kernels.mean_losses(self.rule(queries), self.lists(queries), scores, gradient)
-        return value, gradient
+        return self.prepared(queries)(scores)
+
+    def prepared(self, queries: Queries) -> Evaluate:
+        """Return value_and_gradient on queries, with the grades read once."""
+        rule, lists = self.rule(queries), self.lists(queries)
+        weights = np.require(queries.weight_of_query, np.float64, ["C", "W"])
+
+        def evaluate(scores: Floats) -> tuple[float, Floats]:
+            gradient = np.empty(queries.n_documents)
+            value = kernels.mean_losses(rule, lists, weights, np.require(scores, np.float64, ["C", "W"]), gradient)
+            return value, gradient
+
+        return evaluate
 
     def rule(self, queries: Queries) -> PairRule:
         """Return what the kernels need to know of this loss, on lists no longer than those of queries.

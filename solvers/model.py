@@ -1,87 +1,99 @@
 """Models as they are used and kept: scores from features, a file that any machine can read.
 
-A model file holds format, version, kind, solver, parameters, n_features, feature_names, scaling ("list" or null),
-metric (what it was chosen by), data (the fingerprint of what it was trained on), created, ranktune (the version that
-wrote it) and, for kind "linear", weights. A new kind of model is a new entry in KINDS.
+A model file holds format, version, kind, solver, parameters, n_features, feature_names, metric (what it was chosen
+by), data (the fingerprint of what it was trained on), created, ranktune (the version that wrote it), and what its kind
+adds: ranktune.solvers.linear_model and .tree_model. A new kind of model is a new entry in KINDS.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.arrays import Features, Floats
+from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import DataError, ModelFormatError, nearest
-from ranktune.solvers.model_files import read_manifest, read_names, read_numbers, write_manifest
-from ranktune.solvers.products import scores
+from ranktune.solvers.model_files import read_manifest, read_names, write_manifest
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.space import Value
 
+Content: TypeAlias = Mapping[str, Any]
+"""A manifest as it was read: nothing in it is trusted."""
 
-@dataclass(frozen=True, eq=False)
-class LinearModel:
-    """A score that is a weighted sum of features.
 
-    weights        (n_features,) float64
-    solver         the name of what learnt them, with its parameters
-    list_scaling   whether the features of each query are first divided by their range in it
+class Model(ABC):
+    """What is common to all kinds of models, each of which is a frozen dataclass.
+
+    solver         the name of what learnt the model, with its parameters
     feature_names  n_features names, or None
     metric         what the model was chosen by, such as "ndcg@10"
     fingerprint    of the data that it was trained on
     created        when it was first saved, ISO 8601 in UTC
     version        of the RankTune that first saved it
-
-    Raises DataError where weights are not a flat list of numbers or names do not fit them.
     """
 
-    weights: Floats
     solver: str
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    list_scaling: bool = False
-    feature_names: tuple[str, ...] | None = None
-    metric: str | None = None
-    fingerprint: str | None = None
-    created: str | None = None
-    version: str | None = None
-
-    def __post_init__(self) -> None:
-        """Check the shapes."""
-        weights = np.ascontiguousarray(self.weights, dtype=np.float64)
-        if weights.ndim != 1 or len(weights) == 0:
-            raise DataError(f"weights have shape {weights.shape}: a linear model needs one weight a feature.")
-        object.__setattr__(self, "weights", weights + 0.0)  # our own copy, in which -0.0 is 0.0 and needs no room
-        if self.feature_names is not None:
-            object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
-            if len(self.feature_names) != len(weights):
-                raise DataError(
-                    f"{len(self.feature_names)} feature names for {len(weights)} weights: give one a weight."
-                )
+    parameters: Mapping[str, Value]
+    feature_names: tuple[str, ...] | None
+    metric: str | None
+    fingerprint: str | None
+    created: str | None
+    version: str | None
 
     @property
+    @abstractmethod
     def n_features(self) -> int:
         """Number of features that predict expects."""
-        return len(self.weights)
 
     @property
+    @abstractmethod
     def nonzeros(self) -> int:
         """Number of features that matter."""
-        return int(np.count_nonzero(self.weights))
+
+    @abstractmethod
+    def _scores(self, queries: Queries) -> Floats:
+        """Return the scores of the documents of queries, whose features are the model's, in the order of queries."""
+
+    @abstractmethod
+    def _content(self) -> tuple[Content, Mapping[str, Floats]]:
+        """Return what this kind adds to the manifest, kind first, and the numbers that it keeps there or beside it."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, path: Path, content: Content) -> Self:
+        """Return the model of the manifest at path. Raises ModelFormatError where it is not one of this kind."""
+
+    @property
+    def _by_list(self) -> bool:
+        """Whether scores depend on which documents are ranked together."""
+        return False
+
+    def _check_names(self, what: str) -> None:
+        """Make the feature names a tuple of n_features texts, or raise DataError."""
+        if self.feature_names is None:
+            return
+        object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
+        if len(self.feature_names) != self.n_features:
+            raise DataError(
+                f"{len(self.feature_names)} feature names for {self.n_features} {what}s: give one a {what}."
+            )
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
         """Return the score of each row of X, (n_documents,), in the order of the rows; higher is better.
 
         X is an array, a scipy sparse matrix, a Queries, or a data frame. Named columns are found by name where the
         model knows its feature names, whatever their order and whatever else the frame holds. qid or group (as in
-        fit; with neither, all rows are one query) matter only under list_scaling. Raises DataError for another number
-        of features, a missing column, or values that are not finite.
+        fit; with neither, all rows are one query) matter only to models that scale the features of each query. Raises
+        DataError for another number of features, a missing column, or values that are not finite.
         """
         if isinstance(X, Queries):
             queries = self._arranged(X)
@@ -93,37 +105,31 @@ class LinearModel:
                 self._check_width(values.shape[1])
                 if values.shape[0] == 0:
                     return np.zeros(0)
-            qid, group = (qid, group) if self.list_scaling else (None, None)
+            qid, group = (qid, group) if self._by_list else (None, None)
             queries = Queries.from_arrays(values, np.zeros(values.shape[0] if values.ndim else 0), qid=qid, group=group)
-        return queries.in_caller_order(scores(self._scaled(queries), self.weights))
+        return queries.in_caller_order(self._scores(queries))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to path, such as model.json; many weights or names go into files beside it.
+        """Write the model to path, such as model.json; many numbers or names go into files beside it.
 
-        A crash leaves the old file or the new one. Raises ModelFormatError for weights that are not finite, OSError
+        A crash leaves the old file or the new one. Raises ModelFormatError for numbers that are not finite, OSError
         where path cannot be written.
         """
+        own, numbers = self._content()
         content = {
-            "kind": "linear",
+            "kind": own["kind"],
             "solver": self.solver,
             "parameters": {str(name): _plain(value) for name, value in self.parameters.items()},
             "n_features": self.n_features,
             "feature_names": None,
-            "scaling": "list" if self.list_scaling else None,
+            **own,
             "metric": self.metric,
             "data": self.fingerprint,
             "created": self.created or datetime.now(UTC).isoformat(timespec="seconds"),
             "ranktune": self.version or _version(),
         }
         names = {} if self.feature_names is None else {"feature_names": self.feature_names}
-        write_manifest(Path(path), content, {"weights": self.weights}, names)
-
-    def _scaled(self, queries: Queries) -> Features:
-        if not self.list_scaling:
-            return queries.features
-        from ranktune.solvers.list_scaling import scaled_by_list
-
-        return scaled_by_list(queries.features, queries.starts)
+        write_manifest(Path(path), content, numbers, names)
 
     def _arranged(self, queries: Queries) -> Queries:
         """Return queries with the model's features in the model's order."""
@@ -170,7 +176,14 @@ class LinearModel:
             )
 
 
-def load_model(path: str | os.PathLike[str]) -> LinearModel:
+KINDS: Mapping[str, tuple[str, str]] = {
+    "linear": ("linear_model", "LinearModel"),
+    "trees": ("tree_model", "TreeModel"),
+}
+"""Kind -> module and class, imported when a file of this kind is read."""
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
     """Return the model that was saved at path. Runs no code from the file, and reads nothing outside its folder.
 
     Raises ModelFormatError for a file that is missing, damaged, not a model, or of a version or kind not known.
@@ -180,38 +193,30 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ModelFormatError(f"{path} holds a model of kind {str(kind)[:40]!r}. {nearest(str(kind)[:40], KINDS)}")
-    return KINDS[kind](path, content)
+    module, name = KINDS[kind]
+    model = cast(type[Model], getattr(import_module(f"ranktune.solvers.{module}"), name))
+    return model.read(path, content)
 
 
-def _read_linear(path: Path, content: Mapping[str, Any]) -> LinearModel:
-    n_features = _field(path, content, "n_features", int)
+def common_fields(path: Path, content: Content, n_features: int) -> dict[str, Any]:
+    """Return the fields of Model that the manifest at path holds. Raises ModelFormatError where they cannot be."""
     names = content.get("feature_names")
-    scaling = _field(path, content, "scaling", str, type(None))
-    if scaling not in (None, "list"):
-        raise ModelFormatError(
-            f"{path} wants the scaling '{scaling[:40]}', which this RankTune does not know. Update it."
-        )
-    parameters = _field(path, content, "parameters", dict)
+    parameters = field_of(path, content, "parameters", dict)
     if not all(isinstance(value, float | int | str | bool | None) for value in parameters.values()):
         raise ModelFormatError(f"{path}: parameters must be plain values. Save the model again.")
-    return LinearModel(
-        weights=read_numbers(path, content.get("weights"), n_features),
-        solver=_field(path, content, "solver", str),
-        parameters=parameters,
-        list_scaling=scaling == "list",
-        feature_names=None if names is None else read_names(path, names, n_features),
-        metric=_field(path, content, "metric", str, type(None)),
-        fingerprint=_field(path, content, "data", str, type(None)),
-        created=_field(path, content, "created", str, type(None)),
-        version=_field(path, content, "ranktune", str, type(None)),
-    )
+    return {
+        "solver": field_of(path, content, "solver", str),
+        "parameters": parameters,
+        "feature_names": None if names is None else read_names(path, names, n_features),
+        "metric": field_of(path, content, "metric", str, type(None)),
+        "fingerprint": field_of(path, content, "data", str, type(None)),
+        "created": field_of(path, content, "created", str, type(None)),
+        "version": field_of(path, content, "ranktune", str, type(None)),
+    }
 
 
-KINDS: Mapping[str, Callable[[Path, Mapping[str, Any]], LinearModel]] = {"linear": _read_linear}
-"""What reads each kind of model, from its path and checked content."""
-
-
-def _field(path: Path, content: Mapping[str, Any], name: str, *types: type) -> Any:
+def field_of(path: Path, content: Content, name: str, *types: type) -> Any:
+    """Return a field of the manifest at path. Raises ModelFormatError where it is not exactly of one of the types."""
     value = content.get(name)
     if type(value) not in types:
         wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)

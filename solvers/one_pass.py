@@ -38,10 +38,11 @@ OVERFLOW = 1e100
 
 @dataclass(frozen=True)
 class Needs:
-    """What an optimizer calls on its parts: names of attributes."""
+    """What an optimizer calls on its parts: names of attributes; and the scalings of features that it can learn on."""
 
     loss: tuple[str, ...] = ()
     penalty: tuple[str, ...] = ()
+    scalings: tuple[str, ...] = ("list", "none")
 
 
 class OnePass:
@@ -69,25 +70,35 @@ class OnePass:
         return weights + 0.0  # -0.0 is 0.0
 
     def learn(
-        self, state: State, loss: PairwiseLoss, penalty: Penalty, queries: Queries, order: Ints, *, scaled: bool = False
+        self,
+        state: State,
+        loss: PairwiseLoss,
+        penalty: Penalty,
+        queries: Queries,
+        order: Ints,
+        *,
+        scaled: bool = False,
+        scores: Floats | None = None,
     ) -> Iterator[tuple[Floats, Step]]:
         """Take one step for each list named by order, changing state; yield the weights and a report now and then.
 
-        scaled divides each feature by its range within the list. The report's iteration counts the lists learnt from
-        so far, its objective is the mean loss of the lists since the last report, each before its step, and the
-        penalty. Raises IncompatibleParts where the parts do not compose, ParameterError where the weights overflow.
+        scaled divides each feature by its range within the list. scores, (n_documents,), is overwritten where lists
+        are named by order: what their documents scored before their list's step. The report's iteration counts the
+        lists learnt from so far, its objective is the mean loss of the lists since the last report, each before its
+        step, and the penalty. Raises IncompatibleParts where the parts do not compose, ParameterError where the weights
+        overflow.
         """
         check_parts(loss, penalty, self)
         rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
-        X = queries.features
+        X, given = queries.features, np.zeros(0) if scores is None else scores
         block = max(BLOCK, len(state.vector) // 10)
         for first in range(0, len(order), block):
             part, before = order[first : first + block], state.now[0]
             if queries.is_sparse:
                 csr = (X.data, X.indices, X.indptr)
-                total = kernels.learn_sparse(*csr, part, lists, pairs, rule, state, scaled)
+                total = kernels.learn_sparse(*csr, part, lists, pairs, rule, state, scaled, given)
             else:
-                total = kernels.learn_dense(X, part, lists, pairs, rule, state, scaled)
+                total = kernels.learn_dense(X, part, lists, pairs, rule, state, scaled, given)
             weights = self.weights(penalty, state)
             if not (np.abs(weights) < OVERFLOW).all():
                 raise ParameterError(
@@ -191,20 +202,23 @@ def orders(n_queries: int, passes: int, generator: np.random.Generator | None) -
         yield np.arange(n_queries) if generator is None else generator.permutation(n_queries)
 
 
-def check_parts(loss: Any, penalty: Any, optimizer: OnePass) -> None:
-    """Raise IncompatibleParts where optimizer needs of loss or penalty what it has not."""
+def check_parts(loss: Any, penalty: Any, optimizer: Any, known: tuple[type, ...] = ()) -> None:
+    """Raise IncompatibleParts where optimizer needs of loss or penalty what it has not; others known may be named."""
     for kind, part, names in (("Loss", loss, optimizer.needs.loss), ("Penalty", penalty, optimizer.needs.penalty)):
         for name in names:
             if not hasattr(part, name):
                 raise IncompatibleParts(
                     f"{type(optimizer).__name__} needs {kind}.{name}, and {type(part).__name__} has none. "
-                    f"{_alternatives(kind, part)}"
+                    f"{_alternatives(kind, part, known or ONE_PASS)}"
                 )
 
 
-def _alternatives(kind: str, part: Any) -> str:
-    known = (FOBOS, PSGD, RDA, TGD)
+def _alternatives(kind: str, part: Any, known: tuple[Any, ...]) -> str:
     fit = [o.__name__ for o in known if all(hasattr(part, name) for name in getattr(o.needs, kind.lower()))]
     if not fit:
-        return f"No one-pass optimizer works with it: the {kind.lower()} must be one that the kernels know."
+        what = "one-pass optimizer works with it: the {} must be one that the kernels know."
+        return f"No {what if known is ONE_PASS else 'optimizer works with such a {}.'}".format(kind.lower())
     return f"Optimizers that work with {type(part).__name__}: {', '.join(fit)}."
+
+
+ONE_PASS = (FOBOS, PSGD, RDA, TGD)

@@ -186,8 +186,24 @@ def factor_of(low: float, high: float, scaled: bool) -> float:
 
 
 @compiled
-def learn_dense(X: Any, order: Ints, lists: Lists, pairs: PairRule, rule: Rule, state: State, scaled: bool) -> float:
-    """Learn from the lists in order; return the sum of their losses, each before its step."""
+def constants(low: Any, factor: Floats, weights: Floats, m: int, scaled: bool) -> float:
+    """Return what columns that are constant in a list, and so order nothing, add to all its scores."""
+    total = 0.0
+    if not scaled:
+        for r in range(m):
+            if factor[r] == 0.0:
+                total += weights[r] * low[r]
+    return total
+
+
+@compiled
+def learn_dense(
+    X: Any, order: Ints, lists: Lists, pairs: PairRule, rule: Rule, state: State, scaled: bool, before: Floats
+) -> float:
+    """Learn from the lists in order; return the sum of their losses, each before its step.
+
+    before, if it has room, is overwritten with the scores of the lists' documents, each before its list's step.
+    """
     d = X.shape[1]
     whole = d // 8 * 8
     columns = np.arange(d)
@@ -195,7 +211,7 @@ def learn_dense(X: Any, order: Ints, lists: Lists, pairs: PairRule, rule: Rule, 
     low, high = np.empty(d, dtype=X.dtype), np.empty(d, dtype=X.dtype)
     total = 0.0
     for q in order:
-        if lists.n_grades[q] < 2:
+        if lists.n_grades[q] < 2 and len(before) == 0:
             continue
         a, b = lists.starts[q], lists.starts[q + 1]
         ranges(X[a:b], low, high)
@@ -210,6 +226,10 @@ def learn_dense(X: Any, order: Ints, lists: Lists, pairs: PairRule, rule: Rule, 
             for j in range(whole, d):
                 score += X[i, j] * effective[j]
             scores[i - a] = score
+        if len(before) > 0:
+            before[a:b] = scores + constants(low, factor, weights, d, scaled)
+            if lists.n_grades[q] < 2:
+                continue
         total += list_loss(pairs, scores, lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope)
         for i in range(a, b):
             change = slope[i - a]
@@ -245,15 +265,16 @@ def learn_sparse(
     rule: Rule,
     state: State,
     scaled: bool,
+    before: Floats,
 ) -> float:
-    """Learn from the lists in order; return the sum of their losses, each before its step. Cost: their nonzeros."""
+    """Learn as learn_dense does. Cost: the nonzeros of the lists."""
     d = len(state.vector)
     place = np.full(d, -1)  # of each column among those of the list
     columns, low, high, filled = np.empty(d, dtype=np.int64), np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
     weights, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     total = 0.0
     for q in order:
-        if lists.n_grades[q] < 2:
+        if lists.n_grades[q] < 2 and len(before) == 0:
             continue
         a, b = lists.starts[q], lists.starts[q + 1]
         m = columns_of_list(data, indices, indptr[a], indptr[b], b - a, place, columns, low, high, filled)
@@ -268,6 +289,12 @@ def learn_sparse(
             for p in range(indptr[i], indptr[i + 1]):
                 score += data[p] * effective[place[indices[p]]]
             scores[i - a] = score
+        if len(before) > 0:
+            before[a:b] = scores + constants(low, factor, weights, m, scaled)
+            if lists.n_grades[q] < 2:
+                for r in range(m):
+                    place[columns[r]] = -1
+                continue
         total += list_loss(pairs, scores, lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope)
         for i in range(a, b):
             change = slope[i - a]

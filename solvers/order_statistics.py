@@ -1,20 +1,23 @@
 """Counts and sums over the active pairs of a squared hinge, without a list of pairs.
 
-The documents of a query, sorted by score; a pair (i, j) with y_i > y_j is active while s_i - s_j < 1. The active
+The documents of a query, sorted by score; a pair (i, j) with y_i > y_j is active while s_i - s_j < margin. The active
 partners of a document are then an interval of the sorted positions, cut by grade:
 
-    worse partners    grade below, position >= low    (those that come closer than 1 from below)
-    better partners   grade above, position < high    (those that do not lead by 1)
+    worse partners    grade below, position >= low    (those that come closer than the margin from below)
+    better partners   grade above, position < high    (those that do not lead by the margin)
 
 n       documents of the query        k   its distinct grades, numbered 0 .. k - 1 from the lowest: codes
 order   position -> document of the query, low, high: (n,) uint32, counted from the query's first document
+adjacent   only grades next to each other among the query's make pairs
 
-Both intervals only move up with the position, so two running ends find them. The sum of any v over the partners of all
-documents then costs n steps with prefix sums a grade (k <= 7, FEW), or n log k with a Fenwick tree over the grades,
-one upward sweep for the better partners and one downward for the worse. Sums and counts are float64: counts are exact
-up to 2^53. Positions and codes are uint32: an index that cannot be negative spares numba a test for wrapping around.
+Both intervals only move up with the position, so one upward sweep answers both: it adds one document after the other to
+what knows the sum below a grade, and asks for document r when position low[r] is reached and again at high[r]. That is
+a table of prefix sums with a row a position while k <= FEW (no branch depends on the data), the tree of grade_tree for
+more grades, and a number a grade where pairs are of adjacent grades, or where all pairs of the query are active. Sums
+and counts are float64: counts are exact up to 2^53. Positions and codes are uint32: an index that cannot be negative
+spares numba a test for wrapping around.
 
-Source: Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26, sections 3 and 4.
+Source: Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26, sections 3 to 5.
 """
 
 from __future__ import annotations
@@ -25,6 +28,18 @@ import numpy as np
 
 from ranktune.solvers.arrays import Floats, Ints
 from ranktune.solvers.compiled import compiled
+from ranktune.solvers.grade_tree import offsets
+from ranktune.solvers.window_sums import (
+    steps,
+    sum_adjacent,
+    sum_all,
+    sum_and_count_adjacent,
+    sum_and_count_all,
+    sum_and_count_few,
+    sum_and_count_many,
+    sum_few,
+    sum_many,
+)
 
 FEW = 7
 """Up to so many grades, prefix sums by grade (a row of 8 numbers, one cache line, a document) beat a tree."""
@@ -57,43 +72,80 @@ def number_grades(grades: Floats, starts: Ints, codes: Any, n_grades: Any) -> No
                     at += 1
                 codes[i] = at
         else:
-            by_grade = np.argsort(grades[a:b])
+            n = b - a
+            by_grade, ranked = np.empty(n, dtype=np.uint32), np.empty(n)
+            _rank(grades[a:b], by_grade, ranked, np.empty(n, dtype=np.uint32), np.empty(2 * n + 1, dtype=np.uint32))
             k = 1
             codes[a + by_grade[0]] = 0
-            for r in range(1, b - a):
-                k += grades[a + by_grade[r]] > grades[a + by_grade[r - 1]]
+            for r in range(1, n):
+                k += ranked[r] > ranked[r - 1]
                 codes[a + by_grade[r]] = k - 1
         n_grades[q] = k
 
 
 @compiled
-def evaluate_ties(starts: Ints, codes: Any, n_grades: Any, weights: Floats, pairs: Floats, slope: Floats) -> None:
-    """Overwrite pairs with the pairs of each query, and slope with the gradient by score where all scores are equal."""
+def evaluate_ties(
+    starts: Ints, codes: Any, n_grades: Any, weights: Floats, adjacent: bool, pairs: Floats, slope: Floats
+) -> None:
+    """Overwrite pairs with the pairs of each query, and slope with better less worse partners, weighted, at a tie.
+
+    slope is half the gradient by score of the squared hinge of margin 1 where all scores are equal.
+    """
     for q in range(len(starts) - 1):
-        a, b = starts[q], starts[q + 1]
-        below = np.zeros(n_grades[q] + 1)
+        a, b, k = starts[q], starts[q + 1], n_grades[q]
+        up_to = np.zeros(k + 1)  # up_to[c + 1]: documents of the grades 0 to c
         for i in range(a, b):
-            below[codes[i] + 1] += 1.0
+            up_to[codes[i] + 1] += 1.0
+        for c in range(1, k + 1):
+            up_to[c] += up_to[c - 1]
         pairs[q] = 0.0
-        for c in range(1, n_grades[q] + 1):
-            pairs[q] += below[c] * below[c - 1]
-            below[c] += below[c - 1]
         for i in range(a, b):
-            better, worse = (b - a) - below[codes[i] + 1], below[codes[i]]
-            slope[i] = 2.0 * weights[q] * (better - worse)
+            c = codes[i]
+            last, first = (min(c + 2, k), max(c, 1) - 1) if adjacent else (k, 0)
+            better, worse = up_to[last] - up_to[c + 1], up_to[c] - up_to[first]
+            slope[i] = weights[q] * (better - worse)
+            pairs[q] += worse
+
+
+@compiled
+def windows_of_ties(starts: Ints, codes: Any, n_grades: Any, adjacent: bool, windows: Any) -> None:
+    """Fill windows as evaluate does where all scores are equal, but for the slopes. Cost: no sorting."""
+    order, low, high, sorted_codes, degree, _ = windows
+    for q in range(len(starts) - 1):
+        a, b, k = starts[q], starts[q + 1], n_grades[q]
+        count = np.zeros(k + 2)  # count[c + 1]: documents of grade c
+        for i in range(a, b):
+            count[codes[i] + 1] += 1.0
+        for i in range(a, b):
+            c = codes[i]
+            order[i], low[i], high[i], sorted_codes[i] = i - a, 0, b - a, c
+            degree[i] = count[c] + count[c + 2] if adjacent else b - a - count[c + 1]
 
 
 @compiled
 def evaluate(
-    scores: Floats, first: int, last: int, starts: Ints, codes: Any, n_grades: Any, weights: Floats, windows: Any
-) -> float:
-    """Return the weighted loss of queries first to last; fill their windows, the last being the gradient by score."""
+    scores: Floats,
+    first: int,
+    last: int,
+    starts: Ints,
+    codes: Any,
+    n_grades: Any,
+    weights: Floats,
+    margin: float,
+    adjacent: bool,
+    windows: Any,
+) -> tuple[float, float]:
+    """Return the weighted losses of queries first to last, the squared hinge and the hinge, of margin.
+
+    Fills their windows, the last being the gradient of the squared hinge by score: it may be the very array of scores.
+    """
     order, low, high, sorted_codes, degree, slope = windows
-    longest = _longest(starts, first, last)
+    longest, longest_few, most = _extremes(starts, n_grades, first, last)
     ranked, total, better_less_worse = np.empty(longest), np.empty(longest), np.empty(longest)
     bucket, ends = np.empty(longest, dtype=np.uint32), np.empty(2 * longest + 1, dtype=np.uint32)
-    table, step = np.empty((longest + 1, 16)), _steps()
-    loss = 0.0
+    table, step = np.empty((longest_few + 1, 16)), steps()
+    sums, counts = _scratch(most, adjacent), _scratch(most, adjacent)
+    squared, linear = 0.0, 0.0
     for q in range(first, last):
         a, b = starts[q], starts[q + 1]
         n, k = b - a, n_grades[q]
@@ -107,33 +159,48 @@ def evaluate(
         of_document = codes[a:b]
         for r in range(n):
             c[r] = of_document[o[r]]
-        _find_windows(s, lo, hi)
+        _find_windows(s, margin, lo, hi)
         _centre(s)
         d, m, g = degree[a:b], better_less_worse[:n], total[:n]
-        if k <= FEW:
-            _sum_and_count_few(s, c, lo, hi, table, step, g, d, m)
+        if adjacent:
+            sum_and_count_adjacent(s, c, k, lo, hi, sums, counts, g, d, m)
+        elif lo[n - 1] == 0 and hi[0] == n:
+            sum_and_count_all(s, c, k, sums, counts, g, d, m)
+        elif k <= FEW:
+            sum_and_count_few(s, c, lo, hi, table, step, g, d, m)
         else:
-            _sum_many(s, c, k, lo, hi, g)
-            _count_many(c, k, lo, hi, d, m)
-        part, slopes, weight = 0.0, slope[a:b], weights[q]
+            sum_and_count_many(s, c, k, lo, hi, sums, counts, g, d, m)
+        # half the degrees is the number of pairs
+        part, hinge, slopes, weight = 0.0, 0.0, slope[a:b], weights[q]
         for r in range(n):
             quadratic = d[r] * s[r] - g[r]
-            part += s[r] * (quadratic + 2.0 * m[r]) + 0.5 * d[r]  # half the degrees is the number of pairs
-            slopes[o[r]] = 2.0 * weight * (quadratic + m[r])
+            part += s[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r]
+            hinge += s[r] * m[r] + 0.5 * margin * d[r]
+            slopes[o[r]] = 2.0 * weight * (quadratic + margin * m[r])
         if not part < 0.0:  # only by rounding; NaN must stay
-            loss += weight * part
-    return loss
+            squared += weight * part
+        if not hinge < 0.0:
+            linear += weight * hinge
+    return squared, linear
 
 
 @compiled
 def multiply(
-    by_document: Floats, first: int, last: int, starts: Ints, n_grades: Any, weights: Floats, windows: Any, out: Floats
+    by_document: Floats,
+    first: int,
+    last: int,
+    starts: Ints,
+    n_grades: Any,
+    weights: Floats,
+    adjacent: bool,
+    windows: Any,
+    out: Floats,
 ) -> None:
-    """Overwrite out with the second derivative by score, at the windows that evaluate left, times by_document."""
+    """Overwrite out with the second derivative of the squared hinge by score, at the windows, times by_document."""
     order, low, high, sorted_codes, degree, _ = windows
-    longest = _longest(starts, first, last)
+    longest, longest_few, most = _extremes(starts, n_grades, first, last)
     ranked, total = np.empty(longest), np.empty(longest)
-    table, step = np.empty((longest + 1, 8)), _steps()
+    table, step, sums = np.empty((longest_few + 1, 8)), steps(), _scratch(most, adjacent)
     for q in range(first, last):
         a, b = starts[q], starts[q + 1]
         n, k = b - a, n_grades[q]
@@ -145,31 +212,37 @@ def multiply(
         for r in range(n):
             t[r] = v[o[r]]
         _centre(t)
-        if k <= FEW:
-            _sum_few(t, sorted_codes[a:b], low[a:b], high[a:b], table, step, g)
+        c, lo, hi = sorted_codes[a:b], low[a:b], high[a:b]
+        if adjacent:
+            sum_adjacent(t, c, k, lo, hi, sums, g)
+        elif lo[n - 1] == 0 and hi[0] == n:
+            sum_all(t, c, k, sums, g)
+        elif k <= FEW:
+            sum_few(t, c, lo, hi, table, step, g)
         else:
-            _sum_many(t, sorted_codes[a:b], k, low[a:b], high[a:b], g)
+            sum_many(t, c, k, lo, hi, sums, g)
         twice = 2.0 * weights[q]
         for r in range(n):
             result[o[r]] = twice * (d[r] * t[r] - g[r])
 
 
 @compiled
-def _longest(starts: Ints, first: int, last: int) -> int:
-    """Return the documents of the longest query from first to last."""
-    longest = 0
+def _extremes(starts: Ints, n_grades: Any, first: int, last: int) -> tuple[int, int, int]:
+    """Return the documents of the longest query from first to last, of the longest with few grades, the most grades."""
+    longest, longest_few = 0, 0
+    most: Any = 0
     for q in range(first, last):
-        longest = max(longest, starts[q + 1] - starts[q])
-    return longest
+        n, k = starts[q + 1] - starts[q], np.int64(n_grades[q])
+        longest, most = max(longest, n), max(most, k)
+        if k <= FEW:
+            longest_few = max(longest_few, n)
+    return longest, longest_few, most
 
 
 @compiled
-def _steps() -> Floats:
-    """Return step[c, g] = 1 where grade c is below grade g."""
-    step = np.zeros((8, 8))
-    for c in range(8):
-        step[c, c + 1 :] = 1.0
-    return step
+def _scratch(most: int, adjacent: bool) -> Floats:
+    """Return room for a number a grade and their tree."""
+    return np.empty(most + 2 if adjacent else offsets(most)[-1])
 
 
 @compiled
@@ -235,119 +308,14 @@ def _insertion_sort(keys: Floats, order: Any, budget: int) -> bool:
 
 
 @compiled
-def _find_windows(ranked: Floats, low: Any, high: Any) -> None:
+def _find_windows(ranked: Floats, margin: float, low: Any, high: Any) -> None:
     """Fill low and high; both ask the same difference, so that a pair is active from both of its ends or neither."""
     n = len(ranked)
     at_low = at_high = 0
     for r in range(n):
-        while ranked[r] - ranked[at_low] >= 1.0:
+        while at_low < r and ranked[r] - ranked[at_low] >= margin:
             at_low += 1
-        while at_high < n and ranked[at_high] - ranked[r] < 1.0:
+        while at_high < n and ranked[at_high] - ranked[r] < margin:
             at_high += 1
         low[r] = at_low
         high[r] = at_high
-
-
-@compiled
-def _sum_few(v: Floats, codes: Any, low: Any, high: Any, table: Floats, step: Floats, out: Floats) -> None:
-    """Overwrite out with the sums of v over all active partners; table[r, g] sums the grades below g before r."""
-    n = len(v)
-    for g in range(8):
-        table[0, g] = 0.0
-    for r in range(n):
-        for g in range(8):
-            table[r + 1, g] = table[r, g] + v[r] * step[codes[r], g]
-    for r in range(n):
-        c = codes[r]
-        worse = table[n, c] - table[low[r], c]
-        better = table[high[r], 7] - table[high[r], c + 1]
-        out[r] = worse + better
-
-
-@compiled
-def _sum_and_count_few(
-    v: Floats,
-    codes: Any,
-    low: Any,
-    high: Any,
-    table: Floats,
-    step: Floats,
-    total: Floats,
-    degree: Floats,
-    excess: Floats,
-) -> None:
-    """Do what _sum_few does, and overwrite degree with the number of active partners, excess with better less worse."""
-    n = len(v)
-    for g in range(16):
-        table[0, g] = 0.0
-    for r in range(n):
-        c = codes[r]
-        for g in range(8):
-            table[r + 1, g] = table[r, g] + v[r] * step[c, g]
-        for g in range(8):
-            table[r + 1, 8 + g] = table[r, 8 + g] + step[c, g]
-    for r in range(n):
-        c, lo, hi = codes[r], low[r], high[r]
-        total[r] = (table[n, c] - table[lo, c]) + (table[hi, 7] - table[hi, c + 1])
-        worse = table[n, 8 + c] - table[lo, 8 + c]
-        better = table[hi, 15] - table[hi, 9 + c]
-        degree[r] = better + worse
-        excess[r] = better - worse
-
-
-@compiled
-def _sum_many(v: Floats, codes: Any, k: int, low: Any, high: Any, out: Floats) -> None:
-    """Overwrite out with the sums of v over all active partners."""
-    n = len(v)
-    tree = np.zeros(k + 1)
-    added = 0
-    for r in range(n):  # upwards: codes count from the top, so that a prefix of the tree is the better grades
-        while added < high[r]:
-            _add(tree, k - codes[added], v[added])
-            added += 1
-        out[r] = _prefix(tree, k - 1 - codes[r])
-    tree[:] = 0.0
-    added = n
-    for r in range(n - 1, -1, -1):
-        while added > low[r]:
-            added -= 1
-            _add(tree, codes[added] + 1, v[added])
-        out[r] += _prefix(tree, codes[r])
-
-
-@compiled
-def _count_many(codes: Any, k: int, low: Any, high: Any, degree: Floats, excess: Floats) -> None:
-    """Overwrite degree with the number of active partners, and excess with the better less the worse ones."""
-    n = len(codes)
-    tree = np.zeros(k + 1)
-    added = 0
-    for r in range(n):
-        while added < high[r]:
-            _add(tree, k - codes[added], 1.0)
-            added += 1
-        degree[r] = excess[r] = _prefix(tree, k - 1 - codes[r])
-    tree[:] = 0.0
-    added = n
-    for r in range(n - 1, -1, -1):
-        while added > low[r]:
-            added -= 1
-            _add(tree, codes[added] + 1, 1.0)
-        worse = _prefix(tree, codes[r])
-        degree[r] += worse
-        excess[r] -= worse
-
-
-@compiled
-def _add(tree: Floats, at: int, value: float) -> None:
-    while at < len(tree):
-        tree[at] += value
-        at += at & -at
-
-
-@compiled
-def _prefix(tree: Floats, at: int) -> float:
-    total = 0.0
-    while at > 0:
-        total += tree[at]
-        at &= at - 1
-    return total

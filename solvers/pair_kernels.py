@@ -41,17 +41,22 @@ class Lists(NamedTuple):
 
 
 @compiled
-def mean_losses(rule: PairRule, lists: Lists, scores: Floats, slope: Floats) -> float:
-    """Return the mean of list_loss over the lists that have pairs, and overwrite slope with its derivative."""
-    total, count = 0.0, 0
+def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, slope: Floats) -> float:
+    """Return the mean of list_loss over the lists that have pairs, each counting as often as weights, (n_lists,), says.
+
+    slope is overwritten with its derivative.
+    """
+    total, count = 0.0, 0.0
     for q in range(len(lists.starts) - 1):
         a, b = lists.starts[q], lists.starts[q + 1]
         if lists.n_grades[q] < 2:
             slope[a:b] = 0.0
             continue
-        total += list_loss(rule, scores[a:b], lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope[a:b])
-        count += 1
-    if count == 0:
+        loss = list_loss(rule, scores[a:b], lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope[a:b])
+        total += weights[q] * loss
+        slope[a:b] *= weights[q]
+        count += weights[q]
+    if count == 0.0:
         return 0.0
     slope /= count
     return total / count

@@ -55,7 +55,8 @@ def block(features: Features, start: int, stop: int) -> tuple[Overwrite, Add]:
     times(w, out) overwrites out, (stop - start,), with X w; add_transposed(v, out) adds X' v to out, (n_features,).
     """
     if sparse.issparse(features):
-        parts = (features.data, features.indices, features.indptr[start : stop + 1])
+        indices = features.indices  # columns are never negative: unsigned spares numba a test for wrapping around
+        parts = (features.data, indices.view(f"u{indices.itemsize}"), features.indptr[start : stop + 1])
         return partial(_csr_times, *parts), partial(_add_csr_transposed, *parts)
     rows = features[start:stop]
     return partial(_dense_times, rows), partial(_add_dense_transposed, rows)
@@ -74,18 +75,18 @@ def _dense_times(X: Any, w: Floats, out: Floats) -> None:
 
 @compiled
 def _csr_times(data: Any, indices: Any, indptr: Any, w: Floats, out: Floats) -> None:
-    """Overwrite out with X w."""
+    """Overwrite out with X w; w may be of single precision, which is summed in double precision all the same."""
     for i in range(len(indptr) - 1):
         first, last = indptr[i], indptr[i + 1]
         whole = first + (last - first) // 4 * 4
         a0 = a1 = a2 = a3 = 0.0
         for k in range(first, whole, 4):
-            a0 += data[k] * w[indices[k]]
-            a1 += data[k + 1] * w[indices[k + 1]]
-            a2 += data[k + 2] * w[indices[k + 2]]
-            a3 += data[k + 3] * w[indices[k + 3]]
+            a0 += data[k] * np.float64(w[indices[k]])
+            a1 += data[k + 1] * np.float64(w[indices[k + 1]])
+            a2 += data[k + 2] * np.float64(w[indices[k + 2]])
+            a3 += data[k + 3] * np.float64(w[indices[k + 3]])
         for k in range(whole, last):
-            a0 += data[k] * w[indices[k]]
+            a0 += data[k] * np.float64(w[indices[k]])
         out[i] = (a0 + a2) + (a1 + a3)
 
 

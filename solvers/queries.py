@@ -269,11 +269,19 @@ def _as_features(X: Any) -> Features:
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # the caller's matrix stays as it is
             matrix.sum_duplicates()
-        return matrix
+        return _with_short_indices(matrix)
     array = _numeric(X, "X")
     if array.ndim != 2:
         raise DataError(f"X has shape {array.shape}: it must be two-dimensional, a row a document, a column a feature.")
     return np.ascontiguousarray(array)
+
+
+def _with_short_indices(matrix: Any) -> Any:
+    """Return the CSR array with indices of 32 bits where they suffice: a third fewer bytes in every pass over it."""
+    if matrix.indices.dtype == np.int32 or max(matrix.shape[1], matrix.indptr[-1]) > np.iinfo(np.int32).max:
+        return matrix
+    parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
+    return sparse.csr_array(parts, shape=matrix.shape)
 
 
 def _check_finite(features: Features, grades: Floats) -> None:

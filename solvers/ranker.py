@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import DataError, ParameterError
 from ranktune.solvers.estimator import Estimator
+from ranktune.solvers.model import Model
 from ranktune.solvers.products import scores
 from ranktune.solvers.queries import Queries
-from ranktune.solvers.space import Parameter
+from ranktune.solvers.space import Parameter, Value
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,12 @@ class BaseRanker(Estimator):
         names = getattr(self, "feature_names_in_", None)
         return Queries.from_arrays(X, y, qid=qid, group=group, feature_names=names, query_weights=query_weights)
 
+    def check_parameters(self) -> None:
+        """Raise ParameterError where a parameter cannot be, as fit would before it looks at the data."""
+        self._check_parameters()
+
     def _check_parameters(self) -> None:
-        """Raise ParameterError where a parameter cannot be."""
+        """Raise ParameterError where a parameter of the subclass cannot be."""
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         raise NotImplementedError
@@ -136,6 +141,36 @@ class BaseRanker(Estimator):
 
         qid or group matter only to models that look at a whole query at once.
         """
+        raise NotImplementedError
+
+    def as_model(
+        self,
+        *,
+        solver: str | None = None,
+        parameters: Mapping[str, Value] | None = None,
+        feature_names: Sequence[str] | None = None,
+        metric: str | None = None,
+        fingerprint: str | None = None,
+    ) -> Model:
+        """Return what was learnt as a model for use: predict, save. It predicts the same bits.
+
+        solver and parameters are this one's unless they are given, feature_names those that fit saw in a data frame;
+        the others are for the reader of the model's file.
+        """
+        if parameters is None:
+            kept = self.get_params().items()
+            parameters = {name: value for name, value in kept if isinstance(value, float | int | str | bool | None)}
+        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        return self._model(
+            solver=solver or type(self).__name__,
+            parameters=dict(parameters),
+            feature_names=None if names is None else tuple(str(name) for name in names),
+            metric=metric,
+            fingerprint=fingerprint,
+        )
+
+    def _model(self, **origin: Any) -> Model:
+        """Return what was learnt as a model that says of itself what origin says."""
         raise NotImplementedError
 
 
@@ -150,3 +185,9 @@ class LinearRanker(BaseRanker):
         if isinstance(X, Queries):
             return X.in_caller_order(scores(X.features, self.coef_))
         return scores(self._validated(X, reset=False), self.coef_)
+
+    def _model(self, **origin: Any) -> Model:
+        from ranktune.solvers.linear_model import LinearModel
+
+        self._check_fitted("coef_")
+        return LinearModel(self.coef_, list_scaling=getattr(self, "scaling", None) == "list", **origin)

@@ -3,55 +3,101 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, cast
 
-from ranktune.solvers.errors import ParameterError, nearest
+from ranktune.solvers import libraries
+from ranktune.solvers.errors import ParameterError, RankTuneWarning, nearest
 from ranktune.solvers.ranker import BaseRanker
 
 _MODULES = {
+    "AdaRank": "adarank",
     "BestFeature": "best_feature",
+    "CommitteePerceptron": "perceptrons",
+    "DominationRank": "domination",
     "ElasticRank": "elastic_rank",
+    "GBDTRanker": "lightgbm_rankers",
+    "LambdaMART": "lightgbm_rankers",
+    "LambdaRank": "lambda_rank",
+    "ListNet": "list_net",
     "LogisticRanker": "pointwise",
+    "PAMIR": "pamir",
+    "PairwisePegasos": "pegasos",
+    "PairwisePerceptron": "perceptrons",
+    "Prank": "perceptrons",
+    "RandomForestRanker": "lightgbm_rankers",
+    "RankBoost": "rank_boost",
     "RankSVM": "rank_svm",
     "RidgeRanker": "pointwise",
+    "SOLAR1": "solar",
+    "SOLAR2": "solar",
     "SVRRanker": "pointwise",
+    "XGBoostRanker": "xgboost_ranker",
 }
+
+_LIBRARIES = {
+    "GBDTRanker": "lightgbm",
+    "LambdaMART": "lightgbm",
+    "RandomForestRanker": "lightgbm",
+    "XGBoostRanker": "xgboost",
+}
+"""What a solver needs that may be missing: such a solver is then not among SOLVERS."""
 
 
 class _Solvers(Mapping[str, type[BaseRanker]]):
     """Name -> class, imported when first asked for."""
 
     def __getitem__(self, name: str) -> type[BaseRanker]:
+        if not _is_there(name):
+            raise KeyError(name)
         module = import_module(f"ranktune.solvers.{_MODULES[name]}")
         return cast(type[BaseRanker], getattr(module, name))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
+        return (name for name in _MODULES if _is_there(name))
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return sum(1 for _ in self)
+
+
+def _is_there(name: str) -> bool:
+    return name not in _LIBRARIES or libraries.is_installed(_LIBRARIES[name])
 
 
 SOLVERS: Mapping[str, type[BaseRanker]] = _Solvers()
-"""Every solver that a study can name, in alphabetical order."""
+"""Every solver that a study can name, in alphabetical order; without those whose library is not installed."""
 
+NAMES = tuple(_MODULES)
+"""Every solver there is, also where its library is not installed."""
 
 ALL = "all"
 """What names every solver at once."""
 
-STANDARD = ("BestFeature", "ElasticRank", "LogisticRanker", "RankSVM", "RidgeRanker", "SVRRanker")
+STANDARD = (
+    "BestFeature",
+    "ElasticRank",
+    "LambdaMART",
+    "ListNet",
+    "LogisticRanker",
+    "RankSVM",
+    "RidgeRanker",
+    "SVRRanker",
+)
 """The solvers that compete unless others are named: of each family those that tend to win, and a floor."""
 
 
 def solver_class(name: str) -> type[BaseRanker]:
     """Return the class of the solver called name, whatever the case of its letters.
 
-    Raises ParameterError, with the nearest name, where there is none.
+    Raises ParameterError, with the nearest name, where there is none, and with what to install where its library is
+    missing.
     """
-    for known in SOLVERS:
+    for known in _MODULES:
         if known.lower() == str(name).lower():
+            if not _is_there(known):
+                raise ParameterError(f"{known}: {libraries.why_not(_LIBRARIES[known])}.")
             return SOLVERS[known]
     raise ParameterError(f"there is no solver '{name}'. {nearest(str(name), SOLVERS)}")
 
@@ -70,3 +116,21 @@ def make(name: str, parameters: Mapping[str, Any], seed: int | None = None) -> B
     if "random_state" in known and "random_state" not in given:
         given["random_state"] = seed
     return solver(**given)
+
+
+def check_loadable(name: str) -> None:
+    """Raise ParameterError, with what to install, where the library of the solver called name cannot be loaded."""
+    reason = libraries.why_not(_LIBRARIES[name]) if name in _LIBRARIES else None
+    if reason:
+        raise ParameterError(f"{name}: {reason}.")
+
+
+def loadable(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the solvers of names whose libraries can be loaded; a warning says what to install for the others."""
+    names = tuple(names)
+    reasons = {name: libraries.why_not(_LIBRARIES[name]) for name in names if name in _LIBRARIES}
+    for reason in dict.fromkeys(filter(None, reasons.values())):
+        out = [name for name in names if reasons.get(name) == reason]
+        listed = ", ".join(out[:-1]) + " and " * (len(out) > 1) + out[-1]
+        warnings.warn(f"{reason}; {listed} {'are' if len(out) > 1 else 'is'} left out.", RankTuneWarning, stacklevel=2)
+    return tuple(name for name in names if not reasons.get(name))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ranktune.solvers.arrays import Floats, Ints
 from ranktune.solvers.curvature import DENSE_FEATURES, DiagonalHessian, SampledHessian
-from ranktune.solvers.newton import Point, Preconditioner, minimise
+from ranktune.solvers.newton import Point, minimise
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.rank_objective import RankObjective
 from ranktune.solvers.ranker import Step
@@ -32,6 +32,111 @@ SAMPLE_TOLERANCE = 2e-2
 """How far the gradient of the sample is reduced: its optimum is no nearer to the optimum of all."""
 
 
+FORCING = 0.3
+"""How roughly Newton's equations are solved with a diagonal preconditioner: the active pairs change so much from step
+to step that closer solutions are wasted.
+"""
+
+
+class Descent:
+    """An objective with what minimising it needs besides: its gradient at zero, a sample, a preconditioner.
+
+    All of it serves any C, so that a path of them is followed with one of these.
+    """
+
+    def __init__(self, objective: RankObjective, like: Descent | None = None) -> None:
+        """Prepare objective; like is the descent of a similar one, whose sample and preconditioner will do."""
+        self.objective = objective
+        value, gradient = objective.at_zero()
+        self.value_at_zero, gradient = value / objective.C, gradient / objective.C
+        self.slope_at_zero = float(np.linalg.norm(gradient))
+        self._gradient_at_zero = gradient
+        self.preconditioner: SampledHessian | DiagonalHessian
+        self.part: Part | None
+        self._owns = like is None
+        if like is not None:
+            self.part, self.preconditioner = like.part, like.preconditioner
+            return
+        self.part = None if objective.n_features > DENSE_FEATURES else Part.of(objective)
+        if objective.n_features > DENSE_FEATURES:
+            self.preconditioner = DiagonalHessian(objective)
+        else:
+            self.preconditioner = SampledHessian(self.part or (lambda: objective), whole=self.part is None)
+
+    def set_strength(self, C: float) -> None:
+        """Make C that of the objective and of all that stands for it."""
+        self.objective.C = C
+        if self.part is not None:
+            self.part().C = C
+        self.preconditioner.set_strength(C)
+
+    def start(self) -> Point:
+        """Return where to begin with nothing known: the optimum of the sample, or zero. It is evaluated."""
+        objective = self.objective
+        at_zero = objective.C * self.value_at_zero
+        if self.part is not None:
+            weights = np.zeros(objective.n_features)
+            for found, _ in solve(self.part(), tolerance=SAMPLE_TOLERANCE, max_iterations=50):
+                weights = found.weights
+            if isinstance(self.preconditioner, SampledHessian):
+                self.preconditioner.form()
+            self.part.let_go()
+            point = Point(weights, *objective.value_and_gradient(weights))
+            if point.value <= at_zero:  # otherwise the sample misleads
+                return point
+        objective.rank_at_zero()
+        return Point(np.zeros(objective.n_features), at_zero, objective.C * self._gradient_at_zero)
+
+    def resume(self, weights: Floats) -> Point:
+        """Return the point at weights, evaluated, with the sample evaluated there too."""
+        if self._owns:
+            self.renew(weights)
+        return Point(weights, *self.objective.value_and_gradient(weights))
+
+    def renew(self, weights: Floats) -> None:
+        """Have the preconditioner formed again at weights, where the objective was evaluated last or will be next."""
+        if self.part is not None:
+            self.part().value_and_gradient(weights)
+        self.preconditioner.forget()
+
+    def steps(self, point: Point, *, tolerance: float, max_iterations: int) -> Iterator[tuple[Point, Step]]:
+        """Yield points and records from point on, until |g| / |g at zero| is at most tolerance."""
+        return minimise(
+            self.objective,
+            point,
+            self.preconditioner,
+            reference=self.objective.C * self.slope_at_zero,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+            forcing=FORCING if isinstance(self.preconditioner, DiagonalHessian) else 0.1,
+        )
+
+
+class Part:
+    """The sample of an objective. Let go while nothing needs it, it is drawn again, the same, when something does."""
+
+    def __init__(self, whole: RankObjective, first: RankObjective) -> None:
+        self._whole = whole
+        self._kept: RankObjective | None = first
+
+    @classmethod
+    def of(cls, objective: RankObjective) -> Part | None:
+        """Return the sample of objective, None where that saves little."""
+        first = sample(objective)
+        return None if first is None else cls(objective, first)
+
+    def __call__(self) -> RankObjective:
+        """Return the sample as an objective."""
+        if self._kept is None:
+            self._kept = sample(self._whole)
+        assert self._kept is not None
+        return self._kept
+
+    def let_go(self) -> None:
+        """Free the memory of the sample."""
+        self._kept = None
+
+
 def solve(
     objective: RankObjective, *, tolerance: float, max_iterations: int, weights: Floats | None = None
 ) -> Iterator[tuple[Point, Step]]:
@@ -39,28 +144,9 @@ def solve(
 
     Without weights the start is the optimum of a sample, found the same way, or zero.
     """
-    at_zero, gradient = objective.at_zero()
-    start = np.zeros(objective.n_features) if weights is None else weights
-    preconditioner: Preconditioner
-    if objective.n_features > DENSE_FEATURES:
-        preconditioner = DiagonalHessian(objective)
-    else:
-        part = sample(objective)
-        preconditioner = SampledHessian(part or objective, whole=part is None)
-        if part is not None and weights is None:
-            for point, _ in solve(part, tolerance=SAMPLE_TOLERANCE, max_iterations=50):
-                start = point.weights
-        elif part is not None:
-            part.value_and_gradient(start)
-    reference = float(np.linalg.norm(gradient))
-    value, gradient = objective.value_and_gradient(start)
-    if weights is None and value > at_zero:  # the sample misleads
-        start = np.zeros(objective.n_features)
-        value, gradient = objective.value_and_gradient(start)
-    first = Point(start, value, gradient)
-    yield from minimise(
-        objective, first, preconditioner, reference=reference, tolerance=tolerance, max_iterations=max_iterations
-    )
+    descent = Descent(objective)
+    point = descent.start() if weights is None else descent.resume(weights)
+    yield from descent.steps(point, tolerance=tolerance, max_iterations=max_iterations)
 
 
 def sample(objective: RankObjective) -> RankObjective | None:
@@ -83,7 +169,16 @@ def sample(objective: RankObjective) -> RankObjective | None:
     if part.n_documents > (1.0 if long else 0.75) * rows:  # short queries have nothing to spare
         return None
     weights = objective.query_weights[chosen] * (pairs.sum() / pairs[chosen].sum())
-    kept = RankObjective(part, objective.C, multiplier=objective.multiplier, query_weights=weights)
+    kept = RankObjective(
+        part,
+        objective.C,
+        multiplier=objective.multiplier,
+        query_weights=weights,
+        smoothing=objective.smoothing,
+        adjacent=objective.adjacent,
+        executor=objective.executor,
+        threads=objective.threads,
+    )
     kept.query_weights *= np.divide(pairs[chosen], kept.pairs, out=np.zeros_like(weights), where=kept.pairs > 0.0)
     return kept
 

@@ -15,7 +15,7 @@ import numpy as np
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.checks import check_choice, check_count
 from ranktune.solvers.errors import DataError
-from ranktune.solvers.gains import GAINS, discounts, gains
+from ranktune.solvers.gains import GAINS, HIGHEST_GRADE, discounts, gains
 
 RELEVANT = 1.0
 """The lowest grade that recall counts as relevant."""
@@ -48,8 +48,9 @@ class Uniform:
 class DeltaNDCG:
     """How much NDCG@at changes when the two documents swap places (discount 1 / log2(rank + 1)).
 
-    gain "exp2" is 2^grade - 1 and needs whole grades from 0 to 30, "linear" the grade itself, at least 0. at=None means
-    the whole list, whose pairs then all count.
+    gain "exp2" is 2^grade - 1 and needs whole grades from 0 to 30, "linear" the grade itself, at least 0. "auto" is
+    "exp2" where the grades allow it; else the grade less the lowest of all, so that any finite grades will do. at=None
+    means the whole list, whose pairs then all count.
     Source: Burges, Ragno & Le 2006, "Learning to Rank with Nonsmooth Cost Functions" (LambdaRank).
     """
 
@@ -60,10 +61,12 @@ class DeltaNDCG:
         """Check the cutoff and the gain."""
         if self.at is not None:
             check_count("at", self.at)
-        check_choice("gain", self.gain, GAINS)
+        check_choice("gain", self.gain, (*GAINS, "auto"))
 
     def worths(self, grades: Floats) -> Floats:
         """Return the gain of each grade."""
+        if self.gain == "auto":
+            return gains(grades) if _exponential(grades) else grades - grades.min()
         try:
             return gains(grades, self.gain)
         except DataError as error:
@@ -72,6 +75,11 @@ class DeltaNDCG:
     def ranks(self, longest: int) -> Floats:
         """Return 1 / log2(rank + 1)."""
         return discounts(longest if self.at is None else min(self.at, longest))
+
+
+def _exponential(grades: Floats) -> bool:
+    """Whether gains of 2^grade take these grades."""
+    return bool(grades.min() >= 0.0 and grades.max() <= HIGHEST_GRADE and (grades == np.floor(grades)).all())
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The cost of summing over all active pairs, by structure, number of documents l and number of grades k.
 
-    python -m ranktune.studies.bench_counting [--lengths 1000 10000 100000] [--repeats 5]
-
 Nanoseconds a document of one product with the Laplacian of the active pairs: direct counting (a number a grade, summed
 over the grades asked for), a Fenwick tree (as balanced trees, log k steps an insertion and a query, without pointers),
 the tree of 32 children a node, and the table of prefix sums where k <= 7. The last column is what RankSVM takes.
@@ -9,12 +7,12 @@ the tree of 32 children a node, and the table of prefix sums where k <= 7. The l
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.compiled import compiled
@@ -22,6 +20,7 @@ from ranktune.solvers.grade_tree import offsets
 from ranktune.solvers.order_statistics import FEW
 from ranktune.solvers.window_sums import steps, sum_few, sum_many
 
+LENGTHS = (1000, 10_000, 100_000)
 GRADES = (2, 3, 5, 7, 8, 16, 32, 64, 128, 1000, 10_000, 100_000)
 DIRECT_AT_MOST = 1000
 """Direct counting is measured up to so many grades: it only gets worse."""
@@ -127,19 +126,15 @@ def measure(length: int, n_grades: int, repeats: int) -> dict[str, float]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and print one line for each l and k."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[1000, 10_000, 100_000])
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args(arguments)
-    print(f"{'l':>8} {'k':>8} {'direct':>10} {'Fenwick':>10} {'tree of 32':>10} {'table':>10}  taken")
-    for length in options.lengths:
-        for n_grades in (k for k in GRADES if k <= length):
-            found = measure(length, n_grades, options.repeats)
+def main(
+    length: Annotated[list[int] | None, typer.Option(help=f"Documents. Repeatable. (default: {LENGTHS})")] = None,
+    repeats: Annotated[int, typer.Option(help="Runs of each structure.", min=1)] = 5,
+) -> None:
+    """Compare structures that count active pairs: nanoseconds a document for each l and k, and which one is taken."""
+    typer.echo(f"{'l':>8} {'k':>8} {'direct':>10} {'Fenwick':>10} {'tree of 32':>10} {'table':>10}  taken")
+    for documents in length or LENGTHS:
+        for n_grades in (k for k in GRADES if k <= documents):
+            found = measure(documents, n_grades, repeats)
             taken = "table" if n_grades <= FEW else "tree of 32"
-            print(f"{length:8} {n_grades:8} " + " ".join(f"{value:10.1f}" for value in found.values()) + f"  {taken}")
-
-
-if __name__ == "__main__":
-    main()
+            measured = " ".join(f"{value:10.1f}" for value in found.values())
+            typer.echo(f"{documents:8} {n_grades:8} {measured}  {taken}")

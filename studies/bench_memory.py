@@ -87,4 +87,4 @@ def main(
         del queries, features
         for one in solver or linear_solvers():
             peak = peak_bytes(one, Path(folder))
-            typer.echo(f"{one:24} {peak / 1e6:8.0f} MB  {'ok' if peak <= allowed else 'TOO MUCH'}")
+            typer.echo(f"{one:24} {peak / 1e6:8.0f} MB  {'ok' if peak <= allowed else 'MORE'}")

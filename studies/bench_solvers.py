@@ -16,11 +16,12 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from threadpoolctl import threadpool_limits
 
-from ranktune.dashboards.tables import table, titled
 from ranktune.solvers.errors import ParameterError, RankTuneWarning, nearest
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.registry import make
@@ -182,7 +183,7 @@ def domination(repeats: int) -> Iterator[Line]:
     queries = data("as")
     relevant = (queries.grades > 0).astype(int)
     rival = LogisticRegression(C=0.01, l1_ratio=1.0, solver="liblinear", tol=1e-4)
-    for l1 in (1e-1, 1e-2):
+    for l1 in (1e-2, 1e-3):
         ours = fit("DominationRank", queries, l1=l1, average="queries", tol=1e-4)
         found = compared(
             f"DominationRank L1 = {l1:g}, to 1e-4, case as", ours, "sklearn LogisticRegression L1, liblinear",
@@ -228,10 +229,16 @@ def main(
     if as_json:
         typer.echo(json.dumps([asdict(line) for line in lines], indent=1))
         return
-    told = table(("what", "beside"), ("ours s", "theirs s", "ratio", "wanted", "met"))
+    Console(width=180).print(_told(lines, repeats))
+
+
+def _told(lines: list[Line], repeats: int) -> Table:
+    told = Table(box=SIMPLE_HEAD, title=f"Medians of {repeats} turns, processor seconds", title_justify="left")
+    for name in ("what", "beside"):
+        told.add_column(name, overflow="fold")
+    for name in ("ours s", "theirs s", "ratio", "wanted", "met"):
+        told.add_column(name, justify="right", no_wrap=True)
     for line in lines:
-        told.add_row(
-            line.what, line.beside, f"{line.ours:.4f}", f"{line.theirs:.4f}", f"{line.ratio:.3g}", line.wanted,
-            "yes" if line.met else "NO",
-        )  # fmt: skip
-    Console(width=160).print(titled(f"Medians of {repeats} turns, processor seconds", told))
+        figures = (f"{line.ours:.4f}", f"{line.theirs:.4f}", f"{line.ratio:.3g}")
+        told.add_row(line.what, line.beside, *figures, line.wanted, "yes" if line.met else "NO")
+    return told

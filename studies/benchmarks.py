@@ -9,6 +9,7 @@ from __future__ import annotations
 import typer
 
 from ranktune.studies import (
+    bench_counting,
     bench_memory,
     bench_overhead,
     bench_parser,
@@ -17,6 +18,7 @@ from ranktune.studies import (
 )
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+app.command("counting")(bench_counting.main)
 app.command("memory")(bench_memory.main)
 app.command("overhead")(bench_overhead.main)
 app.command("parser")(bench_parser.main)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from ranktune.studies.alignment import aligned, conformed
 from ranktune.studies.archives import read_npz
 from ranktune.studies.frames import from_frame, is_frame
 from ranktune.studies.letor import is_letor_folder, read_letor
+from ranktune.studies.streams import Place, line_blocks
 from ranktune.studies.text import read_text
 from ranktune.tuner.split import Split
 
@@ -22,9 +24,11 @@ NAMES = ("api-search",)
 """Data sets that need no file."""
 
 _TEXT_OPTIONS = ("dtype", "one_based", "missing", "strict", "max_features", "layout", "qid", "group", "max_expansion")
-_FRAME_OPTIONS = ("grade", "qid", "document", "features")
+_FRAME_OPTIONS = ("grade", "qid", "document", "features", "missing")
 _OF_TRAIN = ("n_features", "group", "layout")  # options that say nothing about vali and test
 _TABLES = (".parquet", ".csv")
+_PACKED = (".gz", ".bz2", ".xz")
+_ABSENT = ["NULL", "null", "NA", "NaN", "nan", "None"]  # what a cell of text may hold for nothing
 _GIVE = (
     "Give a file of LETOR or SVMlight text, .npz, .parquet or .csv, a LETOR folder (Fold1 ...), "
     "a data frame, (X, y, qid), or the name api-search"
@@ -56,7 +60,12 @@ def load(
 
 
 def read(
-    source: Any, *, n_features: int | None = None, feature_names: Sequence[str] | None = None, **options: Any
+    source: Any,
+    *,
+    n_features: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    graded: bool = True,
+    **options: Any,
 ) -> Queries:
     """Return the queries of one source.
 
@@ -64,11 +73,15 @@ def read(
                    (X, y, qid); or Queries, which come back as they are
     n_features     fixes the number of features: fewer are padded by 0, more are an error
     feature_names  their names: columns that have names are put in this order, and must be these
+    graded         if not, grades are not looked at: tables and frames need no column for them, and where the
+                   features have names, columns of other names do not matter
     options        of reading, see `load`
     """
     names = None if feature_names is None else tuple(feature_names)
     n_features = len(names) if n_features is None and names is not None else n_features
     what = str(source) if isinstance(source, str | Path) else "the data"
+    if not graded and "grade" in _known_options(source):
+        options = {"features": names} | options | {"grade": None}
     if isinstance(source, str | Path):
         queries = _read_path(Path(source), str(source), n_features, options)
     else:
@@ -99,24 +112,38 @@ def _read_path(path: Path, given: str, n_features: int | None, options: dict[str
     _refuse_options(options, path)
     if path.suffix == ".npz":
         return read_npz(path, **options)
-    if path.suffix not in _TABLES:
+    if _kind(path) not in _TABLES:
         return read_text(path, n_features=n_features, **options)
-    table = _table(path)
+    table = _table(path, options.get("missing") == "zero")
     try:
         return from_frame(table, **options)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 
 
-def _table(path: Path) -> Any:
+def _kind(path: Path) -> str:
+    """Return the ending that tells what path holds; one that says it is compressed does not count."""
+    return Path(path.stem).suffix if path.suffix in _PACKED else path.suffix
+
+
+def _table(path: Path, zero_missing: bool) -> Any:
     """Return a table file as a frame of polars, or of pandas where polars is not installed."""
+    kind = _kind(path)
+    source: Any = path
+    options: dict[str, Any] = {}
+    if kind == ".parquet" and path.suffix in _PACKED:
+        raise DataError(f"{path}: a Parquet file is compressed inside; one packed again is not read. Unpack it.")
+    if path.suffix in _PACKED:
+        source = io.BytesIO(b"".join(bytes(block) for block in line_blocks(Place(path))))
     for library in ("polars", "pandas"):
         try:
             module = importlib.import_module(library)
         except ImportError:
             continue
+        if kind == ".csv" and library == "polars":  # pandas does both by itself
+            options = {"infer_schema_length": None, "null_values": _ABSENT if zero_missing else None}
         try:
-            return getattr(module, f"read_{path.suffix[1:]}")(path)
+            return getattr(module, f"read_{kind[1:]}")(source, **options)
         except Exception as error:  # each library has its own kinds
             raise DataError(f"{path}: {library} cannot read it ({error}).") from error
     raise DataError(f"{path}: reading it needs polars (or pandas): pip install polars.")
@@ -151,7 +178,7 @@ def _name(source: Any) -> str:
     if not isinstance(source, str | Path):
         return "data"
     name = Path(source).name
-    for ending in (".gz", ".bz2", ".txt", ".npz", ".parquet", ".csv"):
+    for ending in (*_PACKED, ".txt", ".npz", ".parquet", ".csv"):
         name = name.removesuffix(ending)
     return name or "data"
 
@@ -169,7 +196,7 @@ def _known_options(source: Any) -> tuple[str, ...]:
         return ()
     if path.suffix == ".npz":
         return ("max_expansion",)
-    return _FRAME_OPTIONS if path.suffix in _TABLES else (*_TEXT_OPTIONS, "n_features")
+    return _FRAME_OPTIONS if _kind(path) in _TABLES else (*_TEXT_OPTIONS, "n_features")
 
 
 def _refuse_options(options: dict[str, Any], source: Any) -> None:

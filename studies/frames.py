@@ -9,11 +9,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.errors import DataError, nearest
+from ranktune.solvers.errors import DataError, ParameterError, nearest
 from ranktune.solvers.queries import Queries
 
 _GRADES = ("grade", "label", "relevance", "rel", "y")
 _QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
+MISSING = ("error", "zero")
 _DOCUMENTS = ("document", "docid", "doc_id", "document_id")
 
 
@@ -25,38 +26,48 @@ def is_frame(value: Any) -> bool:
 def from_frame(
     frame: Any,
     *,
-    grade: str = "grade",
+    grade: str | None = "grade",
     qid: str = "qid",
     document: str | None = None,
     features: Sequence[str] | None = None,
+    missing: str = "error",
 ) -> Queries:
     """Return the rows of frame grouped by query.
 
     grade, qid     columns of the grades and of the query ids (numbers or text, in any order). A frame without a
-                   column "grade" or "qid" may call it label, relevance, rel or y; query, query_id or group
+                   column "grade" or "qid" may call it label, relevance, rel or y; query, query_id or group.
+                   grade=None: the documents have no grades, or theirs do not matter, and all are 0
     document       column of the document ids; by default docid, doc_id, document or document_id if there is one
     features       the feature columns, all numeric; by default all other columns
+    missing        "error", or "zero": empty, NaN and infinite values of features are 0
 
     The features are float32 if every column is, else float64.
 
     Raises DataError, which names the column and the remedy, for missing columns, text and missing values.
     """
+    if missing not in MISSING:
+        raise ParameterError(f"missing={missing!r} is unknown. {nearest(str(missing), MISSING)}")
     table = _table(frame)
     columns = list(table.columns)
-    taken = [
-        _column(columns, grade, _GRADES, "grade", "the grades"),
-        _column(columns, qid, _QUERIES, "qid", "the query ids"),
-    ]
+    if grade is None:
+        of_grades = _only(columns, _GRADES, features)
+    else:
+        of_grades = _column(columns, grade, _GRADES, "grade", "the grades")
+    of_queries = _column(columns, qid, _QUERIES, "qid", "the query ids")
     document = _document(columns, document, features)
-    others = [name for name in columns if name not in (*taken, document)]
+    others = [name for name in columns if name not in (of_grades, of_queries, document)]
     names = others if features is None else _wanted(columns, features)
     if not names:
         raise DataError(f"the frame has no feature columns, only {', '.join(map(str, columns))}. Add numeric columns.")
-    X = _matrix([table[name] for name in names])
-    y = _numbers(table[taken[0]], "grade")
+    X = _matrix([table[name] for name in names], zero_missing=missing == "zero")
+    y = np.zeros(len(table)) if grade is None else _numbers(table[str(of_grades)], "grade")
     documents = None if document is None else _ids(table[document], document)
     return Queries.from_arrays(
-        X, y, qid=_ids(table[taken[1]], taken[1]), document_ids=documents, feature_names=[str(name) for name in names]
+        X,
+        y,
+        qid=_ids(table[of_queries], of_queries),
+        document_ids=documents,
+        feature_names=[str(name) for name in names],
     )
 
 
@@ -92,7 +103,12 @@ def _column(columns: list[str], given: str, known: tuple[str, ...], default: str
 def _document(columns: list[str], given: str | None, features: Sequence[str] | None) -> str | None:
     if given is not None:
         return _wanted(columns, [given])[0]
-    found = [name for name in columns if str(name).lower() in _DOCUMENTS and name not in (features or ())]
+    return _only(columns, _DOCUMENTS, features)
+
+
+def _only(columns: list[str], known: tuple[str, ...], features: Sequence[str] | None) -> str | None:
+    """Return the one column of a known name that is no feature, or None where there is none or are several."""
+    found = [name for name in columns if str(name).lower() in known and name not in (features or ())]
     return found[0] if len(found) == 1 else None
 
 
@@ -103,35 +119,43 @@ def _wanted(columns: list[str], names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _matrix(series: list[nw.Series[Any]]) -> NDArray[Any]:
+def _matrix(series: list[nw.Series[Any]], *, zero_missing: bool) -> NDArray[Any]:
     dtype = np.float32 if all(column.dtype == nw.Float32 for column in series) else np.float64
     matrix = np.empty((len(series[0]), len(series)), dtype=dtype)
     for number, column in enumerate(series):
-        matrix[:, number] = _numbers(column, "feature")
+        matrix[:, number] = _numbers(column, "feature", zero_missing=zero_missing)
     return matrix
 
 
-def _numbers(column: nw.Series[Any], what: str) -> NDArray[Any]:
-    """Return the numbers of a column, all finite."""
+def _numbers(column: nw.Series[Any], what: str, *, zero_missing: bool = False) -> NDArray[Any]:
+    """Return the numbers of a column, all finite; with zero_missing, 0 for those that are missing or not finite."""
     name, dtype = column.name, column.dtype
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         advice = (
             "Turn it into numbers, or leave it out by features=[...]" if what == "feature" else "Turn it into numbers"
         )
         raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers. {advice}.")
+    if zero_missing and column.null_count():
+        column = column.fill_null(False if dtype == nw.Boolean else 0)
+    remedy = ', or read them as 0: missing="zero"' if what == "feature" else ""
     if column.null_count():
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise DataError(
             f"the {what} column {name!r} has {column.null_count()} missing values, the first in row {row}. "
-            "Fill them in, or remove those rows."
+            f"Fill them in, remove those rows{remedy}."
         )
     values = column.to_numpy()
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
     bad = ~np.isfinite(values)
+    if bad.any() and zero_missing:
+        return np.where(bad, values.dtype.type(0), values)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise DataError(f"the {what} column {name!r} is {values[row]} in row {row}. Every value must be finite.")
+        raise DataError(
+            f"the {what} column {name!r} is {values[row]} in row {row}. Every value must be finite: "
+            f"correct it, remove the row{remedy}."
+        )
     return values
 
 

@@ -60,3 +60,10 @@ def test_grades_without_an_exponential_gain_are_judged_by_pairs(grades: list[flo
     ranker = BestFeature().fit(np.array([[5.0, 1.0], [4.0, 3.0], [6.0, 2.0]]), grades)
     assert ranker.coef_.tolist() == [0.0, 1.0]
     assert ranker.score_ == 1.0
+
+
+def test_of_too_many_features_those_that_are_mostly_zero_are_left_out() -> None:
+    X = np.array([[0.0, 1.0, 0.1], [1.0, 2.0, 0.0], [0.0, 3.0, 0.4], [2.0, 4.0, 0.6]])
+    ranker = BestFeature("map", max_features=2).fit(X, [0, 1, 0, 1])
+    assert ranker.feature_ == 1 and ranker.coef_.tolist() == [0.0, 1.0, 0.0]
+    assert BestFeature("map").fit(X, [0, 1, 0, 1]).feature_ == 0

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import bz2
+import gzip
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -116,7 +118,7 @@ def test_options_reach_the_reader_and_only_a_reader_that_has_them(tmp_path: Path
     assert split.test is not None and split.test.grades.tolist() == Y
     with pytest.raises(ParameterError, match="Did you mean 'missing'"):
         read(given["text"], mising="zero")
-    for kind in ("npz", "csv", "tuple", "queries"):
+    for kind in ("npz", "tuple", "queries"):
         with pytest.raises(ParameterError, match="missing= is no option"):
             read(given[kind], missing="zero")
     (tmp_path / "zero.txt").write_text("0 qid:1 0:1 2:NULL\n")
@@ -193,3 +195,59 @@ def test_tables_need_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     without("polars", "pandas")
     with pytest.raises(DataError, match="pip install polars"):
         read(file)
+
+
+def test_documents_to_score_need_no_grades(tmp_path: Path) -> None:
+    file = tmp_path / "new.csv"
+    file.write_text("f1,qid,f0,note\n2.0,7,1.0,x\n4.0,7,3.0,y\n")
+    queries = read(file, feature_names=("f0", "f1"), graded=False)
+    assert queries.features.tolist() == [[1, 2], [3, 4]] and queries.grades.tolist() == [0, 0]
+    file.write_text("f1,qid,grade,f0\n2.0,7,bad,1.0\n4.0,7,,3.0\n")
+    with pytest.warns(RankTuneWarning, match="matched by position"):
+        assert read(file, n_features=2, graded=False).features.tolist() == [[2, 1], [4, 3]]
+    with pytest.raises(DataError, match="grade column"):
+        read(file)
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_missing_cells_of_a_table_are_zeros_where_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    real = importlib.import_module
+
+    def imported(name: str) -> Any:
+        if name != library:
+            raise ImportError(name)
+        return real(name)
+
+    monkeypatch.setattr(importlib, "import_module", imported)
+    file = tmp_path / "holes.csv"
+    file.write_text("grade,qid,f0,f1,f2\n1,1,,2.0,NULL\n0,1,3,NaN,5\n")
+    with pytest.raises(DataError, match=r"holes\.csv"):
+        read(file)
+    assert read(file, missing="zero").features.tolist() == [[0, 2, 0], [3, 0, 5]]
+    with pytest.raises(ParameterError, match="Did you mean 'zero'"):
+        read(file, missing="zeros")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_a_compressed_table_is_read_as_a_table(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    sources(tmp_path)
+    ending = ".gz" if pack is gzip.compress else ".bz2"
+    packed = tmp_path / f"data.csv{ending}"
+    packed.write_bytes(pack((tmp_path / "data.csv").read_bytes()))
+    assert read(packed).fingerprint == read(tmp_path / "data.csv").fingerprint
+    assert load(packed)[0].name == "data"
+    packed.write_bytes(packed.read_bytes()[:-12])
+    with pytest.raises(DataError, match="damaged or cut off"):
+        read(packed)
+    again = tmp_path / f"data.parquet{ending}"
+    again.write_bytes(pack((tmp_path / "data.parquet").read_bytes()))
+    with pytest.raises(DataError, match=r"compressed inside.*Unpack it"):
+        read(again)
+
+
+def test_numbers_may_become_fractions_late_in_a_table(tmp_path: Path) -> None:
+    file = tmp_path / "late.csv"
+    file.write_text("grade,qid,f0\n" + "1,1,1\n" * 300 + "0,1,0.5\n")
+    assert read(file).features[-1].tolist() == [0.5]

@@ -182,6 +182,7 @@ def test_l1_keeps_the_features_that_matter(optimizer: str, nonzeros: int) -> Non
         ({"l2": float("nan")}, ParameterError, "l2=nan"),
         ({"eta0": 0.0}, ParameterError, "eta0=0.0: it must be a positive number"),
         ({"at": 0}, ParameterError, "at=0"),
+        ({"gain": "exp"}, ParameterError, "gain='exp' is unknown. Did you mean 'exp2'"),
         ({"passes": 1.5}, ParameterError, "passes=1.5"),
         ({"threshold": -0.1, "optimizer": "psgd"}, ParameterError, "threshold=-0.1"),
         ({"truncate_every": 0, "optimizer": "tgd"}, ParameterError, "truncate_every=0"),
@@ -198,11 +199,24 @@ def test_parameters_that_cannot_be(parameters: dict[str, Any], error: type[Excep
 
 def test_grades_without_a_gain_are_refused_before_training() -> None:
     X, y, qid = lists()
-    ranker = ElasticRank(weight="ndcg")
+    ranker = ElasticRank(weight="ndcg", gain="exp2")
     for bad in (y - 1, y + 0.5, y + 40):
         with pytest.raises(DataError, match=r"grade.*(Add a constant|round the grades|number the grades)"):
             ranker.fit(X, bad, qid=qid)
     assert not ranker.coef_.any()
+
+
+def test_grades_of_any_kind_train_by_default() -> None:
+    X, y, qid = lists()
+    plain = ElasticRank(weight="ndcg").fit(X, y, qid=qid).coef_
+    np.testing.assert_array_equal(ElasticRank(weight="ndcg", gain="exp2").fit(X, y, qid=qid).coef_, plain)
+    linear = ElasticRank(weight="ndcg", gain="linear").fit(X, y, qid=qid).coef_
+    assert not np.array_equal(linear, plain)
+    unscaled: dict[str, Any] = {**defaults(ElasticRank.space), "scaling": "none"}
+    for moved in (y - 1, y + 0.5, y - 1e6):
+        coef = ElasticRank(**unscaled).fit(X, moved, qid=qid).coef_
+        assert np.count_nonzero(coef) > 0
+        np.testing.assert_allclose(ElasticRank(weight="ndcg").fit(X, moved, qid=qid).coef_, linear, atol=1e-9)
 
 
 def test_defaults_of_the_space_make_a_model() -> None:

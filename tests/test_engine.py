@@ -14,9 +14,13 @@ import pytest
 
 import ranktune
 from ranktune.dashboards.listing import listing
-from ranktune.solvers.errors import DataError, RankTuneWarning, StudyError
+from ranktune.solvers.arrays import Floats
+from ranktune.solvers.errors import DataError, ParameterError, RankTuneWarning, StudyError
+from ranktune.solvers.linear_model import LinearModel
 from ranktune.solvers.metrics import parse_metric
+from ranktune.solvers.model import Model
 from ranktune.solvers.queries import Queries
+from ranktune.solvers.ranker import LinearRanker
 from ranktune.solvers.registry import make
 from ranktune.tuner.home import StudyFolder, find_folder
 from ranktune.tuner.plans import random_orders
@@ -42,6 +46,11 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
         judged(40, 0), vali=judged(20, 1), test=judged(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
         trials=9, sampler="random", name="known", home=home, jobs=1,
     )  # fmt: skip
+
+
+def weights(model: Model) -> Floats:
+    assert isinstance(model, LinearModel)
+    return model.weights
 
 
 def on_test(row: Row) -> float:
@@ -81,15 +90,17 @@ def test_without_refitting_the_given_validation_queries_alone_choose(tmp_path: P
     assert all(row.again is None for row in found.leaderboard)
     assert found.best.vali.mean == max(row.vali.mean for row in found.leaderboard)
     ranker = make(found.best.solver, dict(found.best.params or {}), 0).fit(judged(40, 0))
-    np.testing.assert_allclose(found.best_model.weights, ranker.predict(Queries.from_arrays(np.eye(5), np.arange(5))))
+    of_one_feature = ranker.predict(Queries.from_arrays(np.eye(5), np.arange(5.0)))
+    np.testing.assert_allclose(weights(found.best_model), of_one_feature)
 
 
 def test_the_model_was_learnt_again_on_train_and_validation(result: Result) -> None:
     from ranktune.solvers.queries import concatenate
 
     ranker = make(result.best.solver, dict(result.best.params or {}), 0)
+    assert isinstance(ranker, LinearRanker)
     ranker.fit(concatenate([judged(40, 0), judged(20, 1)]))
-    np.testing.assert_allclose(result.best_model.weights, ranker.coef_, rtol=1e-12)
+    np.testing.assert_allclose(weights(result.best_model), ranker.coef_, rtol=1e-12)
 
 
 def test_the_json_is_complete(result: Result) -> None:
@@ -259,3 +270,12 @@ def test_more_trials_that_cannot_be_run_change_nothing(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="cannot be read again"):
         ranktune.resume("done", trials=9, home=tmp_path)
     assert find_folder(tmp_path, "done").study().trials == 3
+
+
+def test_one_name_needs_no_list_and_jobs_are_a_count(tmp_path: Path) -> None:
+    result = ranktune.tune(judged(30, 0), solvers="RidgeRanker", also="map", trials=1, home=tmp_path, jobs=1)
+    assert [row.solver for row in result.leaderboard] == ["RidgeRanker"]
+    assert {"ndcg@10", "map"} <= set(result.test_metrics)
+    for jobs in ("2", 0, 1.5):
+        with pytest.raises(ParameterError, match=f"jobs={jobs!r}: it must be a whole number"):
+            ranktune.tune(judged(30, 0), solvers="RidgeRanker", trials=1, home=tmp_path, jobs=jobs)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from scipy.optimize import check_grad
 from ranktune.solvers import losses as losses_module
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import DataError, ParameterError
-from ranktune.solvers.losses import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
+from ranktune.solvers.losses import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge, prepared
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.weights import DeltaNDCG, DeltaRecall, PairWeight, Uniform
 
@@ -139,6 +139,25 @@ class TestLossContract:
         nothing, zeros = loss.value_and_gradient(scores, grouped([1, 1, 1, 0, 0], [0, 0, 0, 1, 1]))
         assert nothing == 0.0
         assert not zeros.any()
+
+    def test_a_query_of_weight_two_is_one_that_stands_there_twice(
+        self, loss: PairwiseLoss, hard_queries: Queries
+    ) -> None:
+        scores = self.scores(hard_queries)
+        weighted = hard_queries.weighted_by({1: 2.0, 4: 5.0, 7: 2.0})
+        value, gradient = loss.value_and_gradient(scores, weighted)
+        q = np.array([0, 1, 1, 2, 3, 4, 5, 6, 7, 7])
+        rows = np.concatenate([np.arange(hard_queries.starts[k], hard_queries.starts[k + 1]) for k in q])
+        twice, by_score = loss.value_and_gradient(scores[rows], hard_queries.select(q))
+        assert value == pytest.approx(twice, rel=1e-13)
+        np.testing.assert_allclose(gradient, np.bincount(rows, by_score), atol=1e-14)
+
+    def test_prepared_gives_the_same_bits(self, loss: PairwiseLoss, hard_queries: Queries) -> None:
+        evaluate = prepared(loss, hard_queries)
+        for scores in (self.scores(hard_queries), np.zeros(hard_queries.n_documents), self.scores(hard_queries)):
+            value, gradient = loss.value_and_gradient(scores, hard_queries)
+            assert evaluate(scores)[0] == value
+            np.testing.assert_array_equal(evaluate(scores)[1], gradient)
 
     def test_large_gaps_neither_overflow_nor_warn(self, loss: PairwiseLoss) -> None:
         value, gradient = loss.value_and_gradient(np.array([0.0, 2e4, -2e4]), grouped([2.0, 0.0, 1.0]))

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ranktune.solvers.errors import DataError, ModelFormatError
-from ranktune.solvers.model import LinearModel, load_model
+from ranktune.solvers.linear_model import LinearModel
+from ranktune.solvers.model import Model, load_model
 from ranktune.solvers.queries import Queries
 
 NAMES = ("bm25", "title length", "page rank")
@@ -27,7 +28,8 @@ def model() -> LinearModel:
     return LinearModel(np.array([0.5, -2.0, 0.0]), "RankSVM", {"C": 0.1}, feature_names=NAMES, metric="ndcg@10")
 
 
-def same(a: LinearModel, b: LinearModel) -> bool:
+def same(a: Model, b: LinearModel) -> bool:
+    assert isinstance(a, LinearModel)
     fields = ("solver", "parameters", "list_scaling", "feature_names", "metric", "fingerprint")
     return a.weights.tobytes() == b.weights.tobytes() and all(getattr(a, f) == getattr(b, f) for f in fields)
 

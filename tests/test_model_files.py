@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.errors import ModelFormatError
-from ranktune.solvers.model import LinearModel, load_model
+from ranktune.solvers.linear_model import LinearModel
+from ranktune.solvers.model import load_model
 
 
 @pytest.fixture
@@ -33,6 +34,12 @@ def small(tmp_path: Path) -> Path:
 def large(tmp_path: Path) -> Path:
     LinearModel(np.random.default_rng(0).normal(size=1_500), "RankSVM").save(tmp_path / "m.json")
     return tmp_path / "m.json"
+
+
+def linear(path: Path) -> LinearModel:
+    model = load_model(path)
+    assert isinstance(model, LinearModel)
+    return model
 
 
 def sidecar(path: Path) -> Path:
@@ -105,7 +112,7 @@ VERSION_1 = r"""{
 
 def test_a_file_of_version_1_stays_readable(tmp_path: Path) -> None:
     (tmp_path / "m.json").write_text(VERSION_1)
-    model = load_model(tmp_path / "m.json")
+    model = linear(tmp_path / "m.json")
     assert model.weights.tolist() == [0.0, 0.0, 0.1, 0.0, 0.0, -0.0025]
     assert (model.solver, model.list_scaling, model.metric) == ("ElasticRank", True, "ndcg@10:letor")
     assert model.parameters == {"l1": 0.01, "loss": "logistic", "averaged": True, "seed": 7}
@@ -145,7 +152,7 @@ def test_truncated_weights_whose_digest_was_made_to_fit_are_refused(large: Path)
 
 
 def test_random_changes_are_refused_or_change_nothing(small: Path) -> None:
-    whole, expected = small.read_bytes(), load_model(small)
+    whole, expected = small.read_bytes(), linear(small)
     generator = np.random.default_rng(1)
     loaded = 0
     for _ in range(600):
@@ -158,7 +165,7 @@ def test_random_changes_are_refused_or_change_nothing(small: Path) -> None:
             )
         small.write_bytes(data)
         try:
-            got = load_model(small)
+            got = linear(small)
         except ModelFormatError:
             continue
         loaded += 1
@@ -177,7 +184,7 @@ def test_random_changes_of_weights_whose_digest_was_made_to_fit(large: Path) -> 
         large.write_bytes(manifest)
         with_sidecar(large, bytes(data))
         try:
-            assert load_model(large).weights.shape == (1_500,)
+            assert linear(large).weights.shape == (1_500,)
         except ModelFormatError:
             refusals += 1
     assert refusals > 50

@@ -46,6 +46,7 @@ def tied(seed: int, n_grades: int, form: str = "dense", dtype: Any = np.float64)
 
 def assert_equal_to_all_pairs(queries: Queries, w: Any, C: float = 0.7) -> None:
     direction = np.random.default_rng(9).normal(size=queries.n_features)
+    direction = direction.astype(np.float32).astype(np.float64)  # sparse rows meet it in single precision
     objective = RankObjective(queries, C)
     value, gradient = objective.value_and_gradient(w)
     product = objective.hessian_product(direction)
@@ -63,6 +64,15 @@ def test_equal_to_all_pairs(n_grades: int, form: str, dtype: Any) -> None:
     w = np.round(np.random.default_rng(n_grades).normal(size=5) * 2) / 2
     gaps = np.subtract.outer(*[queries.features @ w] * 2)
     assert (gaps == 1.0).sum() > 10  # the hard case is there: a margin of exactly 1 is not active
+    assert_equal_to_all_pairs(queries, w)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("n_grades", [2, 3, FEW, FEW + 1, 40])
+def test_equal_to_all_pairs_where_all_of_them_are_active(n_grades: int, form: str) -> None:
+    queries = tied(n_grades, n_grades, form)
+    w = 0.01 * np.random.default_rng(n_grades).normal(size=5)
+    assert np.ptp(queries.features @ w) < 1.0
     assert_equal_to_all_pairs(queries, w)
 
 
@@ -212,3 +222,22 @@ def test_the_diagonal_counts_the_square_of_each_feature_once_for_each_active_pai
                 if queries.grades[i] > queries.grades[j] and (queries.features[i] - queries.features[j]) @ w < 1:
                     expected += 0.6 * (queries.features[i] ** 2 + queries.features[j] ** 2)
     np.testing.assert_allclose(objective.diagonal(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [None, 0.4])
+@pytest.mark.parametrize("adjacent", [False, True])
+@pytest.mark.parametrize("n_grades", [3, 20])
+def test_zero_weights_are_ranked_without_sorting(n_grades: int, adjacent: bool, smoothing: float | None) -> None:
+    generator = np.random.default_rng(4)
+    X, y = generator.normal(size=(90, 3)), generator.integers(0, n_grades, 90)
+    queries = Queries.from_arrays(X, y, group=[60, 29, 1])
+    here, there = (RankObjective(queries, 2.0, adjacent=adjacent, smoothing=smoothing) for _ in range(2))
+    value, gradient = here.value_and_gradient(np.zeros(3))
+    expected, slope = there.at_zero()
+    there.rank_at_zero()
+    assert expected == pytest.approx(value) and np.allclose(slope, gradient)
+    assert np.allclose(there.hinges, here.hinges)
+    assert np.allclose(there.degrees, here.degrees)
+    direction = generator.normal(size=3)
+    assert np.allclose(there.hessian_product(direction), here.hessian_product(direction), rtol=1e-12)
+    assert np.allclose(hessian(there), hessian(here), rtol=1e-12)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 from ranktune.solvers.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.queries import Queries
@@ -181,6 +183,10 @@ def test_too_few_iterations_warn_once_and_keep_the_weights() -> None:
         ({"max_iterations": 0}, "max_iterations=0"),
         ({"scaling": "min-max"}, "Did you mean 'minmax'"),
         ({"average": "query"}, "Did you mean 'queries'"),
+        ({"loss": "hinge"}, "loss='hinge' is unknown"),
+        ({"pairs": "adjcent"}, "Did you mean 'adjacent'"),
+        ({"threads": 0}, "threads=0"),
+        ({"warm_start": "yes"}, "warm_start='yes'"),
     ],
 )
 def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
@@ -262,3 +268,57 @@ def test_hundreds_of_random_problems_converge() -> None:
         except DataError as error:
             assert "nothing to learn" in str(error)
     assert fitted > 250
+
+
+def adjacent_pairs_of(X: Any, y: Any, qid: Any) -> Any:
+    """Differences better - worse of the pairs with no grade of their query in between."""
+    differences = []
+    for q in np.unique(qid):
+        grades = np.unique(y[qid == q])
+        for worse, better in itertools.pairwise(grades):
+            high, low = X[(qid == q) & (y == better)], X[(qid == q) & (y == worse)]
+            differences.append((high[:, None] - low[None]).reshape(-1, X.shape[1]))
+    return np.concatenate(differences)
+
+
+@pytest.mark.parametrize("n_grades", [2, 4, 60])
+def test_pairs_of_adjacent_grades_are_those_without_a_grade_in_between(n_grades: int) -> None:
+    X, y, qid = noisy(16, n_grades=n_grades)
+    y = y**2  # adjacent among those that occur, whatever their distance
+    expected = brute_optimum(adjacent_pairs_of(X, y, qid), 0.3)
+    ranker = RankSVM(C=0.3, pairs="adjacent", tol=1e-10).fit(X, y, qid=qid)
+    assert ranker.objective_ == pytest.approx(expected.fun, rel=1e-9)
+    np.testing.assert_allclose(ranker.coef_, expected.x, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_queries", [30, 300])
+@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_a_query_of_weight_two_stands_for_two(n_queries: int, average: str, scaling: str, form: str) -> None:
+    X, y, qid = noisy(17, n_queries, 12)
+    kept = np.random.default_rng(3).random(len(X)) < 0.7  # queries of different lengths
+    X, y, qid = X[kept] - 0.3, y[kept], qid[kept]
+    twice = qid % 3 == 0
+    weights = {q: 2.0 for q in np.unique(qid[twice])}
+    ranker = RankSVM(C=0.5, average=average, scaling=scaling, tol=1e-10)
+    given = sparse.csr_array(X) if form == "csr" else X
+    weighted = clone(ranker).fit(given, y, qid=qid, query_weights=weights)
+    repeated = ranker.fit(np.vstack([X, X[twice]]), np.append(y, y[twice]), qid=np.append(qid, qid[twice] + 1000))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6)
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["l2", "l1"])
+@pytest.mark.parametrize("form", ["dense", "csr", "one query"])
+def test_threads_change_nothing(form: str, loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranktune.solvers.rank_objective.BLOCK_BYTES", 10_000)
+    X, y, qid = noisy(18, 200)
+    qid = np.zeros_like(qid) if form == "one query" else qid
+    given = sparse.csr_array(X) if form == "csr" else X
+    one = RankSVM(C=0.01, loss=loss, tol=1e-8).fit(given, y, qid=qid)
+    three = RankSVM(C=0.01, loss=loss, tol=1e-8, threads=3).fit(given, y, qid=qid)
+    if form == "csr":
+        np.testing.assert_allclose(three.coef_, one.coef_, rtol=1e-6)
+    else:
+        np.testing.assert_array_equal(three.coef_, one.coef_)

@@ -26,7 +26,7 @@ def test_the_case_of_a_name_does_not_matter() -> None:
 
 
 def test_an_unknown_name_is_told_the_nearest() -> None:
-    with pytest.raises(ParameterError, match=r"'RankSVN'.*Did you mean 'RankSVM'.*Known: BestFeature"):
+    with pytest.raises(ParameterError, match=r"'RankSVN'.*Did you mean 'RankSVM'.*Known: .*BestFeature"):
         solver_class("RankSVN")
     with pytest.raises(ParameterError, match=r"no parameter 'c'.*Did you mean 'C'"):
         make("RankSVM", {"c": 3.0})
@@ -52,11 +52,11 @@ def test_the_space_declares_parameters_that_exist_and_defaults_inside(name: str)
     make(name, defaults(solver.space))._check_parameters()
 
 
-def test_public_names_are_sorted_and_importable() -> None:
-    assert ranktune.solvers.__all__ == sorted(ranktune.solvers.__all__)
+def test_public_names_are_importable_and_every_solver_is_one() -> None:
+    assert set(SOLVERS) <= set(ranktune.solvers.__all__)
     for name in ranktune.solvers.__all__:
         assert getattr(ranktune.solvers, name).__name__ == name
-    assert dir(ranktune.solvers) == ranktune.solvers.__all__
+    assert dir(ranktune.solvers) == sorted(ranktune.solvers.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
         ranktune.solvers.Nonsense  # noqa: B018
 

@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import StudyError
-from ranktune.solvers.model import LinearModel
+from ranktune.solvers.linear_model import LinearModel
 from ranktune.tuner.objective import Outcome
 from ranktune.tuner.record import Record
 from ranktune.tuner.results import CHOSEN

@@ -145,7 +145,7 @@ class TestRestricted:
             ({"Linear.C": float("nan")}, "must be a number"),
             ({"Linear.C": True}, "must be a number"),
             ({"Linear.C": []}, "at least one choice"),
-            ({"Linear.penalty": "l3"}, r"cannot be 'l3': choose from \['l1', 'l2', None\]"),
+            ({"Linear.penalty": "l3"}, r"cannot be 'l3'\. Did you mean '.*Known: None, l1, l2"),
             ({"Linear.penalty": {"low": 1}}, "give a list"),
             ({"Boost.rounds": 2.5}, "must be a whole number"),
             ({"Boost.rounds": {"low": 1.5}}, "must be a whole number"),

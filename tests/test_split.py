@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.solvers.errors import DataError, ParameterError
 from ranktune.solvers.queries import Queries
-from ranktune.tuner.plans import Fold, Progressive, fresh_plan, query_folds, random_orders, read_plan, write_plan
+from ranktune.tuner.plans import Fold, Plan, Progressive, fresh_plan, query_folds, random_orders, read_plan, write_plan
 from ranktune.tuner.split import Split, validation_plan, with_test
 
 
@@ -28,6 +28,11 @@ def test_folds_partition_the_queries(folds: int) -> None:
         assert max(len(f.vali) for f in plan) - min(len(f.vali) for f in plan) <= 1
 
 
+def folds_of(plan: Plan) -> tuple[Fold, ...]:
+    assert not isinstance(plan, Progressive)
+    return plan
+
+
 def test_folds_depend_on_the_seed_only() -> None:
     same = [np.concatenate([f.vali for f in query_folds(queries(40), 4, seed)]).tolist() for seed in (1, 1, 2)]
     assert same[0] == same[1]
@@ -35,7 +40,8 @@ def test_folds_depend_on_the_seed_only() -> None:
 
 
 def test_given_validation_queries_are_scored_and_never_learnt_from() -> None:
-    development, (fold,) = validation_plan(Split("s", queries(6), queries(3, first=6)), None, 0)
+    development, plan = validation_plan(Split("s", queries(6), queries(3, first=6)), None, 0)
+    (fold,) = folds_of(plan)
     assert set(development.select(fold.train).features[:, 0]) == set(range(6))
     assert set(development.select(fold.vali).features[:, 0]) == {6, 7, 8}
 
@@ -43,7 +49,7 @@ def test_given_validation_queries_are_scored_and_never_learnt_from() -> None:
 def test_asking_for_folds_uses_training_and_validation_queries() -> None:
     development, plan = validation_plan(Split("s", queries(6), queries(3, first=6)), 3, 0)
     assert development.n_queries == 9
-    assert len(plan) == 3
+    assert len(folds_of(plan)) == 3
 
 
 def test_a_test_set_is_set_aside_once_and_kept_apart() -> None:
@@ -106,3 +112,19 @@ def test_plans_are_read_as_they_were_written(kind: str, tmp_path: Path) -> None:
 
 def _numbers(fold: Fold) -> list[list[int]]:
     return [fold.train.tolist(), fold.vali.tolist()]
+
+
+def test_the_same_query_twice_comes_into_one_fold() -> None:
+    ids = np.concatenate([np.arange(30), np.arange(12)])
+    X = np.repeat(ids, 3)[:, None].astype(float)
+    doubled = Queries.from_arrays(X, np.tile([0.0, 1.0, 2.0], 42), qid=np.repeat(np.arange(42), 3))
+    for fold in query_folds(doubled, 5, seed=1):
+        assert not set(ids[fold.train]) & set(ids[fold.vali])
+    with pytest.raises(DataError, match="only 2 of 4 queries differ"):
+        query_folds(doubled.select(np.array([0, 1, 30, 31])), 3, seed=1)
+
+
+def test_folds_of_different_queries_are_those_of_one_permutation() -> None:
+    part = np.random.default_rng([7, 1]).permutation(23) % 4
+    for k, fold in enumerate(query_folds(queries(23), 4, seed=7)):
+        assert np.array_equal(fold.vali, np.flatnonzero(part == k))

@@ -74,6 +74,8 @@ def test_the_own_metric_is_not_reported_twice() -> None:
         ({"name": ".x"}, "becomes a folder"),
         ({"name": "a\nb"}, "becomes a folder"),
         ({"space": {"RankSVM.c": 1.0}}, "RankSVM.C"),
+        ({"space": {"RankSVM.C": [1.0, -1.0]}}, "RankSVM.C.*cannot be -1.0"),
+        ({"space": {"RankSVM.C": {"low": -1.0, "log": False}}}, "RankSVM.C.*cannot be -1.0"),
         ({"space": 3}, "a table of parameters"),
         ({"reading": "x"}, "a table of options"),
         ({"also": "map"}, "a list of texts"),
@@ -104,7 +106,12 @@ def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
         Study.from_toml(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("file", sorted((Path(__file__).resolve().parent.parent / "studies").glob("*.toml")), ids=str)
+SHIPPED = sorted((Path(__file__).resolve().parent.parent / "studies").glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in SHIPPED if not file.name.startswith("reproduce-")], ids=lambda f: f.stem
+)
 def test_every_shipped_study_is_declared_soundly(file: Path) -> None:
     study = Study.from_toml(file)
     assert study.name == file.stem

@@ -50,6 +50,13 @@ def test_linear_gains_take_any_grade_of_at_least_zero() -> None:
         DeltaNDCG(gain="exp")
 
 
+def test_gains_chosen_by_the_grades() -> None:
+    auto = DeltaNDCG(gain="auto")
+    np.testing.assert_array_equal(auto.worths(np.array([0.0, 1.0, 30.0])), [0, 1, 2**30 - 1])
+    for grades in ([-1.0, 0.0, 2.0], [0.5, 1.0, 2.0], [0.0, 3.0, 31.0]):
+        np.testing.assert_array_equal(auto.worths(np.array(grades)), np.array(grades) - min(grades))
+
+
 @pytest.mark.parametrize("at", [0, -1, 1.5, "10", True])
 def test_cutoffs_that_cannot_be(at: Any) -> None:
     for weight in (DeltaNDCG, DeltaRecall):

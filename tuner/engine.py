@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ranktune.solvers.errors import ParameterError, StudyError
+from ranktune.solvers.checks import check_count
+from ranktune.solvers.errors import StudyError
 from ranktune.solvers.space import Value
 from ranktune.tuner.executor import Executor, make_executor
 from ranktune.tuner.home import StudyFolder
@@ -62,8 +63,7 @@ def run_study(
     objective: Objective = evaluate,
 ) -> Result:
     """Run the trials that are missing on every problem and return the conclusion, which is also saved in folder."""
-    if jobs < 1:
-        raise ParameterError(f"jobs={jobs}: at least one process must work.")
+    check_count("jobs", jobs)
     progress = progress or Silent()
     begun = time.monotonic()
     # One thread for the sampler's small matrices too: more of them wait for each other while workers fill the cores.

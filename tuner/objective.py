@@ -46,7 +46,7 @@ class Outcome:
 
     per_query  metric -> (n validation queries,), NaN where the metric skips a query; queries in the plan's order, or
                in the development queries' where the plan is progressive
-    nonzeros   weights that are not zero, mean over the folds (NaN for models without weights)
+    nonzeros   features that the models look at, mean over the folds
     seconds    processor time to learn, all folds together
     error      why it failed, or None
     """
@@ -147,5 +147,4 @@ def _progressively(task: Task, plan: Progressive) -> Outcome:
 
 
 def _nonzeros(ranker: BaseRanker) -> float:
-    coef = getattr(ranker, "coef_", None)
-    return float("nan") if coef is None else float(np.count_nonzero(coef))
+    return float(ranker.as_model().nonzeros)

@@ -8,24 +8,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from ranktune.solvers.arrays import Features
 from ranktune.solvers.errors import DataError, RankTuneWarning
 from ranktune.solvers.queries import Queries
+from ranktune.tuner.digests import NOTHING, query_digests
 from ranktune.tuner.split import Split
-
-Bits: TypeAlias = NDArray[np.uint64]
-
-NOTHING = 0
-"""The digest of queries that do not matter."""
-BLOCK = 1 << 20
-"""Values that are looked at together."""
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def without_shared(split: Split) -> Split:
@@ -39,7 +30,7 @@ def without_shared(split: Split) -> Split:
         return split
     taken: dict[int, str] = {}
     for name, part in present.items():
-        digests = _digests(part)
+        digests = query_digests(part)
         shared = np.array([digest in taken for digest in digests])
         if shared.any():
             present[name] = _kept(name, part, shared, sorted({taken[digest] for digest in digests if digest in taken}))
@@ -65,39 +56,3 @@ def _kept(name: str, part: Queries, shared: NDArray[Any], others: list[str]) -> 
         )
     warnings.warn(f"{told}: they are left out of the {_CALLED[name]} queries.", RankTuneWarning, stacklevel=4)
     return kept
-
-
-def _digests(queries: Queries) -> list[int]:
-    """Return 64 bits for each query, the same for the same documents and grades in any order; NOTHING for one grade."""
-    bits = _mixed(_row_digests(queries.features) * _ODD + _mixed(_as_bits(queries.grades)) + _ODD)
-    digests = np.add.reduceat(bits, queries.starts[:-1])
-    lowest = np.minimum.reduceat(queries.grades, queries.starts[:-1])
-    digests[np.maximum.reduceat(queries.grades, queries.starts[:-1]) == lowest] = NOTHING
-    found: list[int] = digests.tolist()
-    return found
-
-
-def _row_digests(features: Features) -> Bits:
-    """Return 64 bits for each row: a sum over its values that are not zero, so dense and sparse rows agree."""
-    n_rows, n_features = features.shape
-    of_column = np.random.default_rng(0).integers(0, 2**63, n_features, dtype=np.uint64) * 2 + 1
-    if sparse.issparse(features):
-        running = np.zeros(len(features.data) + 1, dtype=np.uint64)  # sums wrap around, and so do their differences
-        np.cumsum(_mixed(_as_bits(features.data)) * of_column[features.indices], out=running[1:])
-        return np.asarray(running[features.indptr[1:]] - running[features.indptr[:-1]])
-    digests = np.empty(n_rows, dtype=np.uint64)
-    rows = max(BLOCK // max(n_features, 1), 1)
-    for a in range(0, n_rows, rows):
-        digests[a : a + rows] = (_mixed(_as_bits(features[a : a + rows])) * of_column).sum(axis=1, dtype=np.uint64)
-    return digests
-
-
-def _as_bits(values: NDArray[Any]) -> Bits:
-    return np.asarray((values.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0 makes -0.0 zero
-
-
-def _mixed(bits: Bits) -> Bits:
-    """Return bits with every bit spread over all others; 0 stays 0."""
-    half: Bits = (bits ^ (bits >> np.uint64(32))) * _ODD
-    mixed: Bits = half ^ (half >> np.uint64(29))
-    return mixed

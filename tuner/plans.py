@@ -15,6 +15,7 @@ import numpy as np
 from ranktune.solvers.arrays import Ints
 from ranktune.solvers.errors import DataError, ParameterError
 from ranktune.solvers.queries import Queries
+from ranktune.tuner.digests import distinct
 
 PLANS = ("auto", "progressive")
 DEFAULT_FOLDS = 5
@@ -40,7 +41,10 @@ Plan: TypeAlias = tuple[Fold, ...] | Progressive
 
 
 def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1) -> tuple[Fold, ...]:
-    """Deal the queries into folds at random and return, for each, the others to learn from and itself to score."""
+    """Deal the queries into folds at random and return, for each, the others to learn from and itself to score.
+
+    Queries of the same documents and grades come into one fold, so that none is scored on what was learnt.
+    """
     if folds < 2:
         raise ParameterError(f"folds={folds}: cross-validation needs at least 2 folds.")
     if queries.n_queries < folds:
@@ -48,7 +52,15 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1) -> tup
             f"{queries.n_queries} queries cannot be dealt into {folds} folds: a query is never split. "
             f"Give a validation file, or fewer folds, or more queries{_grouping_hint(queries)}."
         )
-    part = np.random.default_rng([seed, stream]).permutation(queries.n_queries) % folds
+    content = distinct(queries)
+    n_distinct = int(content.max()) + 1
+    if n_distinct < folds:
+        raise DataError(
+            f"only {n_distinct} of {queries.n_queries} queries differ in their documents and grades: they cannot be "
+            f"dealt into {folds} folds, since the same query is not learnt from and scored. Give a validation file, or "
+            "fewer folds, or more queries."
+        )
+    part = np.random.default_rng([seed, stream]).permutation(n_distinct)[content] % folds
     return tuple(Fold(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(folds))
 
 

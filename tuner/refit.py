@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.metrics import parse_metric
-from ranktune.solvers.model import LinearModel
+from ranktune.solvers.model import Model
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.ranker import BaseRanker
 from ranktune.solvers.registry import make
@@ -21,7 +21,7 @@ from ranktune.tuner.objective import Task, read_development, read_training
 class Refitted:
     """A model for use, and the processor time it took to learn."""
 
-    model: LinearModel
+    model: Model
     seconds: float
 
 
@@ -34,26 +34,24 @@ def refit(task: Task, *, on_everything: bool) -> Refitted:
     return Refitted(as_model(ranker, task, train), time.process_time() - begun)
 
 
-def as_model(ranker: BaseRanker, task: Task, train: Queries) -> LinearModel:
-    """Return the model of a fitted linear ranker, with what a reader needs to know where it came from."""
-    return LinearModel(
-        weights=ranker.coef_,
+def as_model(ranker: BaseRanker, task: Task, train: Queries) -> Model:
+    """Return the model of a fitted ranker, with what a reader needs to know where it came from."""
+    return ranker.as_model(
         solver=task.solver,
-        parameters=dict(task.parameters),
-        list_scaling=getattr(ranker, "scaling", None) == "list",
+        parameters=task.parameters,
         feature_names=train.feature_names,
         metric=task.metrics[0],
         fingerprint=train.fingerprint,
     )
 
 
-def score_on(model: LinearModel, queries: Queries, metrics: tuple[str, ...]) -> Mapping[str, Floats]:
+def score_on(model: Model, queries: Queries, metrics: tuple[str, ...]) -> Mapping[str, Floats]:
     """Return metric -> (n_queries,), NaN where a metric skips a query."""
     scores = model.predict(replace(queries, rows=None))
     return {name: parse_metric(name).per_query(scores, queries) for name in metrics}
 
 
-def microseconds_a_document(model: LinearModel, queries: Queries, repeats: int = 5) -> float:
+def microseconds_a_document(model: Model, queries: Queries, repeats: int = 5) -> float:
     """Return the median processor time to score one document, all queries at once."""
     times = []
     for _ in range(repeats):

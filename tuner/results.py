@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ranktune.solvers.errors import StudyError
-from ranktune.solvers.model import LinearModel, load_model
+from ranktune.solvers.model import Model, load_model
 from ranktune.solvers.space import Value
 from ranktune.tuner.statistics import Interval
 
@@ -29,7 +29,7 @@ class Row:
     again           the same on fresh folds over training and validation queries, by which was chosen between
                     candidates that vali does not tell apart; None where it did
     p_value         two-sided, paired by query, against the chosen model (on test, else on validation); None for itself
-    nonzeros        weights that are not zero; microseconds: processor time to score one document
+    nonzeros        features that the model looks at; microseconds: processor time to score one document
     seconds         processor time to learn; trials: configurations of this solver that finished
     params          None where the splits have different ones
     """
@@ -95,8 +95,8 @@ class Result:
     folds: tuple[SplitResult, ...] = field(default=())
 
     @property
-    def best_model(self) -> LinearModel:
-        """The chosen model, loaded: predict, save, weights."""
+    def best_model(self) -> Model:
+        """The chosen model, loaded: predict, save."""
         return load_model(self.model)
 
     def as_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import RankTuneWarning, StudyError
-from ranktune.solvers.model import LinearModel
+from ranktune.solvers.model import Model
 from ranktune.solvers.space import Value
 from ranktune.tuner.record import ERROR, Record, number_of
 from ranktune.tuner.results import CHOSEN, Failure, Row
@@ -56,7 +56,7 @@ class Entry:
     """A candidate learnt again: its model, and what it scored per test query, metric -> (n,); empty without test."""
 
     candidate: Candidate
-    model: LinearModel
+    model: Model
     test: Mapping[str, Floats]
     microseconds: float
     seconds: float

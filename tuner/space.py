@@ -169,7 +169,8 @@ def _chosen(name: str, parameter: Parameter, choices: tuple[Any, ...]) -> Parame
     if isinstance(parameter, Choice):
         for choice in choices:
             if choice not in parameter.choices:
-                raise ParameterError(f"'{name}' cannot be {choice!r}: choose from {list(parameter.choices)}.")
+                known = nearest(str(choice), map(str, parameter.choices))
+                raise ParameterError(f"'{name}' cannot be {choice!r}. {known}")
         values: tuple[Value, ...] = choices
     else:
         values = tuple(_number(name, parameter, choice) for choice in choices)

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
-from ranktune.solvers.errors import ParameterError, nearest
+from ranktune.solvers.errors import IncompatibleParts, ParameterError, nearest
 from ranktune.solvers.metrics import parse_metric
-from ranktune.solvers.registry import ALL, SOLVERS, STANDARD, solver_class
+from ranktune.solvers.registry import ALL, NAMES, SOLVERS, STANDARD, check_loadable, loadable, make, solver_class
+from ranktune.solvers.space import Choice, Value, is_active
 from ranktune.tuner.plans import DEFAULT_PERMUTATIONS, PLANS
 from ranktune.tuner.samplers import SAMPLERS
-from ranktune.tuner.space import UnionSpace
+from ranktune.tuner.space import SOLVER, UnionSpace
 
 DEFAULT_METRIC = "ndcg@10"
 
@@ -75,6 +76,8 @@ class Study:
         for name, value in (("metric", own), ("also", tuple(m for m in also if m != own)), ("solvers", names)):
             object.__setattr__(self, name, value)
         self.union_space()  # an override that cannot be is told before anything runs
+        for flat, override in self.space.items():
+            _check_values(flat, override)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -126,12 +129,17 @@ class Study:
 
 
 def _competing(given: Sequence[str], plan: str) -> tuple[str, ...]:
-    """Return the names of the solvers that compete: those given, else those that plan can score."""
+    """Return the names of the solvers that compete: those given, else those that plan can score.
+
+    Of solvers that were not asked for by their own name, those whose library cannot be loaded are left out.
+    """
     online = [name for name in SOLVERS if hasattr(SOLVERS[name], "progressive")]
     if not given:
-        return tuple(online if plan == "progressive" else STANDARD)
-    every = [name for name in given for name in (SOLVERS if name == ALL else [name])]
+        return tuple(online) if plan == "progressive" else loadable(STANDARD)
+    every = [name for name in given for name in (loadable(NAMES) if name == ALL else [name])]
     names = tuple(dict.fromkeys(solver_class(name).__name__ for name in every))
+    for name in names:
+        check_loadable(name)
     if plan == "progressive" and not set(names) <= set(online):
         strange = next(name for name in names if name not in online)
         raise ParameterError(
@@ -139,6 +147,39 @@ def _competing(given: Sequence[str], plan: str) -> tuple[str, ...]:
             f"Solvers that do: {', '.join(online)}."
         )
     return names
+
+
+def _check_values(flat: str, override: Any) -> None:
+    """Raise ParameterError where a number that override names, alone, in a list or as a bound, cannot be.
+
+    The solver itself judges, with its other parameters at their defaults. Names and choices are the space's to check.
+    """
+    if flat == SOLVER:
+        return
+    name, own = flat.split(".", 1)
+    space = {parameter.name: parameter for parameter in solver_class(name).space}
+    if isinstance(space[own], Choice):
+        return
+    if isinstance(override, Mapping):
+        values = [override[end] for end in ("low", "high") if end in override]
+    else:
+        values = list(override) if isinstance(override, list | tuple) else [override]
+    for value in values:
+        forced = {own: value}
+        when = space[own].when
+        while when is not None:  # a parameter that is not active is not looked at
+            forced[when.name] = when.values[0]
+            when = space[when.name].when
+        parameters: dict[str, Value] = {}
+        for parameter in space.values():
+            if is_active(parameter, parameters):
+                parameters[parameter.name] = forced.get(parameter.name, parameter.default)
+        try:
+            make(name, parameters, 0).check_parameters()
+        except IncompatibleParts:  # of other parameters, whose values the trial will choose
+            continue
+        except ParameterError as error:
+            raise ParameterError(f"space: '{flat}' cannot be {value!r}: {error}") from None
 
 
 _TEXT, _TEXTS = (str, "text"), (tuple, "a list of texts")

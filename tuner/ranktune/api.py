@@ -29,8 +29,8 @@ def tune(
     vali: Any = None,
     test: Any = None,
     metric: str = DEFAULT_METRIC,
-    also: Sequence[str] = (),
-    solvers: Sequence[str] = (),
+    also: str | Sequence[str] = (),
+    solvers: str | Sequence[str] = (),
     plan: str = "auto",
     permutations: int = DEFAULT_PERMUTATIONS,
     folds: int | None = None,
@@ -45,7 +45,7 @@ def tune(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Tune every solver on data and return what was found: leaderboard, chosen model, where it was saved.
+    """Tune the solvers on data and return what was found: leaderboard, chosen model, where it was saved.
 
     data is a path (LETOR / SVMlight text, csv, parquet, npz, or a folder Fold1..Fold5), a Queries, a data frame, a
     tuple (X, y, qid), or "api-search", the embedded example. vali and test likewise; without vali, training queries
@@ -58,8 +58,8 @@ def tune(
         vali=None if vali is None else _described(vali),
         test=None if test is None else _described(test),
         metric=metric,
-        also=tuple(also),
-        solvers=tuple(solvers),
+        also=_names(also),
+        solvers=_names(solvers),
         plan=plan,
         permutations=permutations,
         folds=folds,
@@ -71,6 +71,10 @@ def tune(
         reading=reading or {},
     )
     return _run(study, (data, vali, test), home, jobs, progress)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def run(
@@ -116,7 +120,7 @@ def resume(
             except DataError as error:
                 raise StudyError(f"study '{name}' is finished, and its data cannot be read again: {error}") from None
             problems = prepare(study, splits, folder)
-        return run_study(study, problems, folder, jobs=jobs or _cores(), progress=progress)
+        return run_study(study, problems, folder, jobs=_cores() if jobs is None else jobs, progress=progress)
 
 
 def read(source: Any, **options: Any) -> Queries:
@@ -137,7 +141,7 @@ def _run(
         splits = _loaded(study, data, vali, test, progress)
         problems = prepare(study, splits, folder)
         del splits, sources, data, vali, test  # the workers' mapped copy serves from here on
-        return run_study(study, problems, folder, jobs=jobs or _cores(), progress=progress)
+        return run_study(study, problems, folder, jobs=_cores() if jobs is None else jobs, progress=progress)
 
 
 def _loaded(study: Study, data: Any, vali: Any, test: Any, progress: Progress) -> list[Split]:

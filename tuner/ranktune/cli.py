@@ -7,6 +7,7 @@ cannot be, and the message says what; 130: interrupted.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -76,7 +77,7 @@ def tune(
     zero_based: ZeroBased = False,
     as_json: Json = False,
 ) -> None:
-    """Tune every solver on DATA, choose by validation, judge on test, save the model.
+    """Tune the solvers on DATA, choose by validation, judge on test, save the model.
 
     Without arguments it runs on api-search, an example built from the documentation of the installed packages.
     """
@@ -259,15 +260,16 @@ def reproduce(
     dataset: Annotated[
         str | None, typer.Option(help="Its name in the paper. (default: told by queries, documents and features)")
     ] = None,
-    jobs: Jobs = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes that share the work. [default: all cores]", min=1)] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a list of {dataset, algorithm, metric, published, ours, ...}.")
     ] = False,
 ) -> None:
     """Print a PAPER's published figures beside ours on the same data, with the differences.
 
-    Every system is trained as the paper says: parameters by validation queries, test queries for the figure alone. Data
-    of which nothing was published give our figures only. On 2 cores and MQ2008 a paper takes up to two minutes.
+    Every system is trained as the paper says: validation queries choose its parameters, test queries give the figure.
+
+    Data of which nothing was published give our figures only. On two cores MQ2008 takes up to two minutes.
 
     Example:  ranktune reproduce solar --data MQ2008 --data OHSUMED
     """
@@ -337,7 +339,28 @@ def _console() -> Any:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning as a person reads it, without the place in our source."""
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {_as_options(str(message))}", file=sys.stderr)
+
+
+_SPELT = {"one_based=False": "--zero-based", "solvers=": "--solver "}
+"""Arguments whose option has another name or sense."""
+
+
+def _as_options(message: str) -> str:
+    """Return message with the arguments that the present command has as options written as such: --missing zero."""
+    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    command = next((commands[word] for word in sys.argv[1:] if word in commands), None)
+    options = {p.name: p.opts[0] for p in command.params if p.opts[0].startswith("--")} if command else {}
+    for argument, option in _SPELT.items():
+        if option.strip() in options.values():
+            message = message.replace(argument, option)
+
+    def written(found: re.Match[str]) -> str:
+        option = options.get(found["name"])
+        value = found["value"].strip("'\"")
+        return found[0] if option is None else f"{option} {value}"
+
+    return re.sub(r"""(?<![\w.-])(?P<name>[a-z_]+)=(?P<value>'[^']*'|"[^"]*"|[\w.@-]*\w)""", written, message)
 
 
 def main() -> None:
@@ -348,5 +371,5 @@ def main() -> None:
     try:
         app()
     except RankTuneError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_as_options(str(error))}", file=sys.stderr)
         sys.exit(2)

@@ -14,7 +14,7 @@ from ranktune.dashboards.tables import table, titled
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import StudyError
 from ranktune.solvers.metrics import parse_metric
-from ranktune.solvers.model import LinearModel, load_model
+from ranktune.solvers.model import Model, load_model
 from ranktune.solvers.queries import Queries
 from ranktune.studies import catalogue
 from ranktune.studies.summary import summarise
@@ -30,12 +30,14 @@ _BRIEFLY = ("queries", "documents", "features", "grades", "sparsity", "queries_w
 def score_file(model: Path, data: str, **reading: Any) -> Floats:
     """Return the score of each document of data, (n_documents,), in the order of the file."""
     chosen = load_model(model)
-    return chosen.predict(_read_for(chosen, data, reading))
+    return chosen.predict(_read_for(chosen, data, reading, graded=False))
 
 
-def _read_for(model: LinearModel, data: str, reading: dict[str, Any]) -> Queries:
+def _read_for(model: Model, data: str, reading: dict[str, Any], *, graded: bool = True) -> Queries:
     """Return the queries of data with the features of model: by name where both have names, else by number."""
-    return catalogue.read(data, n_features=model.n_features, feature_names=model.feature_names, **reading)
+    return catalogue.read(
+        data, n_features=model.n_features, feature_names=model.feature_names, graded=graded, **reading
+    )
 
 
 def evaluate_file(model: Path, data: str, metrics: Sequence[str], **reading: Any) -> dict[str, Any]:

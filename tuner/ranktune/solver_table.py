@@ -11,12 +11,12 @@ from rich.text import Text
 
 from ranktune.dashboards.tables import table, titled
 from ranktune.solvers.ranker import BaseRanker, LinearRanker
-from ranktune.solvers.registry import SOLVERS, STANDARD, solver_class
+from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, loadable, solver_class
 from ranktune.solvers.space import Choice, Parameter
 
 
 def all_solvers() -> list[dict[str, Any]]:
-    """Return name, summary, model, standard, parameters of every solver."""
+    """Return name, summary, model, standard, parameters of every solver; a warning says what to install for others."""
     return [
         {
             "name": name,
@@ -26,7 +26,7 @@ def all_solvers() -> list[dict[str, Any]]:
             "standard": name in STANDARD,
             "parameters": [parameter.name for parameter in solver.space],
         }
-        for name, solver in SOLVERS.items()
+        for name, solver in ((name, SOLVERS[name]) for name in loadable(NAMES))
     ]
 
 

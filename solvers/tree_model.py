@@ -1,0 +1,105 @@
+"""Models whose score is the sum of what trees answer. Their files add trees, splits and arrays.
+
+trees   number of trees T          splits   number of splits S of all trees together
+arrays  T + 4 S + (S + T) numbers, one array after another: splits of each tree, (T,); feature (S,), threshold (S,),
+        left child (S,) and right child (S,) of each split; value of each leaf, (S + T,)
+
+ranktune.solvers.trees says what the numbers mean. A document goes left where its feature is at most the threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.arrays import Floats
+from ranktune.solvers.errors import DataError, ModelFormatError
+from ranktune.solvers.model import Content, Model, common_fields, field_of
+from ranktune.solvers.model_files import MAX_ENTRIES, read_numbers
+from ranktune.solvers.queries import Queries
+from ranktune.solvers.space import Value
+from ranktune.solvers.trees import Trees
+
+_AGAIN = "Copy the file again from where it was made, or save the model again."
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel(Model):
+    """A score that is the sum of what trees answer.
+
+    trees     the trees, with the weight of each already in its leaves
+    columns   number of features that predict expects
+
+    The other fields are those of every Model. Raises DataError where a tree looks at a feature that there is not, or
+    names do not fit them.
+    """
+
+    trees: Trees
+    columns: int
+    solver: str
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    metric: str | None = None
+    fingerprint: str | None = None
+    created: str | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the trees look at nothing that is not there."""
+        if len(self.trees.features) and self.trees.features[-1] >= self.columns:
+            raise DataError(
+                f"a tree looks at column {self.trees.features[-1]} of {self.columns} features, counted from 0."
+            )
+        self._check_names("feature")
+
+    @property
+    def n_features(self) -> int:
+        """Number of features that predict expects."""
+        return self.columns
+
+    @property
+    def nonzeros(self) -> int:
+        """Number of features that any tree looks at."""
+        return len(self.trees.features)
+
+    def _scores(self, queries: Queries) -> Floats:
+        return self.trees.scores(queries.features)
+
+    def _content(self) -> tuple[Content, Mapping[str, Floats]]:
+        t = self.trees
+        parts = (np.diff(t.starts), t.feature, t.threshold, t.children[:, 0], t.children[:, 1], t.value)
+        arrays = np.concatenate(parts).astype(np.float64)
+        if len(arrays) > MAX_ENTRIES:
+            raise ModelFormatError(f"the trees take {len(arrays)} numbers, at most {MAX_ENTRIES} fit. Grow fewer.")
+        return {"kind": "trees", "trees": t.n_trees, "splits": t.n_splits}, {"arrays": arrays}
+
+    @classmethod
+    def read(cls, path: Path, content: Content) -> Self:
+        """Return the model of the manifest at path. Raises ModelFormatError where its trees could not be gone down."""
+        n_features, T, S = (field_of(path, content, name, int) for name in ("n_features", "trees", "splits"))
+        if not (0 < n_features <= MAX_ENTRIES and 0 < T <= MAX_ENTRIES and 0 <= S <= MAX_ENTRIES):
+            raise ModelFormatError(
+                f"{path} claims {T} trees with {S} splits of {n_features} features: at most {MAX_ENTRIES}. {_AGAIN}"
+            )
+        arrays = read_numbers(path, content.get("arrays"), 2 * T + 5 * S)
+        splits, feature, threshold, left, right, value = np.split(arrays, np.cumsum([T, S, S, S, S]))
+        counts, features = _whole(path, splits), _whole(path, feature)
+        children = _whole(path, np.column_stack([left, right]))
+        try:
+            starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+            trees = Trees(features, threshold, children, value, starts)
+            return cls(trees, n_features, **common_fields(path, content, n_features))
+        except DataError as error:
+            raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
+
+
+def _whole(path: Path, values: Floats) -> NDArray[np.int32]:
+    """Return values as whole numbers. Raises ModelFormatError where they are not, or too large to count anything."""
+    if not (np.abs(values) <= 2 * MAX_ENTRIES).all() or (values != np.floor(values)).any():
+        raise ModelFormatError(f"{path} counts splits, features or children by what is no whole number. {_AGAIN}")
+    return np.ascontiguousarray(values).astype(np.int32)

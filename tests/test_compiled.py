@@ -1,0 +1,57 @@
+"""Cached machine code is that of the sources as they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ranktune.solvers import compiled as module
+from ranktune.solvers import domination_columns, grade_tree, order_statistics, products, rank_boost_kernels, window_sums
+
+INNER = "from ranktune.solvers.compiled import compiled\n@compiled\ndef inner(x):\n    return x + {}\n"
+OUTER = """from ranktune.solvers.compiled import compiled
+import inner_kernels
+from inner_kernels import inner
+@compiled
+def twice_removed(x):
+    return by_name(x)
+@compiled
+def by_name(x):
+    return 10 * inner(x)
+@compiled
+def by_module(x):
+    return 10 * inner_kernels.inner(x)
+print(by_name(1), by_module(1), twice_removed(1), sum(k.stats.cache_hits.total() for k in (by_name, by_module)))
+"""
+
+
+def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_path: Path) -> None:
+    def run() -> list[int]:
+        command = [sys.executable, "-c", "import outer_kernels"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return [int(word) for word in done.stdout.split()]
+
+    (tmp_path / "outer_kernels.py").write_text(OUTER)
+    (tmp_path / "inner_kernels.py").write_text(INNER.format("1"))
+    assert run() == [20, 20, 20, 0]
+    assert run() == [20, 20, 20, 2]
+    (tmp_path / "inner_kernels.py").write_text(INNER.format("100"))
+    assert run() == [1010, 1010, 1010, 0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "files"),
+    [
+        (products._dense_times, {"products", "vectors"}),
+        (window_sums.sum_many, {"window_sums", "grade_tree"}),
+        (rank_boost_kernels.potentials, {"rank_boost_kernels"}),
+        (order_statistics.multiply, {"order_statistics", "window_sums", "grade_tree"}),
+        (grade_tree.add, {"grade_tree"}),
+        (domination_columns.bounded_sweep, {"domination_columns", "domination_kernels", "coordinate_descent"}),
+    ],
+)
+def test_kernels_know_the_files_they_come_from(kernel: object, files: set[str]) -> None:
+    assert {Path(name).stem for name in module._files[kernel]} == files

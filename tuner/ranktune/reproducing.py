@@ -1,0 +1,128 @@
+"""What `ranktune reproduce` does, and how a paper's tables look beside ours."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from joblib import cpu_count
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from ranktune.dashboards.tables import table, titled
+from ranktune.solvers.errors import ParameterError
+from ranktune.studies.published import load_paper
+from ranktune.studies.reproduce import Reproduced, Row, load_datasets, reproduce
+from ranktune.terminal import SECONDS_BETWEEN_LINES
+
+Told = Callable[[int, int, str], None]
+
+
+def reproduce_paper(name: str, folders: Sequence[str], dataset: str | None, jobs: int | None) -> list[Reproduced]:
+    """Return the tables of the paper called name with our figures on the folders of folds; progress on stderr."""
+    paper = load_paper(name)
+    if not folders:
+        raise ParameterError(
+            f"reproduce {paper.name}: no data were given. Add --data FOLDER, which holds Fold1 ... Fold5 with "
+            "train.txt, vali.txt and test.txt, such as LETOR's MQ2008."
+        )
+    found = load_datasets(folders, dataset)
+    with _watched() as told:
+        return reproduce(paper, found, jobs=jobs or int(cpu_count()), told=told)
+
+
+def as_list(found: Sequence[Reproduced]) -> list[dict[str, Any]]:
+    """Return every figure as {dataset, algorithm, metric, published, ours, ...}, in the order of the tables."""
+    return [row.as_dict() for one in found for row in one.rows]
+
+
+def tables(found: Sequence[Reproduced]) -> RenderableType:
+    """Return the tables one under another, each with what has to be said about it."""
+    return Group(*(part for one in found for part in (_shown(one), *_remarks(one))))
+
+
+def _shown(one: Reproduced) -> RenderableType:
+    if one.table.protocol == "every-point":
+        return titled(one.table.title, _points(one))
+    return titled(one.table.title, _side_by_side(one))
+
+
+def _side_by_side(one: Reproduced) -> RichTable:
+    tolerance = one.table.tolerance
+    last = () if tolerance is None else (f"within {tolerance:g}",)
+    shown = table(("data", "system", "measure"), ("published", "ours", "difference", *last))
+    before = None
+    for row in one.rows:
+        if before is not None and before != (row.dataset, row.algorithm):
+            shown.add_section()
+        before = (row.dataset, row.algorithm)
+        difference = "-" if row.difference is None else f"{row.difference:+.4f}"
+        within = () if tolerance is None else ({None: "-", True: "yes", False: "NO"}[row.within],)
+        words = (escape(row.dataset), escape(row.algorithm), escape(row.metric))
+        shown.add_row(*words, _figure(row.published), _figure(row.ours), difference, *within)
+    return shown
+
+
+def _points(one: Reproduced) -> RichTable:
+    """Return a row a point and a column a measure: nothing was published as numbers."""
+    by_point: dict[tuple[str, str], list[Row]] = {}
+    for row in one.rows:
+        by_point.setdefault((row.dataset, row.algorithm), []).append(row)
+    metrics = tuple(dict.fromkeys(row.metric for row in one.rows))
+    shown = table(("data", "system"), metrics)
+    for (dataset, algorithm), rows in by_point.items():
+        ours = {row.metric: row.ours for row in rows}
+        figures = (_figure(ours.get(metric), 1 if metric == "weights" else 4) for metric in metrics)
+        shown.add_row(escape(dataset), escape(algorithm), *figures)
+    return shown
+
+
+def _figure(value: float | None, digits: int = 4) -> str:
+    return "-" if value is None else f"{value:.{digits if abs(value) < 10 else min(digits, 2)}f}"
+
+
+def _remarks(one: Reproduced) -> Iterator[RenderableType]:
+    compared = [row for row in one.rows if row.within is not None]
+    if compared:
+        within = sum(bool(row.within) for row in compared)
+        yield Text(f"{within} of {len(compared)} figures within {one.table.tolerance:g} of those published.")
+    for remark in filter(None, (one.table.note, *one.remarks)):
+        yield Text(remark, style="dim")
+    yield Text("")
+
+
+@contextmanager
+def _watched() -> Iterator[Told]:
+    """Yield what is told of each finished part: a bar on a terminal, elsewhere a line every two seconds at most."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    bar = RichProgress(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=Console(stderr=True),
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, text: bar.update(task, completed=done, total=total, description=text)
+
+
+def _lines() -> Told:
+    last = time.monotonic()
+
+    def say(done: int, total: int, text: str) -> None:
+        nonlocal last
+        if done == total or time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            print(f"{done} of {total}  {text}", file=sys.stderr, flush=True)
+
+    return say
