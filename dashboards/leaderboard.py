@@ -30,7 +30,7 @@ def report(result: Json) -> RenderableType:
 
 def leaderboard_table(result: Json) -> Table:
     """Return the leaderboard: a row a solver, the chosen first."""
-    found = table(("solver",), ("vali", "again", "test [95%]", "p", "weights", "us/doc", "fit s", "trials"))
+    found = table(("solver",), ("vali", "again", "test [95%]", "p Holm", "features", "kB", "us/doc", "fit s", "trials"))
     for place, row in enumerate(result["leaderboard"]):
         found.add_row(escape(row["solver"]), *_cells(row), style="bold" if place == 0 else None)
     return found
@@ -49,17 +49,42 @@ def conclusion(result: Json) -> str:
     """Return in words which model was chosen, how good it is, what cannot be told from it, and where it is."""
     best = result["best"]
     lines = [f"Chosen by validation: {_chosen(result)}."]
+    low, high = result["estimate_interval"]
+    lines.append(
+        f"Validation promises {result['metric']} {_number(result['estimate'])} ({low:.3f} to {high:.3f}), "
+        "corrected for having been chosen."
+    )
     judged = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
     lines.append(f"Test: {', '.join(judged)}." if judged else "There are no test queries: only validation is known.")
-    equal = [row["solver"] for row in result["leaderboard"][1:] if row["p_value"] is not None and row["p_value"] > 0.05]
-    if equal:
-        lines.append(f"Not told apart from it at p <= 0.05: {', '.join(equal)}.")
+    strange = _outside(result)
+    if strange:
+        lines.append(strange)
+    alike = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == "not told apart"]
+    if alike:
+        lines.append(f"Not told apart from it (Holm, 0.05): {', '.join(alike)}.")
+        instead = {kind: result["alternatives"].get(kind) for kind in ("smallest", "fastest")}
+        lines.append("Of these the " + ", the ".join(f"{kind} is {label}" for kind, label in instead.items()) + ".")
+    better = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == "better"]
+    if better:
+        lines.append(f"Better on test, which must not choose: {', '.join(better)}.")
     if result["failures"]:
         count, last = len(result["failures"]), result["failures"][-1]
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         lines.append(f"{failed} ({last['solver']}) with: {last['error']}")
     lines.append(f"{result['trials']} trials in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
     return "\n".join(lines)
+
+
+def _outside(result: Json) -> str:
+    """Return a remark where test shows what validation did not lead to expect."""
+    limits, test = result["expected_on_test_interval"], result["best"]["test"]
+    if limits is None or test is None or limits[0] <= test <= limits[1]:
+        return ""
+    side = "below" if test < limits[0] else "above"
+    return (
+        f"That is {side} what such a test should show ({limits[0]:.3f} to {limits[1]:.3f}): "
+        "are its queries unlike the others?"
+    )
 
 
 def _chosen(result: Json) -> str:
@@ -71,16 +96,16 @@ def _chosen(result: Json) -> str:
 
 
 def _cells(row: Json) -> list[str]:
-    p_value = "" if row["p_value"] is None else f"{row['p_value']:.3f}"
     return [
         _number(row["vali"]),
         _number(row["again"]),
         _with_interval(row, "test"),
-        p_value,
+        "" if row["p_holm"] is None else f"{row['p_holm']:.3f}",
         "-" if row["nonzeros"] is None else f"{row['nonzeros']:.0f}",
+        f"{row['bytes'] / 1000:.1f}",
         f"{row['microseconds']:.3f}",
         f"{row['seconds']:.2f}",
-        str(row["trials"]),
+        str(row["trials"]) if row["trials"] else "-",
     ]
 
 

@@ -58,6 +58,11 @@ class LinearModel(Model):
         return int(np.count_nonzero(self.weights))
 
     @property
+    def bytes(self) -> int:
+        """A weight and a place for each feature that matters."""
+        return 12 * self.nonzeros
+
+    @property
     def _by_list(self) -> bool:
         return self.list_scaling
 

@@ -2,7 +2,7 @@
 
 A model file holds format, version, kind, solver, parameters, n_features, feature_names, metric (what it was chosen
 by), data (the fingerprint of what it was trained on), created, ranktune (the version that wrote it), and what its kind
-adds: ranktune.solvers.linear_model and .tree_model. A new kind of model is a new entry in KINDS.
+adds: ranktune.solvers.linear_model, .tree_model and .blend_model. A new kind of model is a new entry in KINDS.
 """
 
 from __future__ import annotations
@@ -58,6 +58,11 @@ class Model(ABC):
     @abstractmethod
     def nonzeros(self) -> int:
         """Number of features that matter."""
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Room that its numbers take where it is served: 8 for a weight, threshold or leaf, 4 for a place."""
 
     @abstractmethod
     def _scores(self, queries: Queries) -> Floats:
@@ -177,6 +182,7 @@ class Model(ABC):
 
 
 KINDS: Mapping[str, tuple[str, str]] = {
+    "blend": ("blend_model", "BlendModel"),
     "linear": ("linear_model", "LinearModel"),
     "trees": ("tree_model", "TreeModel"),
 }

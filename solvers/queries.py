@@ -157,11 +157,7 @@ class Queries:
     def select(self, queries: Ints) -> Queries:
         """Return the named queries (their numbers, in the order wanted), without the link to the caller's rows."""
         queries = np.asarray(queries, dtype=np.int64)
-        if len(queries) and (np.diff(queries) == 1).all():  # a run: dense features stay a view
-            rows: Any = slice(int(self.starts[queries[0]]), int(self.starts[queries[-1] + 1]))
-        else:
-            ranges = [np.arange(self.starts[q], self.starts[q + 1]) for q in queries]
-            rows = np.concatenate(ranges) if ranges else np.zeros(0, dtype=np.int64)
+        rows = self.documents_of(queries)
         starts = np.concatenate([[0], np.cumsum(self.lengths[queries])]).astype(np.int64)
         ids = None if self.document_ids is None else self.document_ids[rows]
         weights = None if self.query_weights is None else self.query_weights[queries]
@@ -174,6 +170,15 @@ class Queries:
             self.feature_names,
             query_weights=weights,
         )
+
+    def documents_of(self, queries: Ints) -> Any:
+        """Return the places of the documents of the named queries, one query after another; of a run, as a slice."""
+        if len(queries) and (np.diff(queries) == 1).all():  # dense features of a run stay a view
+            return slice(int(self.starts[queries[0]]), int(self.starts[queries[-1] + 1]))
+        lengths = self.lengths[queries]
+        ends = np.cumsum(lengths)
+        first = np.repeat(self.starts[queries] - (ends - lengths), lengths)
+        return first + np.arange(ends[-1] if len(ends) else 0)
 
     def in_caller_order(self, values: Floats) -> Floats:
         """Return values, (n_documents,), in the order of the rows that the caller gave."""

@@ -77,15 +77,18 @@ ALL = "all"
 
 STANDARD = (
     "BestFeature",
+    "RidgeRanker",
+    "LogisticRanker",
+    "SVRRanker",
+    "RankSVM",
+    "ListNet",
     "ElasticRank",
     "LambdaMART",
-    "ListNet",
-    "LogisticRanker",
-    "RankSVM",
-    "RidgeRanker",
-    "SVRRanker",
 )
-"""The solvers that compete unless others are named: of each family those that tend to win, and a floor."""
+"""The solvers that compete unless others are named: of each family those that tend to win, and a floor.
+
+What is learnt fast comes first, trees last: their defaults are tried in this order, and time may be short.
+"""
 
 
 def solver_class(name: str) -> type[BaseRanker]:

@@ -67,35 +67,53 @@ class TreeModel(Model):
         """Number of features that any tree looks at."""
         return len(self.trees.features)
 
+    @property
+    def bytes(self) -> int:
+        """A feature, a threshold and two children for each split, and the leaves."""
+        return 20 * self.trees.n_splits + 8 * len(self.trees.value)
+
     def _scores(self, queries: Queries) -> Floats:
         return self.trees.scores(queries.features)
 
     def _content(self) -> tuple[Content, Mapping[str, Floats]]:
-        t = self.trees
-        parts = (np.diff(t.starts), t.feature, t.threshold, t.children[:, 0], t.children[:, 1], t.value)
-        arrays = np.concatenate(parts).astype(np.float64)
-        if len(arrays) > MAX_ENTRIES:
-            raise ModelFormatError(f"the trees take {len(arrays)} numbers, at most {MAX_ENTRIES} fit. Grow fewer.")
-        return {"kind": "trees", "trees": t.n_trees, "splits": t.n_splits}, {"arrays": arrays}
+        counts, arrays = packed(self.trees)
+        return {"kind": "trees", **counts}, {"arrays": arrays}
 
     @classmethod
     def read(cls, path: Path, content: Content) -> Self:
         """Return the model of the manifest at path. Raises ModelFormatError where its trees could not be gone down."""
-        n_features, T, S = (field_of(path, content, name, int) for name in ("n_features", "trees", "splits"))
-        if not (0 < n_features <= MAX_ENTRIES and 0 < T <= MAX_ENTRIES and 0 <= S <= MAX_ENTRIES):
-            raise ModelFormatError(
-                f"{path} claims {T} trees with {S} splits of {n_features} features: at most {MAX_ENTRIES}. {_AGAIN}"
-            )
-        arrays = read_numbers(path, content.get("arrays"), 2 * T + 5 * S)
-        splits, feature, threshold, left, right, value = np.split(arrays, np.cumsum([T, S, S, S, S]))
-        counts, features = _whole(path, splits), _whole(path, feature)
-        children = _whole(path, np.column_stack([left, right]))
+        n_features, trees = unpacked(path, content)
         try:
-            starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-            trees = Trees(features, threshold, children, value, starts)
             return cls(trees, n_features, **common_fields(path, content, n_features))
         except DataError as error:
             raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
+
+
+def packed(trees: Trees) -> tuple[dict[str, int], Floats]:
+    """Return trees as counts, for the manifest, and one array. Raises ModelFormatError where they are too many."""
+    parts = (np.diff(trees.starts), trees.feature, trees.threshold, *trees.children.T, trees.value)
+    arrays = np.concatenate(parts).astype(np.float64)
+    if len(arrays) > MAX_ENTRIES:
+        raise ModelFormatError(f"the trees take {len(arrays)} numbers, at most {MAX_ENTRIES} fit. Grow fewer.")
+    return {"trees": trees.n_trees, "splits": trees.n_splits}, arrays
+
+
+def unpacked(path: Path, content: Content) -> tuple[int, Trees]:
+    """Return n_features of the manifest at path, and the trees that packed put there. Raises ModelFormatError."""
+    n_features, T, S = (field_of(path, content, name, int) for name in ("n_features", "trees", "splits"))
+    if not (0 < n_features <= MAX_ENTRIES and 0 < T <= MAX_ENTRIES and 0 <= S <= MAX_ENTRIES):
+        raise ModelFormatError(
+            f"{path} claims {T} trees with {S} splits of {n_features} features: at most {MAX_ENTRIES}. {_AGAIN}"
+        )
+    arrays = read_numbers(path, content.get("arrays"), 2 * T + 5 * S)
+    splits, feature, threshold, left, right, value = np.split(arrays, np.cumsum([T, S, S, S, S]))
+    counts, features = _whole(path, splits), _whole(path, feature)
+    children = _whole(path, np.column_stack([left, right]))
+    try:
+        starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        return n_features, Trees(features, threshold, children, value, starts)
+    except DataError as error:
+        raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
 
 
 def _whole(path: Path, values: Floats) -> NDArray[np.int32]:

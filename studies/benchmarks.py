@@ -15,6 +15,7 @@ from ranktune.studies import (
     bench_parser,
     bench_samplers,
     bench_solvers,
+    bench_turnkey,
 )
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
@@ -24,6 +25,7 @@ app.command("overhead")(bench_overhead.main)
 app.command("parser")(bench_parser.main)
 app.command("sampler")(bench_samplers.main)
 app.command("solvers")(bench_solvers.main)
+app.command("turnkey")(bench_turnkey.main)
 
 if __name__ == "__main__":
     app()

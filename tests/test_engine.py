@@ -11,32 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_samples import SOLVERS, judged, on_test, weights
 
 import ranktune
 from ranktune.dashboards.listing import listing
-from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import DataError, ParameterError, RankTuneWarning, StudyError
-from ranktune.solvers.linear_model import LinearModel
 from ranktune.solvers.metrics import parse_metric
-from ranktune.solvers.model import Model
-from ranktune.solvers.queries import Queries
+from ranktune.solvers.queries import Queries, concatenate
 from ranktune.solvers.ranker import LinearRanker
 from ranktune.solvers.registry import make
 from ranktune.tuner.home import StudyFolder, find_folder
 from ranktune.tuner.plans import random_orders
 from ranktune.tuner.record import Record
-from ranktune.tuner.results import Result, Row, load_result
-
-SOLVERS = ("RankSVM", "RidgeRanker", "BestFeature")
-
-
-def judged(count: int, seed: int, noise: float = 0.3) -> Queries:
-    """Queries whose grades come from a weighted sum of three of five features."""
-    generator = np.random.default_rng(seed)
-    X = generator.normal(size=(count * 12, 5))
-    utility = X @ [1.0, -0.7, 0.5, 0.0, 0.0] + noise * generator.normal(size=len(X))
-    y = np.searchsorted(np.quantile(utility, [0.6, 0.85]), utility)
-    return Queries.from_arrays(X, y, qid=np.repeat(np.arange(count), 12))
+from ranktune.tuner.results import LINEAR_BLEND, Result, load_result
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +33,6 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
         judged(40, 0), vali=judged(20, 1), test=judged(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
         trials=9, sampler="random", name="known", home=home, jobs=1,
     )  # fmt: skip
-
-
-def weights(model: Model) -> Floats:
-    assert isinstance(model, LinearModel)
-    return model.weights
-
-
-def on_test(row: Row) -> float:
-    assert row.test is not None
-    return row.test.mean
 
 
 def test_the_chosen_model_ranks_as_reported(result: Result) -> None:
@@ -69,7 +46,7 @@ def test_the_chosen_model_ranks_as_reported(result: Result) -> None:
 
 def test_a_weighted_sum_beats_a_single_feature(result: Result) -> None:
     rows = {row.solver: row for row in result.leaderboard}
-    assert set(rows) == set(SOLVERS)
+    assert set(rows) == {*SOLVERS, LINEAR_BLEND}
     assert on_test(rows["RankSVM"]) > on_test(rows["BestFeature"]) + 0.05
     assert rows["BestFeature"].nonzeros == 1
     p_value = rows["BestFeature"].p_value
@@ -80,23 +57,27 @@ def test_a_weighted_sum_beats_a_single_feature(result: Result) -> None:
 
 
 def test_the_chosen_is_best_again_or_alone(result: Result) -> None:
-    merits = [(False, row.vali.mean) if row.again is None else (True, row.again.mean) for row in result.leaderboard]
-    assert merits == sorted(merits, reverse=True)
+    merits = [
+        (False, row.vali.mean if row.vali else -1.0) if row.again is None else (True, row.again.mean)
+        for row in result.leaderboard
+    ]
+    assert merits[1:] == sorted(merits[1:], reverse=True)
+    assert result.best.is_blend or merits[0] == max(merits)
 
 
 def test_without_refitting_the_given_validation_queries_alone_choose(tmp_path: Path) -> None:
     options = {"trials": 6, "sampler": "random", "refit": False, "home": tmp_path, "jobs": 1}
     found = ranktune.tune(judged(40, 0), vali=judged(20, 1), test=judged(9, 2), solvers=SOLVERS, **options)  # type: ignore[arg-type]
     assert all(row.again is None for row in found.leaderboard)
-    assert found.best.vali.mean == max(row.vali.mean for row in found.leaderboard)
+    means = [row.vali.mean for row in found.leaderboard if row.vali]
+    assert means[0] == max(means)
+    assert len(means) == len(SOLVERS)
     ranker = make(found.best.solver, dict(found.best.params or {}), 0).fit(judged(40, 0))
     of_one_feature = ranker.predict(Queries.from_arrays(np.eye(5), np.arange(5.0)))
     np.testing.assert_allclose(weights(found.best_model), of_one_feature)
 
 
 def test_the_model_was_learnt_again_on_train_and_validation(result: Result) -> None:
-    from ranktune.solvers.queries import concatenate
-
     ranker = make(result.best.solver, dict(result.best.params or {}), 0)
     assert isinstance(ranker, LinearRanker)
     ranker.fit(concatenate([judged(40, 0), judged(20, 1)]))
@@ -279,3 +260,11 @@ def test_one_name_needs_no_list_and_jobs_are_a_count(tmp_path: Path) -> None:
     for jobs in ("2", 0, 1.5):
         with pytest.raises(ParameterError, match=f"jobs={jobs!r}: it must be a whole number"):
             ranktune.tune(judged(30, 0), solvers="RidgeRanker", trials=1, home=tmp_path, jobs=jobs)  # type: ignore[arg-type]
+
+
+def test_a_timeout_ends_the_search_and_the_rest_is_done(tmp_path: Path) -> None:
+    options = {"solvers": SOLVERS, "sampler": "random", "home": tmp_path, "jobs": 1, "name": "short"}
+    found = ranktune.tune(judged(40, 0), timeout=0.01, **options)  # type: ignore[arg-type]
+    assert found.trials == 1  # the first always runs
+    assert found.best.test is not None
+    assert ranktune.tune(judged(40, 0), trials=4, **options).trials == 4  # type: ignore[arg-type]

@@ -9,11 +9,9 @@ import pytest
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import StudyError
-from ranktune.solvers.linear_model import LinearModel
 from ranktune.tuner.objective import Outcome
 from ranktune.tuner.record import Record
-from ranktune.tuner.results import CHOSEN
-from ranktune.tuner.selection import MOST, PER_SOLVER, Candidate, Entry, candidates, contenders, leaderboard, settled
+from ranktune.tuner.selection import MOST, PER_SOLVER, Candidate, candidates, contenders, settled
 from ranktune.tuner.study import Study
 
 GENERATOR = np.random.default_rng(0)
@@ -49,12 +47,12 @@ def test_when_nothing_succeeded_the_cause_is_told(tmp_path: Path) -> None:
     record.close()
 
 
-def test_contenders_are_those_within_the_noise() -> None:
+def test_contenders_are_those_within_the_noise_and_every_solvers_best() -> None:
     best = GENERATOR.random(60)
     alike = best - 0.01 + 0.2 * GENERATOR.normal(size=60)
     worse = best - 0.3
-    found = [candidate("A", best), candidate("B", alike), candidate("C", worse)]
-    assert contenders(found, GENERATOR) == [0, 1]
+    found = [candidate(solver, vali) for solver, vali in (("A", best), ("A", alike), ("A", worse), ("B", worse))]
+    assert contenders(found, GENERATOR) == [0, 3, 1]
 
 
 def test_every_solvers_best_comes_before_anyones_second() -> None:
@@ -92,25 +90,3 @@ def test_choosing_the_maximum_of_noise_is_what_fresh_folds_prevent() -> None:
         by_maximum.append(truths[int(found[0].solver[1:])])
         by_fresh.append(truths[int(settled(found)[0].solver[1:])])
     assert np.mean(by_fresh) > np.mean(by_maximum) + 0.002
-
-
-def entry(solver: str, vali: float, test: Floats) -> Entry:
-    model = LinearModel(weights=np.array([1.0, 0.0]), solver=solver, parameters={})
-    return Entry(candidate(solver, np.full(4, vali)), model, {"map": test}, 0.01, 0.1)
-
-
-def test_over_several_splits_the_first_row_is_what_choosing_on_each_gives() -> None:
-    a, b = np.array([0.2, 0.4]), np.array([0.6, 0.8])
-    splits = [[entry("A", 0.9, a), entry("B", 0.8, b)], [entry("B", 0.7, b), entry("A", 0.6, a)]]
-    rows = leaderboard(splits, "map", np.random.default_rng(0))
-    assert [row.solver for row in rows] == [CHOSEN, "A", "B"]
-    assert [row.test.mean if row.test else None for row in rows] == pytest.approx([(0.3 + 0.7) / 2, 0.3, 0.7])
-    assert [row.nonzeros for row in rows] == [1, 1, 1]
-    assert rows[0].p_value is None
-    assert rows[0].trials == 20
-
-
-def test_a_solver_that_failed_on_a_split_has_no_mean_row() -> None:
-    test = np.array([0.5, 0.5])
-    splits = [[entry("A", 0.9, test), entry("B", 0.8, test)], [entry("A", 0.7, test)]]
-    assert [row.solver for row in leaderboard(splits, "map", np.random.default_rng(0))] == [CHOSEN, "A"]

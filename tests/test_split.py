@@ -40,7 +40,7 @@ def test_folds_depend_on_the_seed_only() -> None:
 
 
 def test_given_validation_queries_are_scored_and_never_learnt_from() -> None:
-    development, plan = validation_plan(Split("s", queries(6), queries(3, first=6)), None, 0)
+    development, plan = validation_plan(Split("s", queries(6), queries(3, first=6)), None, 0, strict=True)
     (fold,) = folds_of(plan)
     assert set(development.select(fold.train).features[:, 0]) == set(range(6))
     assert set(development.select(fold.vali).features[:, 0]) == {6, 7, 8}
@@ -124,7 +124,27 @@ def test_the_same_query_twice_comes_into_one_fold() -> None:
         query_folds(doubled.select(np.array([0, 1, 30, 31])), 3, seed=1)
 
 
-def test_folds_of_different_queries_are_those_of_one_permutation() -> None:
-    part = np.random.default_rng([7, 1]).permutation(23) % 4
-    for k, fold in enumerate(query_folds(queries(23), 4, seed=7)):
-        assert np.array_equal(fold.vali, np.flatnonzero(part == k))
+def test_every_fold_gets_its_part_of_each_highest_grade() -> None:
+    grades = np.repeat([0.0, 0.0, 1.0, 2.0], [20, 20, 20, 20])  # 40 queries without a relevant document
+    ids = np.repeat(np.arange(80), 2)
+    mixed = Queries.from_arrays(np.arange(160.0)[:, None], np.ravel(np.column_stack([grades, grades * 0])), qid=ids)
+    for fold in query_folds(mixed, 5, seed=2):
+        assert np.bincount(grades[fold.vali].astype(int)).tolist() == [8, 4, 4]
+
+
+def test_repeats_deal_all_queries_anew() -> None:
+    plan = query_folds(queries(20), 4, seed=0, repeats=3)
+    dealt = [frozenset(frozenset(fold.vali.tolist()) for fold in plan[4 * k : 4 * k + 4]) for k in range(3)]
+    assert len(set(dealt)) == 3
+    assert all(set().union(*folds) == set(range(20)) for folds in dealt)
+
+
+def test_many_given_validation_queries_are_kept_to_and_few_are_not() -> None:
+    _, many = validation_plan(Split("s", queries(6), queries(300, first=6)), None, 0)
+    _, few = validation_plan(Split("s", queries(6), queries(299, first=6)), None, 0)
+    assert (len(folds_of(many)), len(folds_of(few))) == (1, 5)
+
+
+def test_a_strict_plan_needs_validation_queries() -> None:
+    with pytest.raises(DataError, match="keeps to given validation queries"):
+        validation_plan(Split("s", queries(6)), None, 0, strict=True)

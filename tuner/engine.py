@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,32 +10,31 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
+from ranktune.solvers.arrays import Floats
 from ranktune.solvers.checks import check_count
-from ranktune.solvers.errors import StudyError
 from ranktune.solvers.space import Value
+from ranktune.tuner.deadline import Deadline
+from ranktune.tuner.evidence import EVIDENCE, Evidence, look_closely, worth_a_look, write_evidence
 from ranktune.tuner.executor import Executor, make_executor
+from ranktune.tuner.finals import Entry, learnt_again, reserve, scored_again, with_blends, within
 from ranktune.tuner.home import StudyFolder
-from ranktune.tuner.objective import FRESH, Task, check_metrics, evaluate
+from ranktune.tuner.objective import Task, check_metrics, evaluate
 from ranktune.tuner.problem import Problem, folder_name, write_split
 from ranktune.tuner.progress import Progress, Silent
-from ranktune.tuner.record import Record
-from ranktune.tuner.refit import microseconds_a_document, refit, score_on
+from ranktune.tuner.record import Record, number_of
 from ranktune.tuner.results import Failure, Result, SplitResult
+from ranktune.tuner.rows import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.runner import Objective, TrialLoop
-from ranktune.tuner.selection import (
-    Candidate,
-    Entry,
-    candidates,
-    contenders,
-    failures,
-    leaderboard,
-    mean_metrics,
-    settled,
-)
-from ranktune.tuner.split import Split
+from ranktune.tuner.selection import Candidate, candidates, failures, settled
+from ranktune.tuner.split import WHOLE, Split
+from ranktune.tuner.statistics import Interval
 from ranktune.tuner.study import Study
+
+MODELS = "models"
+"""Folder of the models of all rows of a split's leaderboard."""
 
 
 def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder) -> list[Problem]:
@@ -61,14 +61,23 @@ def run_study(
     jobs: int = 1,
     progress: Progress | None = None,
     objective: Objective = evaluate,
+    deadline: Deadline | None = None,
 ) -> Result:
-    """Run the trials that are missing on every problem and return the conclusion, which is also saved in folder."""
+    """Run the trials that are missing on every problem and return the conclusion, which is also saved in folder.
+
+    The deadline is for all of it, the study's timeout from now where none is given. Each problem gets its part of the
+    time that is left; what it does not use goes to the others.
+    """
     check_count("jobs", jobs)
     progress = progress or Silent()
+    deadline = deadline or Deadline.after(study.timeout)
     begun = time.monotonic()
     # One thread for the sampler's small matrices too: more of them wait for each other while workers fill the cores.
     with threadpool_limits(limits=1), make_executor(jobs) as executor:
-        parts = [_run_split(study, problem, folder, executor, progress, objective) for problem in problems]
+        parts = [
+            _run_split(study, problem, folder, executor, progress, objective, deadline.share(len(problems) - place))
+            for place, problem in enumerate(problems)
+        ]
     result = replace(_concluded(study, parts, folder), seconds=round(time.monotonic() - begun, 3))
     result.save(folder.result)
     folder.remove_data()
@@ -81,26 +90,46 @@ class _Part:
 
     name: str
     entries: list[Entry]
+    estimate: Interval
+    expected: Interval | None
     trials: int
     failures: list[Failure]
     model: Path
 
 
 def _run_split(
-    study: Study, problem: Problem, folder: StudyFolder, executor: Executor, progress: Progress, objective: Objective
+    study: Study,
+    problem: Problem,
+    folder: StudyFolder,
+    executor: Executor,
+    progress: Progress,
+    objective: Objective,
+    deadline: Deadline,
 ) -> _Part:
     own = folder.split(problem.name)
     own.mkdir(exist_ok=True)
     record = Record(own, "/".join(filter(None, (folder.path.name, problem.name))), study.metric)
     try:
-        TrialLoop(study, problem.name, record, partial(_task, study, problem), executor, progress, objective).run()
+        task_of = partial(_task, study, problem)
+        TrialLoop(
+            study, problem.name, record, task_of, executor, progress, objective, deadline, partial(reserve, problem)
+        ).run()
         space = study.union_space()
-        chosen = _chosen(study, problem, candidates(record, space), executor, progress)
+        rivals, chosen = _chosen(study, problem, candidates(record, space, study.limits), executor, progress, deadline)
         progress.stage(_label(problem) + "learning the best of each solver for use")
-        entries, unfit = _learnt_again(study, problem, chosen, executor)
-        entries[0].model.save(own / "model.json")
-        failed = failures(record, space, problem.name) + unfit
-        return _Part(problem.name, entries, len(record.trials()), failed, (own / "model.json").resolve())
+        entries, unfit = learnt_again(study, problem, chosen, executor)
+        entries = within(entries, study.limits)
+        _keep(entries, problem, own)
+        promised = _estimate(study, entries[0].candidate, chosen, rivals, record)
+        return _Part(
+            problem.name,
+            entries,
+            promised,
+            expected_on_test(promised, entries[0], study.metric),
+            len(record.trials()),
+            failures(record, space, problem.name) + unfit,
+            (own / "model.json").resolve(),
+        )
     finally:
         record.close()
 
@@ -110,74 +139,126 @@ def _task(study: Study, problem: Problem, solver: str, parameters: Mapping[str, 
 
 
 def _chosen(
-    study: Study, problem: Problem, found: list[Candidate], executor: Executor, progress: Progress
-) -> list[Candidate]:
-    """Return one candidate a solver, the chosen first, after scoring those in doubt on fresh folds.
+    study: Study,
+    problem: Problem,
+    found: list[Candidate],
+    executor: Executor,
+    progress: Progress,
+    deadline: Deadline,
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Return all candidates, blends among them, and of those one a solver and the blends, the chosen first."""
+    if problem.fresh:
+        progress.stage(_label(problem) + "scoring the best candidates again, on fresh folds")
+    found = scored_again(study, problem, found, executor, deadline)
+    if sum(candidate.scores is not None for candidate in found) > 1:
+        progress.stage(_label(problem) + "blending them")
+        chosen = with_blends(study, problem, found)
+        return [*found, *(candidate for candidate in chosen if candidate.members)], chosen
+    return found, settled(found)
 
-    Without refit the given validation queries alone choose: the protocol of published tables.
-    """
-    generator = np.random.default_rng([study.seed, 4])
-    doubtful = contenders(found, generator) if study.refit and problem.fresh else [0]
-    if len(doubtful) > 1:
-        progress.stage(_label(problem) + f"scoring {len(doubtful)} candidates that are as good again, on fresh folds")
-        tasks = [replace(_task(study, problem, found[k].solver, found[k].params), plan=FRESH) for k in doubtful]
-        jobs = [executor.submit(evaluate, task) for task in tasks]
-        for k, job in zip(doubtful, jobs, strict=True):
-            if job.exception() is None and job.result().error is None:
-                found[k] = replace(found[k], again=job.result().per_query[study.metric])
-    return settled(found)
+
+def _estimate(
+    study: Study, chosen: Candidate, settled_ones: Sequence[Candidate], rivals: Sequence[Candidate], record: Record
+) -> Interval:
+    """Return what validation promises of the chosen, which as it was used may have a bag of seeds."""
+    first = next(one for one in settled_ones if (one.solver, one.number) == (chosen.solver, chosen.number))
+    trials: dict[int, Floats] = {
+        number_of(trial): record.per_query(trial)[study.metric]
+        for trial in record.trials()
+        if trial.state == TrialState.COMPLETE
+    }
+    return estimate(first, rivals, trials, np.random.default_rng([study.seed, 6]))
 
 
 def _label(problem: Problem) -> str:
     return f"{problem.name}: " if problem.name else ""
 
 
-def _learnt_again(
-    study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor
-) -> tuple[list[Entry], list[Failure]]:
-    """Return the candidates learnt for use, and why some could not be."""
-    on_everything = study.refit or not problem.given_split
-    jobs = [
-        executor.submit(partial(refit, on_everything=on_everything), _task(study, problem, c.solver, c.params))
-        for c in chosen
-    ]
-    entries, unfit = [], []
-    for candidate, job in zip(chosen, jobs, strict=True):
-        error = job.exception()
-        if error is not None:
-            unfit.append(Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}"))
-            continue
-        model, seconds = job.result().model, job.result().seconds
-        test = {} if problem.test is None else score_on(model, problem.test, study.metrics)
-        timed = microseconds_a_document(model, problem.test or problem.development)
-        entries.append(Entry(candidate, model, test, timed, seconds))
-    if not entries:
-        raise StudyError(f"no solver could be learnt again: {'; '.join(failure.error for failure in unfit)}")
-    return entries, unfit
+def _keep(entries: Sequence[Entry], problem: Problem, own: Path) -> None:
+    """Save the chosen model, those of all rows, and what they scored by query."""
+    entries[0].model.save(own / "model.json")
+    shutil.rmtree(own / MODELS, ignore_errors=True)
+    (own / MODELS).mkdir()
+    labels = [entry.candidate.solver for entry in entries]
+    for label, entry in zip(labels, entries, strict=True):
+        entry.model.save(own / MODELS / f"{label}.json")
+    files = tuple(f"{MODELS}/{label}.json" for label in labels)
+    write_evidence(_evidence(entries, problem, tuple(labels), files), own / EVIDENCE)
+
+
+def _evidence(entries: Sequence[Entry], problem: Problem, labels: tuple[str, ...], files: tuple[str, ...]) -> Evidence:
+    """Return the rows' values by query: on test, else on fresh folds, else those of the trials."""
+    if problem.test is not None:
+        values = {name: np.stack([entry.test[name] for entry in entries]) for name in entries[0].test}
+        (main, *_) = values.values()
+        scores = [entry.model.predict(replace(problem.test, rows=None)) for entry in entries]
+        closely = look_closely(problem.test, worth_a_look(main), labels, scores)
+        names = tuple(str(name) for name in problem.test.query_ids)
+        return Evidence("test", labels, files, names, values, closely)
+    own = [entry.candidate.vali if entry.candidate.again is None else entry.candidate.again for entry in entries]
+    judged = problem.judged
+    rows = [values if len(values) == len(judged) else np.full(len(judged), np.nan) for values in own]
+    names = tuple(str(name) for name in problem.development.query_ids[judged])
+    return Evidence("vali", labels, files, names, {entries[0].model.metric or "": np.stack(rows)}, ())
 
 
 def _concluded(study: Study, parts: Sequence[_Part], folder: StudyFolder) -> Result:
     """Return the conclusion over all parts, without the time it took."""
     generator = np.random.default_rng([study.seed, 2])  # of intervals and tests: the same however the run was cut
-    rows = leaderboard([part.entries for part in parts], study.metric, generator)
+    nested = study.plan == "nested"
+    judged = [part for part in parts if not (nested and part.name == WHOLE)]
+    rows = leaderboard([part.entries for part in judged], study.metric, generator)
     splits = tuple(_split_result(study, part, generator) for part in parts)
     return Result(
         study=folder.path.name,
         data=study.data,
         metric=study.metric,
         best=rows[0],
+        estimate=_mean_interval([part.estimate for part in judged]),
+        expected_on_test=_expected(judged),
+        alternatives=alternatives(rows),
         leaderboard=tuple(rows),
-        test_metrics=mean_metrics([part.entries[0] for part in parts], study.metrics),
+        test_metrics=mean_metrics([part.entries[0] for part in judged], study.metrics),
         trials=sum(part.trials for part in parts),
         failures=tuple(failure for part in parts for failure in part.failures),
         seconds=0.0,
-        model=max(splits, key=lambda split: split.best.vali.mean).model,
+        model=(splits[-1] if nested else max(splits, key=lambda split: split.estimate.mean)).model,
         folder=str(folder.path.resolve()),
         folds=splits,
     )
 
 
+def _mean_interval(intervals: Sequence[Interval]) -> Interval:
+    """Return the mean of several estimates. Their queries overlap, so that its limits are means too, not narrower."""
+    return Interval(*(float(np.mean([getattr(own, end) for own in intervals])) for end in ("mean", "low", "high")))
+
+
+def _expected(parts: Sequence[_Part]) -> Interval | None:
+    """Return what the mean over the test sets should be, whose queries differ: their noise is averaged out."""
+    known = [part.expected for part in parts if part.expected is not None]
+    if len(known) < len(parts):
+        return None
+    whole = _mean_interval([part.estimate for part in parts])
+    noise = [
+        (own.high - own.mean) ** 2 - (part.estimate.high - part.estimate.mean) ** 2
+        for own, part in zip(known, parts, strict=True)
+    ]
+    spread = float(np.sqrt(max(sum(noise), 0.0))) / len(parts)
+    low, high = (float(np.hypot(end - whole.mean, spread)) for end in (whole.low, whole.high))
+    return Interval(whole.mean, whole.mean - low, whole.mean + high)
+
+
 def _split_result(study: Study, part: _Part, generator: np.random.Generator) -> SplitResult:
     rows = leaderboard([part.entries], study.metric, generator)
-    metrics = mean_metrics(part.entries[:1], study.metrics)
-    return SplitResult(part.name, rows[0], tuple(rows), metrics, part.trials, tuple(part.failures), str(part.model))
+    return SplitResult(
+        name=part.name,
+        best=rows[0],
+        estimate=part.estimate,
+        expected_on_test=part.expected,
+        alternatives=alternatives(rows),
+        leaderboard=tuple(rows),
+        test_metrics=mean_metrics(part.entries[:1], study.metrics),
+        trials=part.trials,
+        failures=tuple(part.failures),
+        model=str(part.model),
+    )

@@ -37,15 +37,15 @@ class Hyperparameters:
         return cls(values[:-2], float(values[-2]), float(values[-1]))
 
 
-def standardised(gains: Floats) -> Floats:
-    """Return gains with mean 0 and variance 1 after its bad tail is pulled in; zeros where all are equal.
-
-    A few terrible trials would otherwise make everything good look alike. Gains must be finite.
-    """
-    gains = gains / max(1.0, float(np.abs(gains).max()) / 1e100)  # squares of larger numbers would overflow
+def pulled_in(gains: Floats) -> Floats:
+    """Return gains with what is far below the median moved up: terrible trials make everything good look alike."""
     median, best = float(np.median(gains)), float(gains.max())
-    if best > median:
-        gains = np.maximum(gains, median - BAD_TAIL * (best - median))
+    return np.maximum(gains, median - BAD_TAIL * (best - median)) if best > median else gains
+
+
+def standardised(gains: Floats) -> Floats:
+    """Return gains, pulled in, with mean 0 and variance 1; zeros where all are equal. Gains must be finite."""
+    gains = pulled_in(gains / max(1.0, float(np.abs(gains).max()) / 1e100))  # squares of larger ones would overflow
     centred = gains - gains.mean()
     spread = float(np.sqrt(np.mean(centred * centred)))
     return centred / spread if spread > 1e-12 * max(1.0, float(np.abs(gains).max())) else np.zeros_like(gains)

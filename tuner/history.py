@@ -102,6 +102,14 @@ def read(
     return History(cube, distributions, Trials(rows, gains, noise, everything[at_work]), taken, completed, running)
 
 
+def arranged(space: Declared, configurations: Sequence[Mapping[str, Any]]) -> tuple[Cube, Floats]:
+    """Return the cube of a declared space, and configurations by flat name as its masked rows, (n, d)."""
+    distributions = space.distributions
+    axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
+    rows = _rows(configurations, axes, distributions)
+    return _cube(axes, distributions, [], rows, space), rows
+
+
 def uniform_value(name: str, distribution: BaseDistribution, uniform: float) -> Any:
     """Return the value at a place in [0, 1) of a distribution: every value, or logarithm of one, is as likely."""
     axis = _axis(name, distribution)
@@ -170,7 +178,8 @@ def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> tuple[
     pruned = np.array([t.state == TrialState.PRUNED for t in trials]) & np.isfinite(values)
     gains = np.where(complete, np.clip(gains, low, high), np.where(pruned, np.minimum(gains, middle), low))
     kept = complete | failed | pruned
-    noise = np.where(complete, 1.0, LESS_SURE) * _relative_variance(trials)
+    given = np.array([_number(t.user_attrs.get(VARIANCE)) for t in trials])
+    noise = np.where(complete, 1.0, LESS_SURE) * relative_variance(given)
     return rows[kept], gains[kept], noise[kept], int(complete.sum())
 
 
@@ -183,12 +192,11 @@ def _reported(trial: FrozenTrial) -> float:
     return float("nan")
 
 
-def _relative_variance(trials: Sequence[FrozenTrial]) -> Floats:
-    """Return how much noisier than usual each trial is, between 0.1 and 100; 1 where nothing is known."""
-    given = np.array([_number(t.user_attrs.get(VARIANCE)) for t in trials])
+def relative_variance(given: Floats) -> Floats:
+    """Return how much noisier than usual each trial is, between 0.1 and 100; 1 where given, (n,), is not above 0."""
     known = given[given > 0]
     if not len(known):
-        return np.ones(len(trials))
+        return np.ones(len(given))
     return np.where(given > 0, np.clip(given / np.median(known), 0.1, 100.0), 1.0)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from ranktune.solvers.errors import StudyError, nearest
 from ranktune.tuner.study import Study, check_name
 
-FORMAT = 1
+FORMAT = 2
 
 
 def default_home() -> Path:
@@ -62,7 +62,7 @@ class StudyFolder:
     def check_settings(self, study: Study) -> None:
         """Raise StudyError that names every difference where this folder holds a study with other settings.
 
-        More trials, or fewer, are the same study.
+        More trials or time, or less, are the same study.
         """
         if not (self.path / "study.json").exists():
             return
@@ -70,7 +70,7 @@ class StudyFolder:
         differences = [
             f"{key} is {noted[key]!r} there, {value!r} here"
             for key, value in study.as_dict().items()
-            if key not in ("trials", "name") and noted[key] != value
+            if key not in ("trials", "timeout", "name") and noted[key] != value
         ]
         if differences:
             raise StudyError(
@@ -139,6 +139,22 @@ class StudyFolder:
                     self._vanish()
             file.seek(0)
             file.truncate()
+
+    def held(self) -> bool:
+        """Return whether the process that the lock names is alive; the lock itself is not touched."""
+        try:
+            pid = int((self.path / "lock").read_text(encoding="utf-8").removeprefix("process "))
+        except (OSError, ValueError):
+            return False
+        if os.name != "posix":  # there signal 0 would end it
+            return True
+        try:
+            os.kill(pid, 0)
+        except PermissionError:
+            return True
+        except (OSError, OverflowError):
+            return False
+        return True
 
     def _vanish(self) -> None:
         """Remove what we put into the folder, and the folder if nothing else is in it."""

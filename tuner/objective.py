@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.metrics import parse_metric
@@ -30,6 +33,7 @@ class Task:
     """What a worker needs to evaluate one configuration; small, because the data lies in the folder.
 
     plan is the name of the plan there: PLAN of the trials, or a FRESH one for those that it cannot tell apart.
+    keep_scores asks for the scores of the validation documents too, to blend models by.
     """
 
     folder: str
@@ -38,17 +42,20 @@ class Task:
     parameters: Mapping[str, Value]
     seed: int
     plan: str = PLAN
+    keep_scores: bool = False
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What one configuration showed.
 
-    per_query  metric -> (n validation queries,), NaN where the metric skips a query; queries in the plan's order, or
-               in the development queries' where the plan is progressive
-    nonzeros   features that the models look at, mean over the folds
-    seconds    processor time to learn, all folds together
-    error      why it failed, or None
+    per_query     metric -> (n validation queries,), NaN where the metric skips a query, in the order of the
+                  development queries
+    nonzeros      features that the models look at, bytes of the numbers they keep: means over the folds
+    seconds       processor time to learn, all folds together; microseconds: of it, to score one document
+    error         why it failed, or None
+    begun, ended  seconds since 1970; worker: the process
+    scores        (n development documents,) float32, 0 where the plan scores none, where the task asked for them
     """
 
     per_query: Mapping[str, Floats] = field(default_factory=dict)
@@ -56,6 +63,12 @@ class Outcome:
     seconds: float = 0.0
     error: str | None = None
     warnings: tuple[str, ...] = ()
+    bytes: float = float("nan")
+    microseconds: float = float("nan")
+    begun: float = 0.0
+    ended: float = 0.0
+    worker: str = ""
+    scores: NDArray[np.float32] | None = None
 
 
 def check_metrics(metrics: Sequence[str], queries: Queries) -> None:
@@ -92,14 +105,16 @@ def read_training(folder: str) -> Queries:
 
 def evaluate(task: Task) -> Outcome:
     """Learn on each fold of the plan and score its validation queries; a failure is an outcome, never an exception."""
+    begun = time.time()
+    caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             outcome = _evaluate(task)
     except Exception as error:  # one configuration may fail in any way; the study records why and goes on
-        return Outcome(error=f"{type(error).__name__}: {error}")
-    told = tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
-    return Outcome(outcome.per_query, outcome.nonzeros, outcome.seconds, warnings=told)
+        outcome = Outcome(error=f"{type(error).__name__}: {error}")
+    told = () if outcome.error else tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
+    return replace(outcome, warnings=told, begun=begun, ended=time.time(), worker=str(os.getpid()))
 
 
 def _evaluate(task: Task) -> Outcome:
@@ -108,24 +123,31 @@ def _evaluate(task: Task) -> Outcome:
 
 
 def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
+    """Score each fold by what was learnt from the others; queries that several folds score get their mean."""
     development = read_development(task.folder)
     metrics = [parse_metric(name) for name in task.metrics]
-    parts: dict[str, list[Floats]] = {name: [] for name in task.metrics}
-    nonzeros, seconds = [], 0.0
+    sums = {name: np.zeros(development.n_queries) for name in task.metrics}
+    times = np.zeros(development.n_queries)
+    costs = _Costs()
+    kept = np.zeros(development.n_documents) if task.keep_scores else None
     for fold in plan:
         # A run of queries is a view. Others are gathered again for each trial: a copy costs little beside learning,
         # and keeping the copies would cost every worker the data many times.
         train, vali = development.select(fold.train), development.select(fold.vali)
         ranker = make(task.solver, dict(task.parameters), task.seed)
-        begun = time.process_time()
-        ranker.fit(train)
-        seconds += time.process_time() - begun
-        scores = ranker.predict(vali)
+        with costs.learning():
+            ranker.fit(train)
+        with costs.scoring(vali.n_documents):
+            scores = ranker.predict(vali)
         for name, metric in zip(task.metrics, metrics, strict=True):
-            parts[name].append(metric.per_query(scores, vali))
-        nonzeros.append(_nonzeros(ranker))
-    per_query = {name: np.concatenate(values) for name, values in parts.items()}
-    return Outcome(per_query, float(np.mean(nonzeros)), seconds)
+            sums[name][fold.vali] += metric.per_query(scores, vali)
+        times[fold.vali] += 1.0
+        costs.model(ranker)
+        if kept is not None:
+            kept[development.documents_of(fold.vali)] += scores
+    judged = times > 0.0
+    per_query = {name: total[judged] / times[judged] for name, total in sums.items()}
+    return costs.outcome(per_query, None if kept is None else kept.astype(np.float32))
 
 
 def _progressively(task: Task, plan: Progressive) -> Outcome:
@@ -133,18 +155,48 @@ def _progressively(task: Task, plan: Progressive) -> Outcome:
     development = read_development(task.folder)
     metrics = [parse_metric(name) for name in task.metrics]
     sums = {name: np.zeros(development.n_queries) for name in task.metrics}
-    nonzeros, seconds = [], 0.0
+    costs = _Costs()
     for order in plan.orders:
         ranker: Any = make(task.solver, dict(task.parameters), task.seed)
-        begun = time.process_time()
-        scores = ranker.progressive(development, order)
-        seconds += time.process_time() - begun
+        with costs.learning():
+            scores = ranker.progressive(development, order)
         for name, metric in zip(task.metrics, metrics, strict=True):
             sums[name] += metric.per_query(scores, development)
-        nonzeros.append(_nonzeros(ranker))
-    per_query = {name: total / len(plan.orders) for name, total in sums.items()}
-    return Outcome(per_query, float(np.mean(nonzeros)), seconds)
+        costs.model(ranker)
+    return costs.outcome({name: total / len(plan.orders) for name, total in sums.items()}, None)
 
 
-def _nonzeros(ranker: BaseRanker) -> float:
-    return float(ranker.as_model().nonzeros)
+class _Costs:
+    """What the models of one configuration cost, summed up as they come."""
+
+    def __init__(self) -> None:
+        self.seconds, self._scoring, self._documents = 0.0, 0.0, 0
+        self._nonzeros: list[float] = []
+        self._bytes: list[float] = []
+
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """Count the processor time of the block as learning."""
+        begun = time.process_time()
+        yield
+        self.seconds += time.process_time() - begun
+
+    @contextmanager
+    def scoring(self, documents: int) -> Iterator[None]:
+        """Count the processor time of the block as scoring so many documents."""
+        begun = time.process_time()
+        yield
+        self._scoring += time.process_time() - begun
+        self._documents += documents
+
+    def model(self, ranker: BaseRanker) -> None:
+        """Take note of the size of a fitted ranker's model."""
+        model = ranker.as_model()
+        self._nonzeros.append(float(model.nonzeros))
+        self._bytes.append(float(model.bytes))
+
+    def outcome(self, per_query: Mapping[str, Floats], scores: NDArray[np.float32] | None) -> Outcome:
+        """Return what the configuration showed and cost."""
+        micro = self._scoring / self._documents * 1e6 if self._documents else float("nan")
+        nonzeros, size = float(np.mean(self._nonzeros)), float(np.mean(self._bytes))
+        return Outcome(per_query, nonzeros, self.seconds, bytes=size, microseconds=micro, scores=scores)

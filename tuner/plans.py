@@ -17,7 +17,7 @@ from ranktune.solvers.errors import DataError, ParameterError
 from ranktune.solvers.queries import Queries
 from ranktune.tuner.digests import distinct
 
-PLANS = ("auto", "progressive")
+PLANS = ("auto", "split", "nested", "progressive")
 DEFAULT_FOLDS = 5
 DEFAULT_PERMUTATIONS = 10
 
@@ -40,10 +40,12 @@ class Progressive:
 Plan: TypeAlias = tuple[Fold, ...] | Progressive
 
 
-def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1) -> tuple[Fold, ...]:
+def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeats: int = 1) -> tuple[Fold, ...]:
     """Deal the queries into folds at random and return, for each, the others to learn from and itself to score.
 
-    Queries of the same documents and grades come into one fold, so that none is scored on what was learnt.
+    Queries of the same documents and grades come into one fold, so that none is scored on what was learnt. Every fold
+    gets its part of the queries of each highest grade: of those without a relevant document, say. With repeats, they
+    are dealt that many times.
     """
     if folds < 2:
         raise ParameterError(f"folds={folds}: cross-validation needs at least 2 folds.")
@@ -60,8 +62,18 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1) -> tup
             f"dealt into {folds} folds, since the same query is not learnt from and scored. Give a validation file, or "
             "fewer folds, or more queries."
         )
-    part = np.random.default_rng([seed, stream]).permutation(n_distinct)[content] % folds
-    return tuple(Fold(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(folds))
+    highest = np.maximum.reduceat(queries.grades, queries.starts[:-1])
+    of_content = np.zeros(n_distinct)
+    of_content[content] = highest
+    generator = np.random.default_rng([seed, stream])
+    dealt = []
+    for _ in range(repeats):
+        order = generator.permutation(n_distinct)
+        order = order[np.argsort(of_content[order], kind="stable")]
+        part = np.empty(n_distinct, dtype=np.int64)
+        part[order] = np.arange(n_distinct) % folds
+        dealt += [Fold(np.flatnonzero(part[content] != k), np.flatnonzero(part[content] == k)) for k in range(folds)]
+    return tuple(dealt)
 
 
 def _grouping_hint(queries: Queries) -> str:

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
+from ranktune.solvers.arrays import Ints
 from ranktune.solvers.queries import Queries
 from ranktune.tuner.objective import FRESH, PLAN, read_development, read_plan, write_problem
 from ranktune.tuner.overlap import without_shared
 from ranktune.tuner.plans import Plan, fresh_plan
-from ranktune.tuner.split import Split, validation_plan, with_test
+from ranktune.tuner.split import WHOLE, Split, validation_plan, with_test
 from ranktune.tuner.store import read_queries, write_queries
-from ranktune.tuner.study import Study
+from ranktune.tuner.study import NO_TEST, Study
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,13 @@ class Problem:
         return cls(name, folder, read_development(where), read_plan(where, PLAN), read_plan(where, FRESH), test)
 
     @property
+    def judged(self) -> Ints:
+        """Numbers of the development queries that trials are scored on, rising."""
+        if not isinstance(self.plan, tuple):
+            return np.arange(self.development.n_queries)
+        return np.unique(np.concatenate([fold.vali for fold in self.plan]))
+
+    @property
     def given_split(self) -> bool:
         """Whether one validation set was given, rather than folds dealt."""
         return isinstance(self.plan, tuple) and len(self.plan) == 1
@@ -45,14 +55,23 @@ class Problem:
 
 def write_split(split: Split, study: Study, parent: Path) -> str:
     """Write split with its validation plan into a folder under parent and return the digest of its data."""
-    split = without_shared(with_test(split, study.seed))
-    permutations = study.permutations if study.plan == "progressive" else None
-    development, plan = validation_plan(split, study.folds, study.seed, permutations=permutations)
+    untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
+    split = without_shared(split if untested else with_test(split, study.seed))
+    keeps = not study.refit and split.vali is not None and study.folds is None
+    development, plan = validation_plan(
+        split,
+        study.folds,
+        study.seed,
+        strict=study.plan == "split" or keeps,
+        repeats=study.repeats,
+        permutations=study.permutations if study.plan == "progressive" else None,
+    )
     digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
     own = parent / folder_name(split.name, digest)
-    write_problem(development, {PLAN: plan, FRESH: fresh_plan(plan, development, study.seed)}, own)
+    fresh = () if study.strict else fresh_plan(plan, development, study.seed)
+    write_problem(development, {PLAN: plan, FRESH: fresh}, own)
     if split.test is not None:
-        write_queries(split.test, own / "test")
+        write_queries(split.test, own / "test", documents=True)
     return digest
 
 

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from ranktune.tuner.objective import Outcome
 NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
     "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
 )  # fmt: skip
+MICROSECONDS, BYTES, WORKER, RESTARTS = "microseconds", "bytes", "worker", "restarts"
 ARRAYS = "per_query.npz"
 
 
@@ -70,9 +72,12 @@ class Record:
         parameters: Mapping[str, Value],
         distributions: Mapping[str, BaseDistribution],
         outcome: Outcome,
+        restarts: int = 0,
     ) -> FrozenTrial:
         """Write a finished trial durably and return it; it counts as failed where its metric is not a number."""
         value, attrs = _summary(number, outcome, self.metric)
+        if restarts:
+            attrs[RESTARTS] = restarts
         system_attrs: dict[str, Any] = {}
         if outcome.per_query:
             meta = ArtifactMeta(str(uuid.uuid4()), ARRAYS, "application/zip", None)
@@ -87,6 +92,9 @@ class Record:
             user_attrs=attrs,
             system_attrs=system_attrs,
         )
+        if outcome.ended:
+            trial.datetime_start = datetime.fromtimestamp(outcome.begun)
+            trial.datetime_complete = datetime.fromtimestamp(outcome.ended)
         self.study.add_trial(trial)
         return trial
 
@@ -106,9 +114,18 @@ def number_of(trial: FrozenTrial) -> int:
     return int(trial.user_attrs[NUMBER])
 
 
+def seconds_of(trial: FrozenTrial) -> float:
+    """Return the wall time that a trial took; the processor time of its learning where that is not known."""
+    if trial.duration is not None and trial.duration.total_seconds() > 0.0:
+        return trial.duration.total_seconds()
+    return float(trial.user_attrs.get(SECONDS, 0.0))
+
+
 def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, dict[str, Any]]:
     """Return the value of a trial, None where it failed, and what is kept beside it."""
     attrs: dict[str, Any] = {NUMBER: number, SECONDS: round(outcome.seconds, 6)}
+    if outcome.worker:
+        attrs[WORKER] = outcome.worker
     if outcome.warnings:
         attrs[WARNINGS] = list(outcome.warnings)
     if outcome.error is not None:
@@ -119,8 +136,8 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
         return None, attrs | {ERROR: f"{metric} is not a finite number on the validation queries"}
     attrs[MEANS] = {name: float(values.mean()) for name, values in counted.items() if len(values)}
     attrs[VARIANCE] = float(own.var(ddof=1) / len(own)) if len(own) > 1 else 0.0  # of the mean over queries
-    if not np.isnan(outcome.nonzeros):
-        attrs[NONZEROS] = outcome.nonzeros
+    costs = {NONZEROS: outcome.nonzeros, MICROSECONDS: outcome.microseconds, BYTES: outcome.bytes}
+    attrs |= {name: cost for name, cost in costs.items() if not np.isnan(cost)}
     return attrs[MEANS][metric], attrs
 
 

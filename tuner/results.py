@@ -16,34 +16,54 @@ from typing import Any
 from ranktune.solvers.errors import StudyError
 from ranktune.solvers.model import Model, load_model
 from ranktune.solvers.space import Value
+from ranktune.tuner.comparisons import Comparison
 from ranktune.tuner.statistics import Interval
 
 CHOSEN = "chosen per fold"
+BLEND, LINEAR_BLEND = "Blend", "LinearBlend"
+"""Rows that are no solver: sums of models of several solvers, and of linear ones, which are one linear model."""
+FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
+"""Verdicts on a row beside the chosen one."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the leaderboard: the best configuration of a solver by validation.
+    """One line of the leaderboard: the best configuration of a solver by validation, or a blend.
 
-    vali, test      mean metric with a bootstrap interval over queries; test is None without test queries
+    vali, test      mean metric with a bootstrap interval over queries; test is None without test queries, vali for a
+                    blend, which no trial has scored
     again           the same on fresh folds over training and validation queries, by which was chosen between
-                    candidates that vali does not tell apart; None where it did
-    p_value         two-sided, paired by query, against the chosen model (on test, else on validation); None for itself
-    nonzeros        features that the model looks at; microseconds: processor time to score one document
-    seconds         processor time to learn; trials: configurations of this solver that finished
-    params          None where the splits have different ones
+                    candidates; None where it was not scored there
+    difference      this row less the chosen one, with its interval, paired by query: on test, else on fresh folds, else
+                    on validation; None for the chosen itself, and where they were not scored on the same queries
+    p_value         two-sided, of that difference; p_holm: corrected for all the rows compared (Holm 1979)
+    against         the same comparison by other tests (t, Wilcoxon), with its effect size, wins, ties and losses
+    verdict         "chosen", or against it at p_holm <= 0.05: "not told apart", "worse", "better"
+    nonzeros        features that the model looks at; bytes: of its numbers
+    microseconds    processor time to score one document; seconds: to learn; trials: configurations that finished
+    params          None where the splits have different ones; of a blend the shares of its members
     """
 
     solver: str
     params: Mapping[str, Value] | None
-    vali: Interval
+    vali: Interval | None
     again: Interval | None
     test: Interval | None
+    difference: Interval | None
     p_value: float | None
+    p_holm: float | None
+    against: Comparison | None
+    verdict: str
     nonzeros: float
+    bytes: float
     microseconds: float
     seconds: float
     trials: int
+
+    @property
+    def is_blend(self) -> bool:
+        """Whether several models were put together."""
+        return self.solver in (BLEND, LINEAR_BLEND)
 
 
 @dataclass(frozen=True)
@@ -58,10 +78,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class SplitResult:
-    """What was found on one split. model is the path of the chosen model."""
+    """What was found on one split; the fields are as in Result."""
 
     name: str
     best: Row
+    estimate: Interval
+    expected_on_test: Interval | None
+    alternatives: Mapping[str, str]
     leaderboard: tuple[Row, ...]
     test_metrics: Mapping[str, float]
     trials: int
@@ -74,17 +97,27 @@ class Result:
     """What a study found.
 
     best             the chosen row; over several splits its means
+    estimate         what validation promises of the chosen model, corrected for its having been chosen, with its
+                     interval: of the mean over all queries like these; over several splits the means
+    expected_on_test the same with limits for the mean of so few test queries; None without them. A test value outside
+                     says that test queries are unlike the others
+    alternatives     "smallest", "fastest": rows not told apart from the best that take the least room, the least time;
+                     "knee": the row after which more features stop paying
     leaderboard      rows, the chosen first, then by validation
     test_metrics     metric -> mean on test of the chosen model
     trials           finished trials, all splits together; failures says which of them failed
     seconds          wall time of the run that finished the study
-    model            path of the chosen model; of several splits, of the one with the highest validation score
+    model            path of the chosen model; of several splits, of the one with the highest estimate; of a nested
+                     plan, of the last, which was learnt from all queries
     """
 
     study: str
     data: str
     metric: str
     best: Row
+    estimate: Interval
+    expected_on_test: Interval | None
+    alternatives: Mapping[str, str]
     leaderboard: tuple[Row, ...]
     test_metrics: Mapping[str, float]
     trials: int
@@ -102,10 +135,9 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON knows it; the interval of the test metric stands beside its mean."""
         plain = {name: value for name, value in asdict(self).items() if name != "folds"}
-        plain["best"] = _chosen(self.best, self.test_metrics)
-        plain["leaderboard"] = [_row(row) for row in self.leaderboard]
+        plain |= _parts(self)
         if len(self.folds) > 1:
-            plain["folds"] = [_split(part) for part in self.folds]
+            plain["folds"] = [asdict(part) | _parts(part) for part in self.folds]
         finite: dict[str, Any] = _finite(plain)
         return finite
 
@@ -128,23 +160,26 @@ def load_result(path: Path) -> dict[str, Any]:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    plain = asdict(row)
-    for name in ("vali", "again", "test"):
-        interval = getattr(row, name)
-        plain[name] = None if interval is None else interval.mean
-        plain[f"{name}_interval"] = None if interval is None else [interval.low, interval.high]
+    plain = asdict(row) | {"kind": "ensemble" if row.is_blend else "solver"}
+    for name in ("vali", "again", "test", "difference"):
+        plain |= _interval(name, getattr(row, name))
     return plain
 
 
-def _chosen(row: Row, test_metrics: Mapping[str, float]) -> dict[str, Any]:
-    return _row(row) | {"test_metrics": dict(test_metrics)}
+def _interval(name: str, interval: Interval | None) -> dict[str, Any]:
+    if interval is None:
+        return {name: None, f"{name}_interval": None}
+    return {name: interval.mean, f"{name}_interval": [interval.low, interval.high]}
 
 
-def _split(part: SplitResult) -> dict[str, Any]:
-    plain = asdict(part)
-    plain["best"] = _chosen(part.best, part.test_metrics)
-    plain["leaderboard"] = [_row(row) for row in part.leaderboard]
-    return plain
+def _parts(found: Result | SplitResult) -> dict[str, Any]:
+    """Return what needs more than asdict: intervals stand beside their means."""
+    return {
+        "best": _row(found.best) | {"test_metrics": dict(found.test_metrics)},
+        "leaderboard": [_row(row) for row in found.leaderboard],
+        **_interval("estimate", found.estimate),
+        **_interval("expected_on_test", found.expected_on_test),
+    }
 
 
 def _finite(value: Any) -> Any:

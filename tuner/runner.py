@@ -17,10 +17,11 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from ranktune.solvers.errors import StudyError
 from ranktune.solvers.space import Value
+from ranktune.tuner.deadline import Deadline
 from ranktune.tuner.executor import Executor
 from ranktune.tuner.objective import Outcome, Task, evaluate
 from ranktune.tuner.progress import Progress, Told
-from ranktune.tuner.record import ERROR, VARIANCE, Record, number_of, quiet
+from ranktune.tuner.record import ERROR, VARIANCE, Record, number_of, quiet, seconds_of
 from ranktune.tuner.samplers import make_sampler
 from ranktune.tuner.space import UnionSpace
 from ranktune.tuner.study import Study
@@ -44,7 +45,11 @@ class Running:
 
 @dataclass
 class TrialLoop:
-    """Runs the missing trials of one split; task_of turns a solver and its parameters into a Task."""
+    """Runs the missing trials of one split; task_of turns a solver and its parameters into a Task.
+
+    After the deadline, less what reserve says that the end takes (from the seconds that each solver's best trial took),
+    no trial is begun.
+    """
 
     study: Study
     split: str
@@ -53,6 +58,8 @@ class TrialLoop:
     executor: Executor
     progress: Progress
     objective: Objective = evaluate
+    deadline: Deadline = field(default_factory=Deadline)
+    reserve: Callable[[Mapping[str, float]], float] = lambda seconds: 0.0
     space: UnionSpace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,6 +70,7 @@ class TrialLoop:
         self.finished = self.record.trials()
         self.memory.add_trials(self.finished)
         self.failed_in_a_row = 0
+        self._usual = 0.0
 
     def run(self) -> None:
         """Run until the study's number of trials have finished. Raises StudyError where all of the last 20 failed."""
@@ -71,6 +79,8 @@ class TrialLoop:
         self.progress.split(self.split, self.study.trials, min(len(done), self.study.trials))
         pending: dict[Future[Outcome], Running] = {}
         while missing or pending:
+            if self._out_of_time():
+                missing.clear()
             while missing and len(pending) < self.executor.jobs:
                 running = self._ask(missing.pop(0))
                 pending[self.executor.submit(self.objective, running.task)] = running
@@ -86,6 +96,18 @@ class TrialLoop:
                         running, outcome or Outcome(error="the worker process died twice (killed, or out of memory)")
                     )
 
+    def _out_of_time(self) -> bool:
+        """Return whether another trial would leave too little time to choose and learn again; the first always runs."""
+        if not self.finished or self.deadline.left == float("inf"):
+            return False
+        best: dict[str, FrozenTrial] = {}
+        for trial in self.finished:
+            solver = self.space.split(trial.params)[0]
+            if trial.value is not None and (solver not in best or trial.value > (best[solver].value or 0.0)):
+                best[solver] = trial
+        ending = self.reserve({solver: seconds_of(trial) for solver, trial in best.items()})
+        return self.deadline.left < self._usual + ending / self.executor.jobs
+
     def _ask(self, number: int) -> Running:
         first = self.space.defaults()
         if number < len(first):  # every solver's own defaults come first: a floor that search has to beat
@@ -97,11 +119,14 @@ class TrialLoop:
         return Running(number, trial, params, self.task_of(solver, own))
 
     def _tell(self, running: Running, outcome: Outcome) -> None:
-        written = self.record.append(running.number, running.params, self.space.distributions, outcome)
+        written = self.record.append(
+            running.number, running.params, self.space.distributions, outcome, running.restarts
+        )
         if VARIANCE in written.user_attrs:  # how sure the value is: the Gaussian process wants to know
             running.trial.set_user_attr(VARIANCE, written.user_attrs[VARIANCE])
         self.memory.tell(running.trial, written.value, state=written.state)
         self.finished.append(written)
+        self._usual = max(self._usual * 0.9, outcome.ended - outcome.begun)
         self.progress.trial(self._told(running, written))
         self.failed_in_a_row = 0 if written.state == TrialState.COMPLETE else self.failed_in_a_row + 1
         if self.failed_in_a_row >= MAX_FAILURES:

@@ -1,29 +1,29 @@
-"""From the record of trials to the chosen model: the best of each solver, compared by query.
+"""From the record of trials to candidates, and from what they score on fresh folds to the chosen one.
 
-Candidates are the best trials of each solver. Those that validation does not tell from the best of all are scored again
-on fresh folds over training and validation queries together, and the highest there is chosen. Nothing here looks at
-the test queries to choose.
+Candidates are the best trials of each solver. Those that validation does not tell from the best of all, and the best of
+every solver, are scored again on fresh folds over all development queries, and the highest there is chosen. Nothing
+here looks at the test queries.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import RankTuneWarning, StudyError
-from ranktune.solvers.model import Model
 from ranktune.solvers.space import Value
-from ranktune.tuner.record import ERROR, Record, number_of
-from ranktune.tuner.results import CHOSEN, Failure, Row
+from ranktune.tuner.record import ERROR, Record, number_of, seconds_of
+from ranktune.tuner.results import Failure
 from ranktune.tuner.space import UnionSpace
-from ranktune.tuner.statistics import randomisation_test, stratified_interval
+from ranktune.tuner.statistics import randomisation_test
 
-PER_SOLVER, MOST = 3, 10
+PER_SOLVER, MOST = 3, 12
 """Candidates of each solver, and how many of all are scored on fresh folds at most."""
 LEVEL = 0.05
 """A paired p-value above it does not tell two candidates apart."""
@@ -33,9 +33,12 @@ LEVEL = 0.05
 class Candidate:
     """A configuration that may be chosen on one split.
 
-    vali    (n validation queries,) what its trial scored, value is the mean
-    again   (n development queries,) what it scored on fresh folds; None where its trial settled that it loses
-    trials  how many trials of its solver succeeded
+    number   of its trial; -1 for a blend, whose params are the shares of its members
+    vali     (n validation queries,) what its trial scored, value is the mean; empty for a blend
+    again    (n development queries,) what it scored on fresh folds; None where it was not scored there
+    scores   (n_documents,) float32, of the development documents on fresh folds; None likewise
+    trials   how many trials of its solver succeeded; seconds: wall time of its own
+    members  of a blend, with their shares in the order of params
     """
 
     solver: str
@@ -44,6 +47,10 @@ class Candidate:
     vali: Floats
     trials: int
     again: Floats | None = None
+    number: int = -1
+    seconds: float = 0.0
+    scores: NDArray[np.float32] | None = None
+    members: tuple[Candidate, ...] = field(default=())
 
     @property
     def merit(self) -> tuple[bool, float]:
@@ -51,21 +58,10 @@ class Candidate:
         return (False, self.value) if self.again is None else (True, float(np.nanmean(self.again)))
 
 
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """A candidate learnt again: its model, and what it scored per test query, metric -> (n,); empty without test."""
+def candidates(record: Record, space: UnionSpace, limits: Mapping[str, float] | None = None) -> list[Candidate]:
+    """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
-    candidate: Candidate
-    model: Model
-    test: Mapping[str, Floats]
-    microseconds: float
-    seconds: float
-
-
-def candidates(record: Record, space: UnionSpace) -> list[Candidate]:
-    """Return the few best trials of each solver, best first; ties go to the earlier trial.
-
-    Raises StudyError, with the shared cause, where no trial succeeded.
+    Raises StudyError, with the shared cause, where no trial succeeded, or none keeps the limits.
     """
     by_solver: dict[str, list[FrozenTrial]] = {}
     trials = record.trials()
@@ -76,13 +72,39 @@ def candidates(record: Record, space: UnionSpace) -> list[Candidate]:
         causes = sorted({str(trial.user_attrs.get(ERROR)) for trial in trials})
         raise StudyError(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
     _warn_if_all_alike([trial for own in by_solver.values() for trial in own], record.metric)
+    by_solver = {solver: kept for solver, own in by_solver.items() if (kept := _within(own, limits or {}))}
+    if not by_solver:
+        told = ", ".join(f"{cost}<={most:g}" for cost, most in (limits or {}).items())
+        raise StudyError(
+            f"none of {len(trials)} trials keeps within {told}. Allow more, or try more trials; "
+            "the trade-offs of what was tried are in the report."
+        )
     found = []
     for solver, own in by_solver.items():
         for trial in sorted(own, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))[:PER_SOLVER]:
             assert trial.value is not None
-            per_query = record.per_query(trial)[record.metric]
-            found.append(Candidate(solver, space.split(trial.params)[1], trial.value, per_query, len(own)))
-    return sorted(found, key=lambda candidate: -candidate.value)
+            found.append(
+                Candidate(
+                    solver,
+                    space.split(trial.params)[1],
+                    trial.value,
+                    record.per_query(trial)[record.metric],
+                    len(own),
+                    number=number_of(trial),
+                    seconds=seconds_of(trial),
+                )
+            )
+    return sorted(found, key=lambda candidate: (-candidate.value, candidate.number))
+
+
+def _within(trials: Sequence[FrozenTrial], limits: Mapping[str, float]) -> list[FrozenTrial]:
+    """Return the trials whose models cost no more than limits; what is not known to keep them does not."""
+    nowhere = float("inf")
+    return [
+        trial
+        for trial in trials
+        if all(float(trial.user_attrs.get(cost, nowhere)) <= most for cost, most in limits.items())
+    ]
 
 
 def _warn_if_all_alike(trials: Sequence[FrozenTrial], metric: str) -> None:
@@ -97,14 +119,17 @@ def _warn_if_all_alike(trials: Sequence[FrozenTrial], metric: str) -> None:
 
 
 def contenders(found: Sequence[Candidate], generator: np.random.Generator) -> list[int]:
-    """Return the places in found of the best and of those that its trial does not tell from it, at most MOST.
+    """Return the places in found of what is scored again: every solver's best, and what is as good as the best of all.
 
     The highest of many noisy scores is high by luck too, the more so the more flexible its solver; so a maximum alone
-    does not choose between candidates that are as good within the noise, paired by query.
+    does not choose between candidates that are as good within the noise, paired by query. The best of a solver that is
+    told to be worse may still help in a blend. They are at most MOST, the best of each solver first.
     """
-    close = [k for k in range(1, len(found)) if randomisation_test(found[k].vali, found[0].vali, generator) > LEVEL]
+    close = [k for k in range(len(found)) if randomisation_test(found[k].vali, found[0].vali, generator) > LEVEL]
     solvers = [candidate.solver for candidate in found]
-    return sorted([0, *close], key=lambda k: (solvers[:k].count(solvers[k]), k))[:MOST]  # every solver's best first
+    first = [k for k in range(len(found)) if solvers[k] not in solvers[:k]]
+    rest = sorted((k for k in close if k not in first), key=lambda k: (solvers[:k].count(solvers[k]), k))
+    return [*first, *rest][:MOST]
 
 
 def settled(found: Sequence[Candidate]) -> list[Candidate]:
@@ -122,52 +147,3 @@ def failures(record: Record, space: UnionSpace, split: str) -> list[Failure]:
         for trial in record.trials()
         if trial.state == TrialState.FAIL
     ]
-
-
-def leaderboard(splits: Sequence[Sequence[Entry]], metric: str, generator: np.random.Generator) -> list[Row]:
-    """Return a row for each solver, the chosen first, then by validation.
-
-    splits holds the entries of each split, the chosen entry first. Over several splits a first row shows what
-    choosing on every split by its own validation gives; solvers that succeeded on every split follow.
-    """
-    chosen = [entries[0] for entries in splits]
-    if len(splits) == 1:
-        return [_row(entry.candidate.solver, [entry], chosen, metric, generator) for entry in splits[0]]
-    by_solver = [{entry.candidate.solver: entry for entry in entries} for entries in splits]
-    names = [name for name in by_solver[0] if all(name in entries for entries in by_solver)]
-    rows = [_row(name, [own[name] for own in by_solver], chosen, metric, generator) for name in names]
-    total = sum(entry.candidate.trials for entries in splits for entry in entries)
-    first = replace(_row(CHOSEN, chosen, chosen, metric, generator), trials=total)
-    return [first, *sorted(rows, key=_merit, reverse=True)]
-
-
-def _merit(row: Row) -> tuple[bool, float]:
-    return (False, row.vali.mean) if row.again is None else (True, row.again.mean)
-
-
-def _row(name: str, own: Sequence[Entry], chosen: Sequence[Entry], metric: str, generator: np.random.Generator) -> Row:
-    tested = all(entry.test for entry in own)
-    values = [entry.test[metric] if tested else entry.candidate.vali for entry in own]
-    rivals = [entry.test[metric] if tested else entry.candidate.vali for entry in chosen]
-    again = [entry.candidate.again for entry in own if entry.candidate.again is not None]
-    same = all(a is b for a, b in zip(own, chosen, strict=True))
-    params = [dict(entry.candidate.params) for entry in own]
-    return Row(
-        solver=name,
-        params=params[0] if len(own) == 1 else None,
-        vali=stratified_interval([entry.candidate.vali for entry in own], generator),
-        again=stratified_interval(again, generator) if len(again) == len(own) else None,
-        test=stratified_interval(values, generator) if tested else None,
-        p_value=None if same else randomisation_test(np.concatenate(values), np.concatenate(rivals), generator),
-        nonzeros=float(np.mean([entry.model.nonzeros for entry in own])),
-        microseconds=float(np.mean([entry.microseconds for entry in own])),
-        seconds=float(np.sum([entry.seconds for entry in own])),
-        trials=sum(entry.candidate.trials for entry in own),
-    )
-
-
-def mean_metrics(chosen: Sequence[Entry], metrics: Sequence[str]) -> dict[str, float]:
-    """Return metric -> mean over splits of the chosen entries' mean over test queries; empty without test."""
-    if not all(entry.test for entry in chosen):
-        return {}
-    return {name: float(np.mean([np.nanmean(entry.test[name]) for entry in chosen])) for name in metrics}

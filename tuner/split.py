@@ -40,16 +40,50 @@ def with_test(split: Split, seed: int) -> Split:
     return replace(split, train=split.train.select(kept), test=split.train.select(aside))
 
 
+WHOLE = "all"
+"""Name of the split of a nested plan from which the model for use is learnt: it has no test queries."""
+
+
+def nested_splits(split: Split, outer: int, seed: int) -> list[Split]:
+    """Return a split for each of so many outer folds of all queries, its test queries, and one of them all, WHOLE."""
+    parts = [part for part in (split.train, split.vali, split.test) if part is not None]
+    queries = parts[0] if len(parts) == 1 else concatenate(parts)
+    folds = query_folds(queries, outer, seed, stream=6)
+    judged = [
+        Split(f"outer{k}", queries.select(fold.train), test=queries.select(fold.vali))
+        for k, fold in enumerate(folds, start=1)
+    ]
+    return [*judged, Split(WHOLE, queries)]
+
+
+MANY_QUERIES = 300
+"""So many validation queries, if given, are enough to find the few best, which fresh folds then tell apart; and trials
+learn once instead of five times.
+"""
+
+
 def validation_plan(
-    split: Split, folds: int | None, seed: int, *, permutations: int | None = None
+    split: Split,
+    folds: int | None,
+    seed: int,
+    *,
+    strict: bool = False,
+    repeats: int = 1,
+    permutations: int | None = None,
 ) -> tuple[Queries, Plan]:
     """Return the development queries of split and how to score on them.
 
-    With folds, the development queries are dealt into that many parts by query; each is scored by what was
-    learnt from the others. With permutations, they are gone through in that many orders, each query scored before it
-    is learnt from. With neither, the given validation queries are scored; where none were given, five folds.
+    Development queries are dealt into folds by query (five where folds is None), repeats times; each is scored by what
+    was learnt from the others. Given validation queries are instead scored alone where strict says so, or where they
+    are many and folds is None. With permutations, all queries are gone through in that many orders, each query scored
+    before it is learnt from. Raises DataError where strict has no validation queries to keep to.
     """
-    if folds is None and permutations is None and split.vali is not None:
+    if strict and split.vali is None:
+        raise DataError(
+            "plan 'split' keeps to given validation queries, and there are none. Give them (vali=), or leave the plan."
+        )
+    many = split.vali is not None and split.vali.n_queries >= MANY_QUERIES
+    if split.vali is not None and (strict or (many and folds is None and permutations is None and repeats == 1)):
         development = concatenate([split.train, split.vali])
         numbers = np.arange(development.n_queries)
         _check_learnable(split.train, "the training queries")
@@ -58,7 +92,7 @@ def validation_plan(
     _check_learnable(development, "the queries")
     if permutations is not None:
         return development, random_orders(development, permutations, seed)
-    return development, query_folds(development, folds or DEFAULT_FOLDS, seed)
+    return development, query_folds(development, folds or DEFAULT_FOLDS, seed, repeats=repeats)
 
 
 def _check_learnable(queries: Queries, what: str) -> None:

@@ -8,15 +8,21 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
+from ranktune.solvers.checks import check_positive
 from ranktune.solvers.errors import IncompatibleParts, ParameterError, nearest
 from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.registry import ALL, NAMES, SOLVERS, STANDARD, check_loadable, loadable, make, solver_class
 from ranktune.solvers.space import Choice, Value, is_active
-from ranktune.tuner.plans import DEFAULT_PERMUTATIONS, PLANS
+from ranktune.tuner.pareto import parse_limits
+from ranktune.tuner.plans import DEFAULT_FOLDS, DEFAULT_PERMUTATIONS, PLANS
 from ranktune.tuner.samplers import SAMPLERS
 from ranktune.tuner.space import SOLVER, UnionSpace
 
 DEFAULT_METRIC = "ndcg@10"
+DEFAULT_TRIALS = 30
+TRIALS_BY_TIME = 500
+"""Trials at most where only a time was given: more of them find nothing but luck."""
+NO_TEST = "none"
 
 
 @dataclass(frozen=True)
@@ -24,15 +30,19 @@ class Study:
     """What is tuned on what.
 
     name      what its records are called; chosen from the data where empty
-    data      file, folder or name of the training data, for the record; vali and test likewise
+    data      file, folder or name of the training data, for the record; vali and test likewise; test "none": no query
+              is set aside to judge by
     metric    what trials maximise; also: further metrics to report
     solvers   which solvers compete; "all" is every one, none the standard ones (with plan progressive: all that can)
-    plan      how trials are scored: "auto", on the given validation queries or else by cross-validation; "progressive",
-              each query before it is learnt from (online learners only), in so many permutations of all queries
-    folds     cross-validate by that many folds over training and validation queries; None keeps the given split
-    trials    configurations to try, for each split
+    plan      how trials are scored: "auto", by cross-validation over training and validation queries (validation
+              queries of 300 and more are kept to); "split", on the given validation queries alone; "nested", auto
+              within each of so many outer folds, which say what the whole procedure delivers; "progressive", each
+              query before it is learnt from (online learners only), in so many permutations of all queries
+    folds     of the cross-validation, None for five; repeats: how often queries are dealt anew; outer: outer folds
+    trials    configurations to try, for each split; timeout: seconds that all may take, None for as long as it takes
     sampler   thompson, random, tpe, gp or skopt
     reading   options of the readers: {"missing": "zero", "one_based": False}
+    within    limits of the chosen model, such as "features<=29, bytes<=10k, microseconds<=0.5"; "" for none
     seed      of everything random; refit: learn the chosen configuration again on training and validation queries
     space     narrower ranges: {"RankSVM.C": {"low": 0.1, "high": 10}}, a list of choices, or one fixed value
 
@@ -49,8 +59,12 @@ class Study:
     plan: str = "auto"
     permutations: int = DEFAULT_PERMUTATIONS
     folds: int | None = None
-    trials: int = 30
+    repeats: int = 1
+    outer: int = DEFAULT_FOLDS
+    trials: int = DEFAULT_TRIALS
+    timeout: float | None = None
     sampler: str = "thompson"
+    within: str = ""
     seed: int = 0
     refit: bool = True
     space: Mapping[str, Any] = field(default_factory=dict)
@@ -64,7 +78,13 @@ class Study:
         _at_least("seed", self.seed, 0)
         if self.folds is not None:
             _at_least("folds", self.folds, 2)
-        _at_least("permutations", self.permutations, 1)
+        for name, low in (("permutations", 1), ("repeats", 1), ("outer", 2)):
+            _at_least(name, getattr(self, name), low)
+        if self.timeout is not None:
+            check_positive("timeout", self.timeout)
+            object.__setattr__(self, "timeout", float(self.timeout))
+        parse_limits(self.within)
+        _check_plan(self)
         check_name(self.name)
         if self.plan not in PLANS:
             raise ParameterError(f"unknown plan '{self.plan}'. {nearest(self.plan, PLANS)}")
@@ -78,6 +98,16 @@ class Study:
         self.union_space()  # an override that cannot be is told before anything runs
         for flat, override in self.space.items():
             _check_values(flat, override)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The most that the chosen model may cost, by cost."""
+        return parse_limits(self.within)
+
+    @property
+    def strict(self) -> bool:
+        """Whether the given validation queries alone choose: the protocol of published tables."""
+        return self.plan == "split" or not self.refit
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -126,6 +156,18 @@ class Study:
             return cls.from_dict({"name": path.stem} | values)
         except (ParameterError, TypeError) as error:
             raise ParameterError(f"{path}: {error}") from None
+
+
+def _check_plan(study: Study) -> None:
+    """Raise ParameterError where fields of study contradict its plan."""
+    if study.plan in ("split", "progressive") and (study.folds is not None or study.repeats > 1):
+        raise ParameterError(
+            f"plan='{study.plan}' does not deal queries into folds. Leave folds and repeats out, or the plan."
+        )
+    if study.plan == "nested" and study.test is not None:
+        raise ParameterError(
+            "plan='nested' judges on outer folds of all queries. Leave test out, or the plan: given test queries judge."
+        )
 
 
 def _competing(given: Sequence[str], plan: str) -> tuple[str, ...]:
@@ -193,6 +235,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "solvers": _TEXTS,
     "plan": _TEXT,
     "sampler": _TEXT,
+    "within": _TEXT,
     "refit": (bool, "true or false"),
     "space": (Mapping, "a table of parameters"),
     "reading": (Mapping, "a table of options"),

@@ -9,16 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ranktune.solvers.errors import DataError, StudyError
+from ranktune.notebook import StudyResult, shown
+from ranktune.solvers.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.queries import Queries
 from ranktune.studies import catalogue
+from ranktune.tuner.deadline import Deadline
 from ranktune.tuner.engine import prepare, reopen, run_study
 from ranktune.tuner.home import default_home, find_folder, free_name, make_folder
-from ranktune.tuner.plans import DEFAULT_PERMUTATIONS
+from ranktune.tuner.plans import DEFAULT_FOLDS, DEFAULT_PERMUTATIONS
 from ranktune.tuner.progress import Progress, Silent
-from ranktune.tuner.results import Result
-from ranktune.tuner.split import Split
-from ranktune.tuner.study import DEFAULT_METRIC, Study
+from ranktune.tuner.split import Split, nested_splits
+from ranktune.tuner.study import DEFAULT_METRIC, DEFAULT_TRIALS, NO_TEST, TRIALS_BY_TIME, Study
 
 API_SEARCH = "api-search"
 
@@ -34,8 +35,12 @@ def tune(
     plan: str = "auto",
     permutations: int = DEFAULT_PERMUTATIONS,
     folds: int | None = None,
-    trials: int = 30,
+    repeats: int = 1,
+    outer: int = DEFAULT_FOLDS,
+    trials: int | None = None,
+    timeout: float | None = None,
     sampler: str = "thompson",
+    within: str = "",
     seed: int = 0,
     refit: bool = True,
     space: Mapping[str, Any] | None = None,
@@ -44,14 +49,18 @@ def tune(
     home: str | Path | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Result:
+) -> StudyResult:
     """Tune the solvers on data and return what was found: leaderboard, chosen model, where it was saved.
 
     data is a path (LETOR / SVMlight text, csv, parquet, npz, or a folder Fold1..Fold5), a Queries, a data frame, a
-    tuple (X, y, qid), or "api-search", the embedded example. vali and test likewise; without vali, training queries
-    are cross-validated; without test, a fifth of them is set aside first. The other fields are those of Study.
-    jobs is the number of processes, all cores by default. An existing name with the same settings is continued.
+    tuple (X, y, qid), or "api-search", the embedded example. vali and test likewise; without test, a fifth of the
+    training queries is set aside first, with test="none" none is. Trials are 30 by default, or with a timeout (seconds
+    for everything, reading too) as many as fit. The other fields are those of Study. jobs is the number of processes,
+    all cores by default. An existing name with the same settings is continued.
     """
+    deadline = Deadline.after(timeout)
+    if trials is None:
+        trials = DEFAULT_TRIALS if timeout is None else TRIALS_BY_TIME
     study = Study(
         name=name or "",
         data=_described(data),
@@ -63,14 +72,18 @@ def tune(
         plan=plan,
         permutations=permutations,
         folds=folds,
+        repeats=repeats,
+        outer=outer,
         trials=trials,
+        timeout=timeout,
         sampler=sampler,
+        within=within,
         seed=seed,
         refit=refit,
         space=space or {},
         reading=reading or {},
     )
-    return _run(study, (data, vali, test), home, jobs, progress)
+    return _run(study, (data, vali, test), home, jobs, progress, deadline)
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -83,16 +96,17 @@ def run(
     home: str | Path | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Result:
+) -> StudyResult:
     """Run a declared study: a Study whose data are paths or names, or the path of its TOML file."""
     declared = study if isinstance(study, Study) else Study.from_toml(study)
+    deadline = Deadline.after(declared.timeout)
     located = replace(
         declared,
         data=_described(declared.data or API_SEARCH),
         vali=declared.vali and _described(declared.vali),
         test=declared.test and _described(declared.test),
     )
-    return _run(located, (located.data, located.vali, located.test), home, jobs, progress)
+    return _run(located, (located.data, located.vali, located.test), home, jobs, progress, deadline)
 
 
 def resume(
@@ -102,7 +116,7 @@ def resume(
     home: str | Path | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Result:
+) -> StudyResult:
     """Continue a study that was interrupted, or give a finished one more trials; finished trials are kept."""
     folder = find_folder(_home(home), name)
     progress = progress or _watcher()
@@ -120,7 +134,7 @@ def resume(
             except DataError as error:
                 raise StudyError(f"study '{name}' is finished, and its data cannot be read again: {error}") from None
             problems = prepare(study, splits, folder)
-        return run_study(study, problems, folder, jobs=_cores() if jobs is None else jobs, progress=progress)
+        return shown(run_study(study, problems, folder, jobs=_cores() if jobs is None else jobs, progress=progress))
 
 
 def read(source: Any, **options: Any) -> Queries:
@@ -129,8 +143,13 @@ def read(source: Any, **options: Any) -> Queries:
 
 
 def _run(
-    study: Study, sources: tuple[Any, Any, Any], home: str | Path | None, jobs: int | None, progress: Progress | None
-) -> Result:
+    study: Study,
+    sources: tuple[Any, Any, Any],
+    home: str | Path | None,
+    jobs: int | None,
+    progress: Progress | None,
+    deadline: Deadline,
+) -> StudyResult:
     progress = progress or _watcher()
     where = _home(home)
     folder = make_folder(where, study.name or free_name(where, _stem(study.data)))
@@ -141,12 +160,20 @@ def _run(
         splits = _loaded(study, data, vali, test, progress)
         problems = prepare(study, splits, folder)
         del splits, sources, data, vali, test  # the workers' mapped copy serves from here on
-        return run_study(study, problems, folder, jobs=_cores() if jobs is None else jobs, progress=progress)
+        jobs = _cores() if jobs is None else jobs
+        return shown(run_study(study, problems, folder, jobs=jobs, progress=progress, deadline=deadline))
 
 
 def _loaded(study: Study, data: Any, vali: Any, test: Any, progress: Progress) -> list[Split]:
     """Return the splits of the data; a single one needs no name of its own."""
-    splits = catalogue.load(data, vali=vali, test=test, progress=progress.stage, **study.reading)
+    given = None if isinstance(test, str) and test == NO_TEST else test
+    splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **study.reading)
+    if study.plan == "nested":
+        if len(splits) > 1:
+            raise ParameterError(
+                f"{data} brings folds with test queries of their own, which judge already. Leave plan='nested' out."
+            )
+        return nested_splits(splits[0], study.outer, study.seed)
     return splits if len(splits) > 1 else [replace(splits[0], name="")]
 
 

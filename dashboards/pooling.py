@@ -1,0 +1,75 @@
+"""Trials of several splits together: values moved so that every split has the same median.
+
+Splits differ in how hard their queries are by more than configurations differ; without that step a figure would show
+the splits, and not what it asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktune.dashboards.study_data import StudyData, Trial
+from ranktune.solvers.space import Value
+
+MOVED = (
+    "Trials of all splits together, their values moved so that every split has the same median: splits differ in how "
+    "hard their queries are."
+)
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A trial with its split and its value on the common level; None where it failed."""
+
+    split: str
+    trial: Trial
+    value: float | None
+
+
+def pooled(data: StudyData) -> list[Pooled]:
+    """Return every finished trial of the study, split by split."""
+    medians = {
+        split.name: float(np.median([t.value for t in split.trials if t.value is not None]))
+        for split in data.splits
+        if any(t.value is not None for t in split.trials)
+    }
+    level = float(np.mean(list(medians.values()))) if medians else 0.0
+    one = len(medians) < 2
+    return [
+        Pooled(
+            split.name,
+            trial,
+            None if trial.value is None else trial.value if one else trial.value - medians[split.name] + level,
+        )
+        for split in data.splits
+        for trial in split.trials
+    ]
+
+
+def competing(data: StudyData) -> list[str]:
+    """Return the solvers that compete, then any other that trials name."""
+    return list(dict.fromkeys([*data.solvers, *(trial.solver for _, trial in data.trials)]))
+
+
+def default_params(data: StudyData) -> dict[str, dict[str, Value]]:
+    """Return what is tried first of each solver, under the parameters' own names."""
+    space = data.study.union_space()
+    return dict(space.split(params) for params in space.defaults())
+
+
+def state_note(data: StudyData) -> str:
+    """Return why there is nothing to see of trials, or nothing."""
+    if not data.trials:
+        return "No trial has finished yet."
+    if all(trial.value is None for _, trial in data.trials):
+        return f"All of the {len(data.trials)} finished trials failed; the trials view says why."
+    return ""
+
+
+def unfinished_note(data: StudyData) -> str:
+    """Return why there are no models to look at."""
+    if data.result is None:
+        return "The study is not finished: models are chosen and learnt again when all trials are in."
+    return "The study has kept no values by query: `ranktune resume` makes them again from the record."

@@ -1,0 +1,434 @@
+// The page of a study, live or as a report. All text from data is set as text, never as markup.
+
+const payload = JSON.parse(document.getElementById("payload").textContent);
+const live = payload.mode === "live";
+const root = document.documentElement;
+const byId = (id) => document.getElementById(id);
+
+function el(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+const clipped = (text, most = 240) => (text.length > most ? `${text.slice(0, most)}…` : text);
+
+function shown(value) {
+  if (value === null || value === undefined || value === "") return "–";
+  if (typeof value === "number") {
+    if (Number.isInteger(value)) return String(value);
+    const size = Math.abs(value);
+    return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(5))) : value.toExponential(2);
+  }
+  return clipped(typeof value === "boolean" ? (value ? "yes" : "no") : String(value));
+}
+
+// ---- theme
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+function kept(name, value) {
+  try {
+    if (value !== undefined) localStorage.setItem(name, value);
+    return localStorage.getItem(name);
+  } catch {
+    return null; // storage is switched off: the choice lasts as long as the page
+  }
+}
+function setTheme(name) {
+  root.dataset.theme = name;
+  const button = byId("theme");
+  if (button) {
+    button.textContent = name === "dark" ? "Light" : "Dark";
+    button.setAttribute("aria-label", name === "dark" ? "Light colours" : "Dark colours");
+  }
+  for (const plot of document.querySelectorAll(".plot[data-drawn]")) draw(plot);
+}
+const themeNow = () => kept("ranktune-theme") ?? (dark.matches ? "dark" : "light");
+dark.addEventListener("change", () => setTheme(themeNow()));
+root.dataset.theme = themeNow();
+
+// ---- figures
+
+const figures = new WeakMap();
+const watcher = new IntersectionObserver((entries) => {
+  for (const entry of entries) if (entry.isIntersecting && !entry.target.dataset.drawn) draw(entry.target);
+}, { rootMargin: "400px" });
+
+function template(narrow) {
+  const style = getComputedStyle(root);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  const axis = {
+    gridcolor: colour("--grid"), linecolor: colour("--line"), zerolinecolor: colour("--line"), automargin: true,
+    title: { standoff: 12, font: { size: 13, color: colour("--quiet") } }, tickfont: { color: colour("--quiet") },
+  };
+  return {
+    layout: {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", xaxis: axis, yaxis: axis,
+      font: { family: style.getPropertyValue("--sans").trim(), size: narrow ? 12 : 13, color: colour("--text") },
+      margin: { l: narrow ? 44 : 64, r: 12, t: 12, b: 48 },
+      legend: {
+        orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: 12 },
+        ...(narrow ? { entrywidth: 0.5, entrywidthmode: "fraction" } : {}), // two columns
+      },
+      hoverlabel: { bgcolor: colour("--card"), bordercolor: colour("--quiet"), font: { color: colour("--text") } },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--quiet"), activecolor: colour("--accent") },
+      colorway: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00", "#7f7f7f"],
+    },
+  };
+}
+
+// The page is there before the library that draws on it.
+const plotly = new Promise((ready) => {
+  if (window.Plotly) ready(window.Plotly);
+  else byId("plotly")?.addEventListener("load", () => ready(window.Plotly));
+});
+
+async function draw(plot) {
+  plot.dataset.drawn = "yes";
+  const Plotly = await plotly;
+  if (!plot.offsetParent) { // hidden: the watcher draws it when it is seen
+    delete plot.dataset.drawn;
+    return;
+  }
+  const figure = figures.get(plot);
+  const narrow = plot.clientWidth < 560;
+  const layout = { height: 380, uirevision: "kept", ...structuredClone(figure.layout), template: template(narrow) };
+  const named = figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
+  if (narrow && named > 2 && layout.showlegend !== false) layout.height += 20 * Math.ceil(named / 2); // room for two columns
+  plot.style.minHeight = `${layout.height}px`;
+  const config = {
+    responsive: true, displaylogo: false, displayModeBar: narrow ? false : "hover", plotlyServerURL: "",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  };
+  const most = Math.floor(plot.clientWidth / (narrow ? 22 : 14)); // a legend wider than the plot leaves it no room
+  const data = structuredClone(figure.data);
+  for (const trace of data) {
+    if (trace.name?.length > most) trace.name = `${trace.name.slice(0, most).replace(/&\w*$/, "")}…`; // no half of &lt;
+  }
+  await Plotly.react(plot, data, layout, config);
+}
+
+function plotOf(panel) {
+  const plot = el("div", { class: "plot", role: "img", "aria-label": clipped(panel.title), "data-testid": `plot-${panel.key}` });
+  plot.style.minHeight = `${panel.figure.layout.height ?? 380}px`;
+  figures.set(plot, panel.figure);
+  watcher.observe(plot);
+  return plot;
+}
+
+// ---- tables
+
+function saved(name, text, type) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  const link = el("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+function csvCell(value) {
+  if (value === null || value === undefined) return "";
+  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+function asCsv({ columns, rows }) {
+  return [columns, ...rows].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
+}
+function asJson({ columns, rows }) {
+  return JSON.stringify(rows.map((row) => Object.fromEntries(columns.map((name, k) => [name, row[k]]))), null, 1);
+}
+
+class Rows {
+  constructor(panel) {
+    Object.assign(this, { panel, sort: null, down: false, words: "", most: 50 });
+    this.node = el("div", { "data-testid": `table-${panel.key}` });
+    this.body = el("div");
+    this.count = el("span", { class: "count", role: "status" });
+    this.build();
+  }
+  replaced(panel) {
+    const same = JSON.stringify(panel.table) === JSON.stringify(this.panel.table);
+    const columns = panel.table.columns.join() === this.panel.table.columns.join();
+    this.panel = panel;
+    if (!columns) this.sort = null;
+    if (!same) this.build();
+  }
+  build() {
+    const { rows, columns } = this.panel.table;
+    const numbers = (k) => rows.some((row) => typeof row[k] === "number") && rows.every((row) => row[k] === null || typeof row[k] === "number");
+    this.numeric = columns.map((_, k) => numbers(k));
+    this.wide = columns.map((_, k) => rows.some((row) => typeof row[k] === "string" && row[k].length > 36));
+    const pairs = columns.length === 2 && rows.length < 30; // a few facts need no tools
+    const kind = pairs || rows.length < 2 ? null : this.bar();
+    this.node.replaceChildren(...[kind, this.body].filter(Boolean));
+    this.draw();
+  }
+  bar() {
+    const { panel } = this;
+    const many = panel.table.rows.length > 12;
+    const filter = many && (this.input ??= el("input", {
+      type: "search", placeholder: "Filter: words that a row must hold", "aria-label": `Filter the rows of ${clipped(panel.title)}`,
+      oninput: () => { this.words = this.input.value; this.most = 50; this.draw(); },
+    }));
+    const links = live && panel.key === "trials" && payload.name
+      ? ["csv", "json"].map((type) => el("a", { class: "button", href: `/api/trials/${encodeURIComponent(payload.name)}.${type}`, download: "" }, type.toUpperCase()))
+      : [["CSV", "text/csv", asCsv, "csv"], ["JSON", "application/json", asJson, "json"]].map(([label, type, made, end]) =>
+          el("button", { type: "button", "aria-label": `Save as ${label}`, onclick: () => saved(`${panel.key}.${end}`, made(panel.table), type) }, label));
+    return el("div", { class: "tablebar" }, filter || null, this.count, ...links);
+  }
+  found() {
+    const words = this.words.toLowerCase().split(/\s+/).filter(Boolean);
+    let rows = this.panel.table.rows;
+    if (words.length) {
+      rows = rows.filter((row) => {
+        const text = row.map((cell) => (cell === null ? "" : String(cell))).join("\n").toLowerCase();
+        return words.every((word) => text.includes(word));
+      });
+    }
+    if (this.sort === null) return rows;
+    const k = this.sort;
+    const sign = this.down ? -1 : 1;
+    return [...rows].sort((a, b) => {
+      if (a[k] === null || b[k] === null) return (a[k] === null) - (b[k] === null);
+      const order = typeof a[k] === "number" && typeof b[k] === "number" ? a[k] - b[k] : String(a[k]).localeCompare(String(b[k]), "en", { numeric: true });
+      return sign * order;
+    });
+  }
+  draw() {
+    const { columns } = this.panel.table;
+    const found = this.found();
+    const some = found.slice(0, this.most);
+    const heads = columns.map((name, k) => el("th", {
+      scope: "col", class: this.numeric[k] ? "number" : null,
+      "aria-sort": this.sort === k ? (this.down ? "descending" : "ascending") : null,
+    }, el("button", { type: "button", "data-column": k, onclick: () => this.by(k) }, clipped(name, 60))));
+    const body = some.map((row) => el("tr", { class: this.panel.key.startsWith("leaderboard") && row === this.panel.table.rows[0] ? "first" : null },
+      ...row.map((cell, k) => el("td", { class: this.numeric[k] ? "number" : this.wide[k] ? "long" : "short" }, this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell))))));
+    const table = el("table", {}, el("caption", { class: "hidden" }, clipped(this.panel.title)), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body));
+    const more = found.length > some.length
+      ? el("button", { type: "button", onclick: () => { this.most += 200; this.draw(); } }, `Show ${Math.min(200, found.length - some.length)} more`)
+      : null;
+    this.count.textContent = found.length === this.panel.table.rows.length ? `${found.length} rows` : `${found.length} of ${this.panel.table.rows.length} rows`;
+    const region = el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `${clipped(this.panel.title)}, table` }, table);
+    this.body.replaceChildren(...[columns.length && this.panel.table.rows.length ? region : null, more].filter(Boolean));
+  }
+  by(k) {
+    if (this.sort === k && this.down === this.numeric[k]) this.down = !this.down;
+    else if (this.sort === k) this.sort = null;
+    else [this.sort, this.down] = [k, this.numeric[k]];
+    this.draw();
+    this.body.querySelector(`button[data-column="${k}"]`)?.focus();
+  }
+}
+
+// ---- panels
+
+function panelOf(panel) {
+  const lede = panel.key === "conclusion";
+  const heading = el("h2", { id: `title-${panel.key}`, dir: "auto" }, clipped(panel.title));
+  const parts = { note: el("p", { class: lede ? "lede" : "note", dir: "auto" }), plot: null, rows: null };
+  const node = el("section", { class: lede ? "panel plain" : "panel", "aria-labelledby": heading.id, "data-testid": `panel-${panel.key}` }, heading, parts.note);
+  const rows = () => (parts.rows ??= new Rows(parts.panel));
+  parts.fill = (fresh) => {
+    parts.panel = fresh;
+    heading.textContent = clipped(fresh.title);
+    parts.note.textContent = clipped(fresh.note ?? "", 2000);
+    parts.note.hidden = !fresh.note;
+    if (Boolean(fresh.figure) !== Boolean(parts.plot) || !parts.table) {
+      parts.plot?.remove();
+      parts.table?.remove();
+      parts.plot = fresh.figure ? plotOf(fresh) : null;
+      const folded = Boolean(fresh.figure) || lede;
+      parts.table = folded
+        ? el("details", { ontoggle: (event) => { if (event.target.open && !event.target.querySelector("table")) event.target.append(rows().node); } }, el("summary", {}, lede ? "In detail" : "As a table"))
+        : rows().node;
+      node.append(...[parts.plot, parts.table].filter(Boolean));
+    } else if (parts.plot) {
+      figures.set(parts.plot, fresh.figure);
+      if (parts.plot.dataset.drawn) draw(parts.plot);
+    }
+    parts.rows?.replaced(fresh);
+  };
+  parts.fill(panel);
+  return { node, ...parts };
+}
+
+class View {
+  constructor(key) {
+    Object.assign(this, { key, panels: new Map(), group: null });
+    this.groups = el("div", { class: "groups", role: "group", "aria-label": "Show" });
+    this.list = el("div");
+    this.node = el("div", { "data-testid": `view-${key}` }, this.groups, this.list);
+  }
+  fill(panels) {
+    const keys = new Set(panels.map((panel) => panel.key));
+    for (const [key, own] of this.panels) if (!keys.has(key)) { own.node.remove(); this.panels.delete(key); }
+    for (const panel of panels) {
+      if (this.panels.has(panel.key)) this.panels.get(panel.key).fill(panel);
+      else this.panels.set(panel.key, panelOf(panel));
+    }
+    const nodes = panels.map((panel) => this.panels.get(panel.key).node);
+    if (nodes.some((node, k) => this.list.children[k] !== node)) this.list.replaceChildren(...nodes);
+    this.chosen(panels);
+  }
+  chosen(panels) {
+    const names = [...new Set(panels.map((panel) => panel.group).filter(Boolean))];
+    if (!names.includes(this.group)) this.group = names[0] ?? null;
+    const several = names.length > 1;
+    this.groups.hidden = !several;
+    this.groups.replaceChildren(...(several ? names : []).map((name) => el("button", {
+      type: "button", "aria-pressed": String(name === this.group), title: clipped(name), dir: "auto",
+      onclick: () => { this.group = name; this.chosen(panels); this.groups.querySelector('[aria-pressed="true"]').focus(); },
+    }, clipped(name, 40))));
+    for (const panel of panels) this.panels.get(panel.key).node.hidden = several && Boolean(panel.group) && panel.group !== this.group;
+  }
+}
+
+// ---- header, views, live changes
+
+const words = { finished: "finished", running: "running", stopped: "not finished" };
+
+function header(study) {
+  const done = study.total ? Math.min(study.done / study.total, 1) : 0;
+  const facts = study.facts.map((fact) => el("span", { dir: "auto" }, clipped(fact, 120)));
+  const state = study.state ? el("span", { class: `state ${study.state}`, "data-testid": "state" }, words[study.state]) : null;
+  const bar = study.state && study.state !== "finished"
+    ? el("div", { class: "bar", role: "progressbar", "aria-label": "Finished trials", "aria-valuemin": "0", "aria-valuemax": String(study.total), "aria-valuenow": String(study.done) }, el("div"))
+    : null;
+  if (bar) bar.firstChild.style.width = `${100 * done}%`;
+  const brand = live ? el("a", { class: "brand", href: "/" }, "RankTune") : el("span", { class: "brand" }, "RankTune");
+  byId("who").replaceChildren(brand, el("h1", { dir: "auto" }, clipped(study.title, 160)), el("p", { class: "facts" }, ...[state, ...facts].filter(Boolean)), ...[bar].filter(Boolean));
+}
+
+function top() {
+  const theme = el("button", { type: "button", id: "theme", onclick: () => {
+    kept("ranktune-theme", root.dataset.theme === "dark" ? "light" : "dark");
+    setTheme(root.dataset.theme === "dark" ? "light" : "dark");
+  } });
+  byId("top").replaceChildren(el("div", { class: "who", id: "who" }), el("div", { class: "tools", id: "tools" }, theme));
+  setTheme(themeNow());
+}
+
+async function asked(address) {
+  const answer = await fetch(address, { cache: "no-store" });
+  if (!answer.ok) throw new Error((await answer.text()) || `the server answered ${answer.status}`);
+  return answer.json();
+}
+
+const views = new Map();
+let current = null;
+
+async function panelsOf(key) {
+  if (!live) return payload.views.find((view) => view.key === key).panels;
+  const found = await asked(payload.kind === "compare"
+    ? `/api/compare/${payload.names.map(encodeURIComponent).join("/")}`
+    : `/api/view/${encodeURIComponent(payload.name)}/${key}`);
+  if (found.study) header(found.study);
+  return found.panels;
+}
+
+async function refresh(key) {
+  if (!views.has(key)) views.set(key, new View(key));
+  const view = views.get(key);
+  try {
+    const panels = await panelsOf(key);
+    view.failed?.remove();
+    view.fill(panels);
+    view.fresh = true;
+  } catch (error) {
+    view.failed?.remove();
+    view.failed = el("p", { class: "problem", role: "alert" }, `This view cannot be shown: ${clipped(String(error.message), 400)}`);
+    view.node.prepend(view.failed);
+  }
+  view.node.dataset.ready = "yes";
+}
+
+async function show() {
+  const keys = payload.views.map((view) => view.key);
+  const wanted = decodeURIComponent(location.hash.slice(1));
+  if (wanted === "main") return;
+  const key = keys.includes(wanted) ? wanted : keys[0];
+  for (const link of byId("views").querySelectorAll("a")) {
+    const own = link.dataset.key === key;
+    own ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+    if (own) byId("views").scrollLeft = link.offsetLeft - (byId("views").clientWidth - link.offsetWidth) / 2;
+  }
+  current = key;
+  if (!views.get(key)?.fresh) {
+    byId("main").setAttribute("aria-busy", "true");
+    await refresh(key);
+  }
+  if (current !== key) return;
+  if (live && payload.kind === "study") watch(key);
+  byId("main").removeAttribute("aria-busy");
+  if (byId("main").firstChild !== views.get(key).node) {
+    byId("main").replaceChildren(views.get(key).node);
+    scrollTo(0, 0);
+  }
+}
+
+let busy = false;
+let again = false;
+async function changed() {
+  if (busy) { again = true; return; }
+  busy = true;
+  for (const view of views.values()) view.fresh = false;
+  if (current) await refresh(current);
+  busy = false;
+  if (again) { again = false; changed(); }
+}
+
+let events = null;
+function watch(key) { // the server tells of changes as often as this view's cost allows
+  events?.close();
+  events = new EventSource(`/events/${encodeURIComponent(payload.name)}?view=${key}`);
+  events.addEventListener("change", changed);
+  events.addEventListener("open", () => changed()); // what came before it was open, or while the server was away
+}
+
+document.addEventListener("visibilitychange", () => { // a browser has few connections for all of its tabs
+  if (!events) return;
+  if (document.hidden) events.close();
+  else watch(current);
+});
+
+async function compareTool() {
+  const { studies } = await asked("/api/studies");
+  const others = studies.filter((study) => study.name !== payload.name);
+  if (!others.length) return;
+  const choose = el("select", { "aria-label": "Compare with another study", onchange: () => {
+    if (choose.value) location.href = `/compare/${encodeURIComponent(payload.name)}/${encodeURIComponent(choose.value)}`;
+  } }, el("option", { value: "" }, "Compare with…"), ...others.map((study) => el("option", { value: study.name }, clipped(study.name, 60))));
+  byId("tools").prepend(choose);
+}
+
+function navigation() {
+  byId("views").replaceChildren(el("ul", {}, ...payload.views.map((view) => el("li", {}, el("a", { href: `#${view.key}`, "data-key": view.key }, view.title)))));
+  addEventListener("hashchange", show);
+}
+
+async function list() {
+  header({ title: "Studies", facts: [payload.home] });
+  const { studies } = await asked("/api/studies");
+  const rows = studies.map((study) => el("section", { class: "panel", "data-testid": "study" },
+    el("h2", { dir: "auto" }, el("a", { href: `/study/${encodeURIComponent(study.name)}` }, clipped(study.name, 160))),
+    el("p", { class: "facts" }, el("span", { class: `state ${study.state}` }, words[study.state] ?? study.state), ...study.facts.map((fact) => el("span", { dir: "auto" }, clipped(fact, 200))))));
+  byId("main").replaceChildren(...(rows.length ? rows : [el("p", { class: "lede" }, "There are no studies here yet. `ranktune tune` makes one.")]));
+}
+
+top();
+byId("foot").textContent = payload.foot;
+if (payload.kind === "list") await list();
+else {
+  header(payload.study);
+  navigation();
+  await show();
+  if (live && payload.kind === "study") {
+    compareTool().catch(() => {});
+  }
+}
+root.dataset.ready = "yes";

@@ -1,0 +1,141 @@
+"""The commands for models and data: predict, evaluate, export, data, solvers, related, reproduce.
+
+As in ranktune.cli, heavy modules are imported inside the functions.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ranktune import exporting
+from ranktune.options import Also, Home, Json, Missing, ZeroBased, console, print_json, reading
+
+commands = typer.Typer()
+
+
+@commands.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    data: Annotated[str, typer.Argument(help="The documents to score.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write. (default: standard output)")
+    ] = None,
+    missing: Missing = "error",
+    zero_based: ZeroBased = False,
+) -> None:
+    """Print the score of every document of DATA, a line each, in the order of the file; higher ranks first."""
+    from ranktune.commands import score_file
+
+    scores = score_file(model, data, **reading(missing, zero_based))
+    text = "".join(f"{score!r}\n" for score in scores.tolist())
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        try:
+            output.write_text(text)
+        except OSError as error:
+            from ranktune.solvers.errors import ParameterError
+
+            raise ParameterError(f"cannot write {output}: {error.strerror}. Give a file you may write to.") from None
+
+
+@commands.command()
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    data: Annotated[str, typer.Argument(help="Judged documents.")],
+    metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, ndcg@10:letor, ...")] = "ndcg@10",
+    also: Also = None,
+    missing: Missing = "error",
+    zero_based: ZeroBased = False,
+    as_json: Json = False,
+) -> None:
+    """Judge MODEL on DATA: each metric's mean over queries with a 95 percent interval."""
+    from ranktune.commands import evaluate_file, evaluation_table
+
+    found = evaluate_file(model, data, [metric, *(also or [])], **reading(missing, zero_based))
+    print_json(found) if as_json else console().print(evaluation_table(found))
+
+
+commands.command(help=exporting.HELP)(exporting.export)
+
+
+@commands.command("data")
+def describe_data(
+    data: Annotated[str, typer.Argument(help="File, folder or name of judged documents.")] = "api-search",
+    missing: Missing = "error",
+    zero_based: ZeroBased = False,
+    as_json: Json = False,
+) -> None:
+    """Tell what is in DATA: queries, documents, features, grades, sparsity, and what looks wrong."""
+    from ranktune.commands import data_table, describe
+
+    found = describe(data, **reading(missing, zero_based))
+    print_json(found) if as_json else console().print(data_table(found))
+
+
+@commands.command("solvers")
+def list_solvers(
+    name: Annotated[str | None, typer.Argument(help="A solver. (default: a table of all)")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell which solvers there are; of one, what its parameters mean and in which range they are tuned."""
+    from ranktune.solver_table import all_solvers, solver_page, solvers_table
+
+    if as_json:
+        print_json({"solvers": [one for one in all_solvers() if name is None or one["name"].lower() == name.lower()]})
+    else:
+        console().print(solvers_table(all_solvers()) if name is None else solver_page(name))
+
+
+@commands.command()
+def related(
+    name: Annotated[str, typer.Argument(help="A documented function or class, such as numpy.argsort.")],
+    model: Annotated[
+        Path | None, typer.Option(help="A model of api-search. (default: that of the latest study)")
+    ] = None,
+    count: Annotated[int, typer.Option(help="How many to print.", min=1)] = 10,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Print what the chosen api-search model ranks first for NAME, beside what BM25 does."""
+    from ranktune.commands import related_table, related_to
+
+    found = related_to(name, model, home, count)
+    print_json(found) if as_json else console().print(related_table(found))
+
+
+@commands.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="Whose tables: solar, ranksvm, domination, elasticrank or adarank.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="A folder Fold1 ... Fold5 with train.txt, vali.txt and test.txt. Repeatable."),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Its name in the paper. (default: told by queries, documents and features)")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes that share the work. [default: all cores]", min=1)] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a list of {dataset, algorithm, metric, published, ours, ...}.")
+    ] = False,
+) -> None:
+    """Print a PAPER's published figures beside ours on the same data, with the differences.
+
+    Every system is trained as the paper says: validation queries choose its parameters, test queries give the figure.
+
+    Data of which nothing was published give our figures only. On two cores MQ2008 takes up to two minutes.
+
+    Example:  ranktune reproduce solar --data MQ2008 --data OHSUMED
+    """
+    from ranktune import reproducing
+
+    try:
+        found = reproducing.reproduce_paper(paper, data or [], dataset, jobs)
+    except KeyboardInterrupt:
+        print("Interrupted. Nothing was kept.", file=sys.stderr)
+        raise typer.Exit(130) from None
+    print_json(reproducing.as_list(found)) if as_json else console().print(reproducing.tables(found))

@@ -1,0 +1,91 @@
+"""A result as notebooks show it: a table with the conclusion, and the figures of the pages as Plotly figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ranktune.solvers.errors import ParameterError, nearest
+from ranktune.tuner.results import Result
+
+
+@dataclass(frozen=True)
+class StudyResult(Result):
+    """A Result that shows itself: _repr_html_ in notebooks, and plot_... for the figures, which need Plotly."""
+
+    def _repr_html_(self) -> str:
+        from ranktune.dashboards.view_overview import leaderboard_table, sentences
+
+        result = self.as_dict()
+        table = leaderboard_table(result)
+        heads = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+        rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
+        said = escape(_brief(sentences(result)))
+        name = f"{escape(self.study)}: {escape(self.metric)}"
+        return (
+            f"<p><b>{name}</b><br>{said}</p><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+            f"<p>Model: <code>{escape(self.model)}</code></p>"
+        )
+
+    def plot(self, view: str, panel: str) -> Any:
+        """Return the figure of a panel of a view, as plotly.graph_objects.Figure.
+
+        Raises ParameterError with the nearest name where there is none, and where plotly is not installed.
+        """
+        from ranktune.dashboards.study_data import open_study
+        from ranktune.dashboards.views import build
+
+        panels = build(view, open_study(Path(self.folder)))
+        figures = {own.key: own.figure for own in panels if own.figure is not None}
+        if panel not in figures:
+            raise ParameterError(f"view '{view}' has no figure '{panel}'. {nearest(panel, figures)}")
+        return _figure(figures[panel] or {})
+
+    def plot_leaderboard(self) -> Any:
+        """Return every row of the leaderboard with its intervals."""
+        return self.plot("overview", "leaderboard")
+
+    def plot_best_so_far(self) -> Any:
+        """Return the best value so far, against the solvers' defaults and random search."""
+        return self.plot("overview", "worth")
+
+    def plot_history(self) -> Any:
+        """Return the value of every trial by solver, and the best so far; of several folds, of the first."""
+        return self.plot("progress", self._of_first("history"))
+
+    def plot_time(self) -> Any:
+        """Return the processor time of learning by solver; of several folds, of the first."""
+        return self.plot("progress", self._of_first("time"))
+
+    def plot_workers(self) -> Any:
+        """Return what every worker did when; of several folds, of the first."""
+        return self.plot("progress", self._of_first("workers"))
+
+    def _of_first(self, key: str) -> str:
+        return f"{key}-1" if len(self.folds) > 1 else key
+
+
+def shown(result: Result) -> StudyResult:
+    """Return result as one that shows itself."""
+    return StudyResult(**{field.name: getattr(result, field.name) for field in fields(result)})
+
+
+def _figure(figure: Mapping[str, Any]) -> Any:
+    try:
+        from plotly.graph_objects import Figure
+    except ImportError:
+        raise ParameterError('figures need Plotly: pip install "ranktune[dashboard]".') from None
+    return Figure(figure)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f'<td style="text-align:right">{value:.5g}</td>'
+    return f"<td>{'' if value is None else escape(_brief(str(value), 200))}</td>"
+
+
+def _brief(text: str, longest: int = 1000) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"

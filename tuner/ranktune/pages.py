@@ -1,0 +1,115 @@
+"""What the commands report and dashboard do: write the one file, or serve the live page until interrupted."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranktune.solvers.errors import ParameterError, StudyError
+from ranktune.tuner.home import default_home, find_folder
+
+if TYPE_CHECKING:
+    from ranktune.dashboards.guard import App
+
+EXTRA = 'it needs the extra dashboard: pip install "ranktune[dashboard]".'
+
+
+def write(name: str, home: Path | None, output: Path | None) -> Path:
+    """Write the report of a study, report.html in the study's folder unless told where, and return its path."""
+    from ranktune.dashboards.report import write_report
+
+    folder = find_folder(home or default_home(), name).path
+    return write_report(folder, output or folder / "report.html")
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Where to serve what; a token is made where others can reach the address and none is given."""
+
+    home: Path
+    name: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token: str | None = None
+    optuna: bool = False
+
+
+def serve(wanted: Serving, told: Callable[[str], None]) -> None:
+    """Serve until interrupted; told gets the address once the page can be opened."""
+    try:
+        import uvicorn
+
+        from ranktune.dashboards.guard import is_loopback
+        from ranktune.dashboards.server import make_app
+    except ImportError as error:
+        raise ParameterError(f"the live page cannot be served: {error}; {EXTRA}") from None
+    if wanted.name is not None:
+        find_folder(wanted.home, wanted.name)
+    token = wanted.token or (None if is_loopback(wanted.host) else secrets.token_urlsafe(24))
+    if wanted.optuna:
+        app: App = _optuna(wanted, token)
+    else:
+        app = make_app(
+            wanted.home, host=wanted.host, token=token, first=wanted.name, closing=lambda: server.should_exit, warm=True
+        )
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=5, server_header=False,
+        h11_max_incomplete_event_size=16 * 1024, limit_concurrency=200, lifespan="off",
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    with suppress(AttributeError, OSError):
+        os.nice(10)  # a running study comes first
+    with _bound(wanted.host, wanted.port) as listening:
+        told(_address(wanted.host, listening.getsockname()[1], token))
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
+
+
+def _optuna(wanted: Serving, token: str | None) -> App:
+    """Return optuna-dashboard of a study's record behind our guard; of its pages' writing nothing is let through."""
+    try:
+        from ranktune.dashboards.optuna_pages import optuna_app
+    except ImportError as error:
+        raise ParameterError(
+            f"optuna-dashboard cannot be served: {error}. Install it: pip install optuna-dashboard."
+        ) from None
+    if wanted.name is None:
+        raise ParameterError("which study should optuna-dashboard show? Give its name; `ranktune list` shows them.")
+    folder = find_folder(wanted.home, wanted.name)
+    records = [folder.split(name) / "record.db" for name in folder.split_names()]
+    if len(records) != 1:
+        raise StudyError(
+            f"study '{wanted.name}' has {len(records)} records, one a fold, and optuna-dashboard shows one. "
+            f"Show one yourself: optuna-dashboard sqlite:///{records[0]}"
+        )
+    if not records[0].exists():
+        raise StudyError(f"study '{wanted.name}' has no trials yet.")
+    return optuna_app(records[0], host=wanted.host, token=token)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(128)  # whoever comes before the server is ready waits
+    except (OSError, OverflowError) as error:
+        listening.close()
+        why = getattr(error, "strerror", None) or str(error)
+        raise ParameterError(
+            f"cannot listen on {host} port {port}: {why}. Choose another port (--port, 0 for any that is free)."
+        ) from None
+    return listening
+
+
+def _address(host: str, port: int, token: str | None) -> str:
+    shown: Any = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname(), "": "localhost"}.get(host, host)
+    query = "" if token is None else f"?token={token}"
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/{query}"
