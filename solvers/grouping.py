@@ -106,9 +106,10 @@ def _array_or_none(qid: Sequence[Hashable]) -> NDArray[Any] | None:
         return None  # an array would drop it
     if kinds <= {int} or kinds <= {str}:
         try:
-            return np.asarray(qid)
+            array = np.asarray(qid)
         except OverflowError:
             return None
+        return None if array.dtype.kind == "f" else array  # whole numbers on both sides of 2**63 would be rounded
     if hasattr(qid, "to_numpy"):
         return np.asarray(qid.to_numpy())
     return None

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from engine_samples import judged
 from optuna.trial import TrialState
 
 from ranktune.solvers.errors import StudyError
 from ranktune.solvers.space import Value
+from ranktune.tuner.deadline import Deadline
 from ranktune.tuner.executor import InProcess, Processes
-from ranktune.tuner.objective import Outcome, Task
+from ranktune.tuner.objective import PLAN, Outcome, Task, evaluate, write_problem
+from ranktune.tuner.plans import query_folds
 from ranktune.tuner.progress import Silent, Told
 from ranktune.tuner.record import Record, number_of
 from ranktune.tuner.runner import MAX_FAILURES, Objective, TrialLoop
@@ -67,8 +71,6 @@ def test_the_defaults_of_every_solver_come_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sampler", ["random", "tpe", "thompson"])
 def test_a_resumed_run_agrees_with_an_uninterrupted_one(tmp_path: Path, sampler: str) -> None:
-    from dataclasses import replace
-
     whole = replace(STUDY, sampler=sampler)
     loop(tmp_path / "cut", replace(whole, trials=5))
     assert loop(tmp_path / "cut", whole) == loop(tmp_path / "whole", whole)
@@ -92,8 +94,6 @@ def test_a_failing_configuration_costs_its_trial_only(tmp_path: Path) -> None:
 
 
 def test_a_study_where_everything_fails_stops_with_the_cause(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     with pytest.raises(StudyError, match="OSError: the disk is gone"):
         loop(tmp_path, replace(STUDY, trials=100), lambda task: Outcome(error="OSError: the disk is gone"))
     record = Record(tmp_path, "s", "ndcg@10")
@@ -134,3 +134,43 @@ def test_a_worker_that_always_dies_is_a_failure_and_the_rest_goes_on(tmp_path: P
     assert len(record.trials()) == 12
     record.close()
     assert ["worker process died twice" in t.user_attrs["error"] for t in failed] == [True]
+
+
+def test_what_is_given_up_for_lack_of_time_never_was(tmp_path: Path) -> None:
+    """The third trial is given up: it is not in the record, no other is begun, and a resumed run asks for it again."""
+    count = 0
+
+    def limited(task: Task) -> Outcome:
+        nonlocal count
+        count += 1
+        return Outcome(error="given up", given_up=True) if count == 3 else smooth(task)
+
+    assert [t[0] for t in loop(tmp_path, objective=limited)] == [0, 1]  # type: ignore[index]
+    assert count == 3
+    assert [t[0] for t in loop(tmp_path)] == list(range(12))  # type: ignore[index]
+
+
+def test_the_end_has_its_time_put_aside(tmp_path: Path) -> None:
+    """Each trial takes 10 seconds of a clock of ours, the end 35 of 100: trials are begun while they still fit."""
+    now = [0.0]
+
+    def slow(task: Task) -> Outcome:
+        now[0] += 10.0
+        return replace(smooth(task), begun=now[0] - 10.0, ended=now[0])
+
+    record = Record(tmp_path, "s", STUDY.metric)
+    deadline = Deadline.after(100.0, lambda: now[0])
+    with InProcess() as executor:
+        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), slow, deadline, lambda seconds: 35.0).run()
+    assert len(record.trials()) == 6
+    record.close()
+
+
+def test_learning_is_given_up_between_two_steps(tmp_path: Path) -> None:
+    queries = judged(20, 0)
+    write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, tmp_path)
+    task = Task(str(tmp_path), ("ndcg@10",), "RankSVM", {"C": 1.0}, 0)
+    late = evaluate(replace(task, limit=0.0))
+    assert late.given_up
+    assert late.error == "given up after 0 seconds"
+    assert evaluate(replace(task, limit=60.0)).error is None

@@ -36,6 +36,8 @@ BAG, BAG_BELOW = 5, 1000
 With few queries one seed alone is noisy. With many it is not, and a bag would only be larger and slower.
 """
 FOLDS = 5
+MARGIN = 1.2
+"""What a guess of seconds is multiplied by before time is promised."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +90,10 @@ def _affordable(
     places: list[int], found: Sequence[Candidate], problem: Problem, jobs: int, deadline: Deadline
 ) -> list[int]:
     """Return the first of places that fit into the time that is left; the best candidate always."""
-    left = deadline.left * jobs
+    left = (deadline.left - 1.0) * jobs
     kept = []
     for k in places:
-        left -= found[k].seconds * (_again_ratio(problem) + _use_ratio(found[k].solver, problem))
+        left -= MARGIN * found[k].seconds * (_again_ratio(problem) + _use_ratio(found[k].solver, problem))
         if left >= 0.0 or k == 0:
             kept.append(k)
     return kept
@@ -104,7 +106,8 @@ def reserve(problem: Problem, seconds: Mapping[str, float]) -> float:
     """
     usual = float(np.median(list(seconds.values())))
     again = (sum(seconds.values()) + max(MOST - len(seconds), 0) * usual) * _again_ratio(problem)
-    return 1.0 + again + sum(took * _use_ratio(solver, problem) for solver, took in seconds.items())
+    use = sum(took * _use_ratio(solver, problem) for solver, took in seconds.items())
+    return 1.0 + MARGIN * (again + use)
 
 
 def _again_ratio(problem: Problem) -> float:

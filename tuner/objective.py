@@ -33,7 +33,8 @@ class Task:
     """What a worker needs to evaluate one configuration; small, because the data lies in the folder.
 
     plan is the name of the plan there: PLAN of the trials, or a FRESH one for those that it cannot tell apart.
-    keep_scores asks for the scores of the validation documents too, to blend models by.
+    keep_scores asks for the scores of the validation documents too, to blend models by. limit is how many seconds it
+    may take: it is given up between two steps of learning then.
     """
 
     folder: str
@@ -43,6 +44,7 @@ class Task:
     seed: int
     plan: str = PLAN
     keep_scores: bool = False
+    limit: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Outcome:
     seconds       processor time to learn, all folds together; microseconds: of it, to score one document
     error         why it failed, or None
     begun, ended  seconds since 1970; worker: the process
+    given_up      whether it took longer than its limit; error then says so
     scores        (n development documents,) float32, 0 where the plan scores none, where the task asked for them
     """
 
@@ -68,6 +71,7 @@ class Outcome:
     begun: float = 0.0
     ended: float = 0.0
     worker: str = ""
+    given_up: bool = False
     scores: NDArray[np.float32] | None = None
 
 
@@ -111,10 +115,23 @@ def evaluate(task: Task) -> Outcome:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             outcome = _evaluate(task)
+    except _OutOfTime:
+        outcome = Outcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
     except Exception as error:  # one configuration may fail in any way; the study records why and goes on
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
     told = () if outcome.error else tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
     return replace(outcome, warnings=told, begun=begun, ended=time.time(), worker=str(os.getpid()))
+
+
+class _OutOfTime(Exception):
+    """A task took longer than its limit."""
+
+
+def _learn(ranker: BaseRanker, train: Queries, until: float) -> None:
+    """Learn step by step. Raises _OutOfTime between two steps once the steady clock is past until."""
+    for _ in ranker.fit_steps(train):
+        if time.monotonic() > until:
+            raise _OutOfTime
 
 
 def _evaluate(task: Task) -> Outcome:
@@ -128,7 +145,7 @@ def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
     metrics = [parse_metric(name) for name in task.metrics]
     sums = {name: np.zeros(development.n_queries) for name in task.metrics}
     times = np.zeros(development.n_queries)
-    costs = _Costs()
+    costs, until = _Costs(), time.monotonic() + task.limit
     kept = np.zeros(development.n_documents) if task.keep_scores else None
     for fold in plan:
         # A run of queries is a view. Others are gathered again for each trial: a copy costs little beside learning,
@@ -136,7 +153,7 @@ def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
         train, vali = development.select(fold.train), development.select(fold.vali)
         ranker = make(task.solver, dict(task.parameters), task.seed)
         with costs.learning():
-            ranker.fit(train)
+            _learn(ranker, train, until)
         with costs.scoring(vali.n_documents):
             scores = ranker.predict(vali)
         for name, metric in zip(task.metrics, metrics, strict=True):
@@ -155,8 +172,10 @@ def _progressively(task: Task, plan: Progressive) -> Outcome:
     development = read_development(task.folder)
     metrics = [parse_metric(name) for name in task.metrics]
     sums = {name: np.zeros(development.n_queries) for name in task.metrics}
-    costs = _Costs()
+    costs, until = _Costs(), time.monotonic() + task.limit
     for order in plan.orders:
+        if time.monotonic() > until:
+            raise _OutOfTime
         ranker: Any = make(task.solver, dict(task.parameters), task.seed)
         with costs.learning():
             scores = ranker.progressive(development, order)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import optuna
@@ -88,7 +88,9 @@ class TrialLoop:
             for future in ready:
                 running = pending.pop(future)
                 outcome = _outcome(future)
-                if outcome is None and running.restarts == 0:  # its worker died: the same parameters once more
+                if outcome is not None and outcome.given_up:  # the time is over: it never was
+                    missing.clear()
+                elif outcome is None and running.restarts == 0:  # its worker died: the same parameters once more
                     running.restarts = 1
                     pending[self.executor.submit(self.objective, running.task)] = running
                 else:
@@ -98,15 +100,19 @@ class TrialLoop:
 
     def _out_of_time(self) -> bool:
         """Return whether another trial would leave too little time to choose and learn again; the first always runs."""
+        return self._time_left() < self._usual
+
+    def _time_left(self) -> float:
+        """Return the seconds that are left for trials, those that the end will take put aside."""
         if not self.finished or self.deadline.left == float("inf"):
-            return False
+            return float("inf")
         best: dict[str, FrozenTrial] = {}
         for trial in self.finished:
             solver = self.space.split(trial.params)[0]
             if trial.value is not None and (solver not in best or trial.value > (best[solver].value or 0.0)):
                 best[solver] = trial
-        ending = self.reserve({solver: seconds_of(trial) for solver, trial in best.items()})
-        return self.deadline.left < self._usual + ending / self.executor.jobs
+        ending = self.reserve({solver: seconds_of(trial) for solver, trial in best.items()}) if best else 0.0
+        return self.deadline.left - ending / self.executor.jobs
 
     def _ask(self, number: int) -> Running:
         first = self.space.defaults()
@@ -116,7 +122,8 @@ class TrialLoop:
         trial = self.memory.ask()
         params = self.space.suggest(trial)
         solver, own = self.space.split(params)
-        return Running(number, trial, params, self.task_of(solver, own))
+        task = replace(self.task_of(solver, own), limit=self._time_left())
+        return Running(number, trial, params, task)
 
     def _tell(self, running: Running, outcome: Outcome) -> None:
         written = self.record.append(
