@@ -153,9 +153,10 @@ def _blends(study: Study, problem: Problem, found: Sequence[Candidate], folds: S
     """
     able = [c for c in found if c.scores is not None and scale(c.scores, problem.development) > 0.0]
     linear = [c for c in able if issubclass(solver_class(c.solver), LinearRanker) and not _by_list(c)]
-    folds = _blend_folds(study, problem)
     mixes = [(LINEAR_BLEND, linear)] + ([(BLEND, able)] if len(able) > len(linear) else [])
-    return [_blend(study, problem, label, own, folds) for label, own in mixes if len(own) > 1]
+    mixed = [_blend(study, problem, label, own, folds) for label, own in mixes if len(own) > 1]
+    # One model alone is no blend; of several splits it stays, so that the others' rows have their mean.
+    return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
 
 
 def _by_list(candidate: Candidate) -> bool:
