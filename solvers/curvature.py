@@ -10,6 +10,7 @@ different documents: I + C M X' D X M, D the degrees of the active pairs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy import linalg
 from ranktune.solvers.arrays import Floats, Ints
 from ranktune.solvers.compiled import compiled
 from ranktune.solvers.newton import Point, Solve
-from ranktune.solvers.rank_objective import RankObjective, Windows, blocks
+from ranktune.solvers.rank_objective import WORTH_THREADS, RankObjective, Windows, blocks
 
 DENSE_FEATURES = 1000
 """Up to so many features, the factored matrix (n_features ** 3 / 3 operations) pays."""
@@ -144,20 +145,32 @@ def _half_sum(objective: RankObjective, windows: Windows) -> Floats:
     order, low, _, codes, degree, _ = windows
     by_score = np.repeat(queries.starts[:-1], queries.lengths) + order
     factors = 2.0 * np.repeat(objective.query_weights, queries.lengths)
-    ranges = blocks(queries.starts, 1000)  # small blocks: fresh memory costs more than the arithmetic
+    ranges = blocks(queries.starts, 1000)
+
+    rows = int(max(queries.starts[last] - queries.starts[first] for first, last in ranges))
+    dtype = queries.features.dtype
+    rooms: SimpleQueue[Any] = SimpleQueue()  # fresh memory in every thread would cost more than the arithmetic
+    for _ in range(objective.threads):
+        rooms.put(np.empty((2, rows, queries.n_features), dtype))
 
     def work(first: int, last: int) -> Floats:
         a, b = queries.starts[first], queries.starts[last]
-        rows = queries.features[by_score[a:b]]
-        X = rows.toarray() if queries.is_sparse else rows
-        Y = np.empty_like(X)
+        room = rooms.get()
+        X, Y = room[:, : b - a]
+        if queries.is_sparse:
+            X[:] = queries.features[by_score[a:b]].toarray()
+        else:
+            np.take(queries.features, by_score[a:b], axis=0, out=X, mode="clip")  # "raise" would copy
         starts, n_grades = queries.starts[first : last + 1] - a, objective.n_grades[first:last]
         _half_laplacian(X, starts, low[a:b], codes[a:b], n_grades, degree[a:b], objective.adjacent, Y)
-        Y *= factors[a:b, None].astype(X.dtype)
-        return cast(Floats, X.T @ Y)
+        Y *= factors[a:b, None].astype(dtype)
+        part = X.T @ Y
+        rooms.put(room)
+        return cast(Floats, part)
 
     half = np.zeros((objective.n_features, objective.n_features))
-    run = map if objective.executor is None else objective.executor.map
+    few = len(ranges) < WORTH_THREADS * objective.threads
+    run = map if objective.executor is None or few else objective.executor.map
     for part in run(work, *zip(*ranges, strict=True)):  # in order: the same bits with any number of threads
         half += part
     return half

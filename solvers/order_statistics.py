@@ -52,24 +52,27 @@ def number_grades(grades: Floats, starts: Ints, codes: Any, n_grades: Any) -> No
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
         k = 0
+        levels[:] = np.inf
         for i in range(a, b):
-            at = 0
-            while at < k and levels[at] < grades[i]:
-                at += 1
-            if at < k and levels[at] == grades[i]:
+            known = False
+            for level in levels:  # all of them, whatever is found: no branch depends on the data
+                known |= level == grades[i]
+            if known:
                 continue
             if k == FEW:
                 k += 1
                 break
-            for later in range(k, at, -1):
-                levels[later] = levels[later - 1]
+            at = k
+            while at > 0 and levels[at - 1] > grades[i]:
+                levels[at] = levels[at - 1]
+                at -= 1
             levels[at] = grades[i]
             k += 1
         if k <= FEW:
             for i in range(a, b):
                 at = 0
-                while levels[at] < grades[i]:
-                    at += 1
+                for level in levels:
+                    at += level < grades[i]
                 codes[i] = at
         else:
             n = b - a
@@ -84,27 +87,44 @@ def number_grades(grades: Floats, starts: Ints, codes: Any, n_grades: Any) -> No
 
 
 @compiled
-def evaluate_ties(
-    starts: Ints, codes: Any, n_grades: Any, weights: Floats, adjacent: bool, pairs: Floats, slope: Floats
-) -> None:
-    """Overwrite pairs with the pairs of each query, and slope with better less worse partners, weighted, at a tie.
+def count_pairs(starts: Ints, codes: Any, n_grades: Any, adjacent: bool, pairs: Floats) -> None:
+    """Overwrite pairs with the pairs of each query, (n_queries,)."""
+    for q in range(len(starts) - 1):
+        k: Any = np.int64(n_grades[q])
+        up_to = _counted(codes[starts[q] : starts[q + 1]], k)
+        pairs[q] = 0.0
+        for c in range(1, k):
+            pairs[q] += (up_to[c + 1] - up_to[c]) * (up_to[c] - up_to[c - 1 if adjacent else 0])
 
-    slope is half the gradient by score of the squared hinge of margin 1 where all scores are equal.
+
+@compiled
+def slopes_of_ties(starts: Ints, codes: Any, n_grades: Any, weights: Floats, adjacent: bool, slope: Floats) -> None:
+    """Overwrite slope with better less worse partners of each document, weighted, where all scores are equal.
+
+    That is half the gradient by score of the squared hinge of margin 1.
     """
     for q in range(len(starts) - 1):
-        a, b, k = starts[q], starts[q + 1], n_grades[q]
-        up_to = np.zeros(k + 1)  # up_to[c + 1]: documents of the grades 0 to c
-        for i in range(a, b):
-            up_to[codes[i] + 1] += 1.0
-        for c in range(1, k + 1):
-            up_to[c] += up_to[c - 1]
-        pairs[q] = 0.0
-        for i in range(a, b):
-            c = codes[i]
+        a, b = starts[q], starts[q + 1]
+        k: Any = np.int64(n_grades[q])
+        up_to = _counted(codes[a:b], k)
+        of_grade = np.empty(k)
+        for c in range(k):
             last, first = (min(c + 2, k), max(c, 1) - 1) if adjacent else (k, 0)
             better, worse = up_to[last] - up_to[c + 1], up_to[c] - up_to[first]
-            slope[i] = weights[q] * (better - worse)
-            pairs[q] += worse
+            of_grade[c] = weights[q] * (better - worse)
+        for i in range(a, b):
+            slope[i] = of_grade[codes[i]]
+
+
+@compiled
+def _counted(codes: Any, k: int) -> Floats:
+    """Return the documents of the grades below c, for c from 0 to k."""
+    up_to = np.zeros(k + 1)
+    for code in codes:
+        up_to[code + 1] += 1.0
+    for c in range(1, k + 1):
+        up_to[c] += up_to[c - 1]
+    return up_to
 
 
 @compiled
@@ -309,13 +329,15 @@ def _insertion_sort(keys: Floats, order: Any, budget: int) -> bool:
 
 @compiled
 def _find_windows(ranked: Floats, margin: float, low: Any, high: Any) -> None:
-    """Fill low and high; both ask the same difference, so that a pair is active from both of its ends or neither."""
+    """Fill low and high by one merge; both ask the same difference, so that a pair is active from both ends or neither.
+
+    Which of the two positions moves on cannot be foretold, so no branch asks: both are noted, and the last note stays.
+    """
     n = len(ranked)
-    at_low = at_high = 0
-    for r in range(n):
-        while at_low < r and ranked[r] - ranked[at_low] >= margin:
-            at_low += 1
-        while at_high < n and ranked[at_high] - ranked[r] < margin:
-            at_high += 1
-        low[r] = at_low
-        high[r] = at_high
+    r = at = 0
+    while r < n:
+        far = ranked[r] - ranked[at] >= margin
+        low[r], high[at] = at, r
+        at += far
+        r += 1 - far
+    high[at:] = n

@@ -9,8 +9,8 @@ Squared hinge: h(d) = max(0, 1 - d)^2. Hinge, smoothed by 0 < u < 1: a parabola 
     h(d) = (max(0, 1 - d)^2 - max(0, 1 - u - d)^2) / (2 u)
 
 so that both are sums of squared hinges: factor_t max(0, margin_t - d)^2. Everything is float64 but X. A pass over X
-does both products on one block of queries after the other; with an executor blocks are shared out among its threads,
-and the results are the same bits for dense X, whose blocks are summed in their order.
+goes through one block of queries after the other; with an executor blocks are shared out among its threads, and the
+results are the same bits for dense X, whose blocks are summed in their order.
 """
 
 from __future__ import annotations
@@ -22,13 +22,17 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from ranktune.solvers import order_statistics, products
-from ranktune.solvers.arrays import Floats, Ints
+from ranktune.solvers import order_statistics, products, rank_passes
+from ranktune.solvers.arrays import Features, Floats, Ints
 from ranktune.solvers.queries import Queries
 
 BLOCK_BYTES = 1 << 22
-"""Features of one block: they should stay in cache between the two products, and make the calls worth while."""
+"""Features of one block: they should stay in cache between the two products, and make the call worth while."""
+
+WORTH_THREADS = 4
+"""Fewer blocks a thread than this are done by one thread: handing them over would cost what it saves."""
 
 Windows = tuple[Any, Any, Any, Any, Floats, Floats]
 
@@ -63,14 +67,22 @@ class RankObjective:
         order_statistics.number_grades(queries.grades, queries.starts, self._codes, self.n_grades)
         self._scores = np.empty(n)
         # Of one term, the slopes can take the place of the scores, which have done their work by then.
-        self.windows = (
-            [_windows(n, self._scores)] if smoothing is None else [_windows(n, np.empty(n)) for _ in range(2)]
-        )
+        slopes = self._scores[None] if smoothing is None else np.empty((2, n))
+        whole = [np.empty(slopes.shape, dtype=np.uint32) for _ in range(4)]
+        self._windows = (*whole, np.empty(slopes.shape), slopes)
+        self.windows: list[Windows] = list(zip(*self._windows, strict=True))
         self.hinges = np.zeros(2)
+        often = products.often_first(queries.features) if queries.is_sparse else None
+        self._features: Features
+        self._order: Ints | None
+        self._features, self._order = (queries.features, None) if often is None else often
         features = queries.features
         row_bytes = (2 * features.data.nbytes if queries.is_sparse else features.nbytes) / queries.n_documents
         rows = max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
-        self._blocks = [_Block(queries, first, last, rows, threads) for first, last in blocks(queries.starts, rows)]
+        self._blocks = [
+            _Block(queries.starts, self._features, first, last, rows, threads)
+            for first, last in blocks(queries.starts, rows)
+        ]
 
     @property
     def n_features(self) -> int:
@@ -104,17 +116,28 @@ class RankObjective:
     @cached_property
     def pairs(self) -> Floats:
         """The number of pairs of each query, (n_queries,)."""
-        return self._ties()[0]
+        result = np.empty(self.queries.n_queries)
+        order_statistics.count_pairs(self.queries.starts, self._codes, self.n_grades, self.adjacent, result)
+        return result
 
     def at_zero(self) -> tuple[float, Floats]:
         """Return f and its gradient at zero weights, where every pair is active; the last weights stay what they are.
 
         Cost: a product with X', no sorting.
         """
-        pairs, slope = self._ties()
+        loss, gradient = self.loss_at_zero(self.executor)
+        return self.C * loss, self.C * gradient
+
+    def loss_at_zero(self, executor: Executor | None = None) -> tuple[float, Floats]:
+        """Return f / C and its gradient at zero weights, by the threads of executor or by this one alone."""
+        queries = self.queries
+        slope = self._scores
+        order_statistics.slopes_of_ties(
+            queries.starts, self._codes, self.n_grades, self.query_weights, self.adjacent, slope
+        )
         value, steepness = (1.0, 2.0) if self.smoothing is None else (1.0 - 0.5 * self.smoothing, 1.0)
-        gradient = self._sum_blocks(lambda block, out: block.add_transposed(slope, out))
-        return self.C * value * float(self.query_weights @ pairs), self.C * steepness * self._scaled(gradient)
+        gradient = self._sum_blocks(lambda block, out: block.add_transposed(slope, out), executor)
+        return value * float(self.query_weights @ self.pairs), steepness * self._by_weight(gradient)
 
     def rank_at_zero(self) -> None:
         """Make zero the last weights evaluated. Cost: no pass over X, no sorting."""
@@ -125,59 +148,31 @@ class RankObjective:
 
     def _loss(self) -> float:
         """Return the loss of all blocks as evaluated, and note hinges: what the hinge of each term's margin sums to."""
-        losses = np.sum([block.losses or [] for block in self._blocks], axis=0)  # (n_terms, 2)
+        losses = np.sum([block.losses for block in self._blocks], axis=0)[: len(self.terms)]
         self.hinges[: len(losses)] = losses[:, 1]
         return float(np.array([factor for _, factor in self.terms]) @ losses[:, 0])
 
-    def _ties(self) -> tuple[Floats, Floats]:
-        """Return the pairs of each query, (n_queries,), and better less worse partners of each document, weighted."""
-        queries = self.queries
-        pairs, slope = np.empty(queries.n_queries), np.empty(queries.n_documents)
-        order_statistics.evaluate_ties(
-            queries.starts, self._codes, self.n_grades, self.query_weights, self.adjacent, pairs, slope
-        )
-        return pairs, slope
-
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
         """Return f and its gradient, (n_features,). Cost: one pass over X, and sorting the scores of each query."""
-        raw = self._scaled(weights)
+        raw, scores, judged, terms = self._by_column(weights), self._scores, self._judged, np.array(self.terms)
 
         def work(block: _Block, out: Floats) -> None:
-            block.times(raw, self._scores)
-            self._evaluate(block)
-            block.add_transposed(self._slope(block), out)
+            rest = (block.first, block.last, judged, self.adjacent, self._windows, terms, scores, block.losses)
+            if block.is_cut_up:
+                block.times(raw, scores)
+                rank_passes.slopes(*rest)
+                block.add_transposed(scores, out)
+            else:
+                block.run(rank_passes.dense_gradient, rank_passes.csr_gradient, raw, *rest, out)
 
-        gradient = self._sum_blocks(work)
+        gradient = self._sum_blocks(work, self.executor)
         loss = self._loss()
         with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not finite: the caller takes a shorter
-            return 0.5 * float(weights @ weights) + self.C * loss, weights + self.C * self._scaled(gradient)
+            return 0.5 * float(weights @ weights) + self.C * loss, weights + self.C * self._by_weight(gradient)
 
-    def _evaluate(self, block: _Block) -> None:
-        queries = self.queries
-        block.losses = [
-            order_statistics.evaluate(
-                self._scores,
-                block.first,
-                block.last,
-                queries.starts,
-                self._codes,
-                self.n_grades,
-                self.query_weights,
-                margin,
-                self.adjacent,
-                windows,
-            )
-            for (margin, _), windows in zip(self.terms, self.windows, strict=True)
-        ]
-
-    def _slope(self, block: _Block) -> Floats:
-        if self.smoothing is None:
-            return self.windows[0][5]
-        (_, factor), (_, other) = self.terms
-        rows = slice(block.start, block.stop)
-        slope = self._scores  # the scores of the block have done their work
-        slope[rows] = factor * self.windows[0][5][rows] + other * self.windows[1][5][rows]
-        return slope
+    @property
+    def _judged(self) -> tuple[Any, ...]:
+        return self.queries.starts, self._codes, self.n_grades, self.query_weights
 
     def hessian_product(self, direction: Floats) -> Floats:
         """Return H direction, (n_features,), with the pairs that are active at the last weights evaluated.
@@ -185,46 +180,29 @@ class RankObjective:
         Sparse rows meet the direction in single precision: half of the memory that they jump about in. Equations that
         are solved roughly do not notice.
         """
-        raw = self._scaled(direction)
+        raw = self._by_column(direction)
         if self.queries.is_sparse:
             raw = raw.astype(np.float32)
-        by_document = np.empty(self.queries.n_documents)
+        by_document, judged, terms = np.empty(self.queries.n_documents), self._judged, np.array(self.terms)
+        by_term = by_document[None] if self.smoothing is None else np.empty((2, len(by_document)))
 
         def work(block: _Block, out: Floats) -> None:
-            block.times(raw, by_document)
-            self._multiply(block, by_document)
-            block.add_transposed(by_document, out)
+            rest = (block.first, block.last, judged, self.adjacent, self._windows, terms, by_document, by_term)
+            if block.is_cut_up:
+                block.times(raw, by_document)
+                rank_passes.curvatures(*rest)
+                block.add_transposed(by_document, out)
+            else:
+                block.run(rank_passes.dense_curvature, rank_passes.csr_curvature, raw, *rest, out)
 
-        product = self.C * self._scaled(self._sum_blocks(work))
+        product = self.C * self._by_weight(self._sum_blocks(work, self.executor))
         product += direction
         return product
 
-    def _multiply(self, block: _Block, by_document: Floats) -> None:
-        queries = self.queries
-        rows = slice(block.start, block.stop)
-        total: Floats | None = None
-        for (_, factor), windows in zip(self.terms, self.windows, strict=True):
-            out = by_document if self.smoothing is None else np.empty_like(by_document)
-            order_statistics.multiply(
-                by_document,
-                block.first,
-                block.last,
-                queries.starts,
-                self.n_grades,
-                self.query_weights,
-                self.adjacent,
-                windows,
-                out,
-            )
-            if self.smoothing is not None:
-                total = factor * out[rows] if total is None else total + factor * out[rows]
-        if total is not None:
-            by_document[rows] = total
-
-    def _sum_blocks(self, work: Callable[[_Block, Floats], None]) -> Floats:
+    def _sum_blocks(self, work: Callable[[_Block, Floats], None], executor: Executor | None) -> Floats:
         """Return the sum of what work adds to its second argument, (n_features,), over all blocks."""
         n_blocks = len(self._blocks)
-        alone = n_blocks == 1 or self.executor is None
+        alone = executor is None or n_blocks < WORTH_THREADS * self.threads
         apart = not self.queries.is_sparse and n_blocks > 1  # a vector a block, so that threads change no bit
         lanes = [[block] for block in self._blocks] if apart else [self._blocks]
         if not apart and not alone:
@@ -236,55 +214,71 @@ class RankObjective:
                 work(block, parts[lane])
 
         for block in self._blocks:
-            block.executor = self.executor if n_blocks == 1 else None
-        _run(None if alone else self.executor, run, range(len(lanes)))
+            block.executor = executor if n_blocks == 1 else None
+        _run(None if alone else executor, run, range(len(lanes)))
         total: Floats = parts.sum(axis=0) if len(lanes) > 1 else parts[0]
         return total
+
+    def _by_column(self, weights: Floats) -> Floats:
+        """Return the weights on raw features, in the order in which the columns are kept."""
+        raw = self._scaled(weights)
+        return raw if self._order is None else raw[self._order]
+
+    def _by_weight(self, sums: Floats) -> Floats:
+        """Return what was summed by column, for the scaled weights in their own order."""
+        if self._order is None:
+            return self._scaled(sums)
+        result = np.empty_like(sums)
+        result[self._order] = sums
+        return self._scaled(result)
 
     def _scaled(self, vector: Floats) -> Floats:
         return vector if self.multiplier is None else vector * self.multiplier
 
 
 class _Block:
-    """Queries first to last, the rows start to stop, whose products are done in pieces of rows if they are many."""
+    """Queries first to last. A long one is cut up: its products are done in parts of rows, the rest on all of it."""
 
-    def __init__(self, queries: Queries, first: int, last: int, rows: int, threads: int) -> None:
-        self.first, self.last = first, last
-        self.start, self.stop = int(queries.starts[first]), int(queries.starts[last])
-        self.n_features = queries.n_features
-        self.losses: list[tuple[float, float]] | None = None
+    def __init__(self, starts: Ints, features: Features, first: int, last: int, rows: int, threads: int) -> None:
+        self.first, self.last, self.features = first, last, features
+        self.losses = np.zeros((2, 2))
         self.executor: Executor | None = None
-        n = self.stop - self.start
-        if queries.is_sparse:
-            n_pieces = threads if n > 2 * rows else 1
+        start, stop = int(starts[first]), int(starts[last])
+        self.is_cut_up = stop - start > 2 * rows
+        n_parts = 1
+        if self.is_cut_up:  # of the same size for any number of threads where bits matter
+            n_parts = threads if sparse.issparse(features) else -(-(stop - start) // rows)
+        self.parts = list(pairwise(start + k * (stop - start) // n_parts for k in range(n_parts + 1)))
+
+    def run(self, dense: Callable[..., None], csr: Callable[..., None], *arguments: Any) -> None:
+        """Call the kernel for such features with them and arguments."""
+        if sparse.issparse(self.features):
+            csr(products.csr_parts(self.features), *arguments)
         else:
-            n_pieces = -(-n // rows) if n > 2 * rows else 1  # of the same size for any number of threads
-        ends = self.start + np.arange(n_pieces + 1) * n // n_pieces
-        self.pieces = [(int(a), int(b), *products.block(queries.features, int(a), int(b))) for a, b in pairwise(ends)]
+            dense(self.features, *arguments)
 
     def times(self, weights: Floats, out: Floats) -> None:
         """Overwrite the block's part of out, (n_documents,), with X weights."""
 
-        def run(piece: int) -> None:
-            a, b, times, _ = self.pieces[piece]
+        def run(part: int) -> None:
+            a, b = self.parts[part]
+            times, _ = products.block(self.features, a, b)
             times(weights, out[a:b])
 
-        _run(self.executor, run, range(len(self.pieces)))
+        _run(self.executor, run, range(len(self.parts)))
 
     def add_transposed(self, by_document: Floats, out: Floats) -> None:
         """Add X' by_document of the block to out, (n_features,)."""
-        if len(self.pieces) == 1:
-            a, b, _, add = self.pieces[0]
-            add(by_document[a:b], out)
-            return
-        parts = np.zeros((len(self.pieces), self.n_features))
+        sums = np.zeros((len(self.parts), len(out))) if len(self.parts) > 1 else out[None]
 
-        def run(piece: int) -> None:
-            a, b, _, add = self.pieces[piece]
-            add(by_document[a:b], parts[piece])
+        def run(part: int) -> None:
+            a, b = self.parts[part]
+            _, add = products.block(self.features, a, b)
+            add(by_document[a:b], sums[part])
 
-        _run(self.executor, run, range(len(self.pieces)))
-        out += parts.sum(axis=0)
+        _run(self.executor, run, range(len(self.parts)))
+        if len(self.parts) > 1:
+            out += sums.sum(axis=0)
 
 
 def _run(executor: Executor | None, work: Callable[[int], None], numbers: Iterable[int]) -> None:
@@ -293,11 +287,6 @@ def _run(executor: Executor | None, work: Callable[[int], None], numbers: Iterab
             work(number)
     else:
         list(executor.map(work, numbers))
-
-
-def _windows(n: int, slope: Floats) -> Windows:
-    order, low, high, sorted_codes = (np.empty(n, dtype=np.uint32) for _ in range(4))
-    return order, low, high, sorted_codes, np.empty(n), slope
 
 
 def blocks(starts: Ints, rows: int) -> list[tuple[int, int]]:

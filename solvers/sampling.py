@@ -47,10 +47,7 @@ class Descent:
     def __init__(self, objective: RankObjective, like: Descent | None = None) -> None:
         """Prepare objective; like is the descent of a similar one, whose sample and preconditioner will do."""
         self.objective = objective
-        value, gradient = objective.at_zero()
-        self.value_at_zero, gradient = value / objective.C, gradient / objective.C
-        self.slope_at_zero = float(np.linalg.norm(gradient))
-        self._gradient_at_zero = gradient
+        self._at_zero: tuple[float, Floats] | None = None
         self.preconditioner: SampledHessian | DiagonalHessian
         self.part: Part | None
         self._owns = like is None
@@ -63,6 +60,13 @@ class Descent:
         else:
             self.preconditioner = SampledHessian(self.part or (lambda: objective), whole=self.part is None)
 
+    @property
+    def at_zero(self) -> tuple[float, Floats]:
+        """The loss of the objective and its gradient at zero weights, for C = 1."""
+        if self._at_zero is None:
+            self._at_zero = self.objective.loss_at_zero(self.objective.executor)
+        return self._at_zero
+
     def set_strength(self, C: float) -> None:
         """Make C that of the objective and of all that stands for it."""
         self.objective.C = C
@@ -73,19 +77,28 @@ class Descent:
     def start(self) -> Point:
         """Return where to begin with nothing known: the optimum of the sample, or zero. It is evaluated."""
         objective = self.objective
-        at_zero = objective.C * self.value_at_zero
         if self.part is not None:
-            weights = np.zeros(objective.n_features)
-            for found, _ in solve(self.part(), tolerance=SAMPLE_TOLERANCE, max_iterations=50):
-                weights = found.weights
+            weights = self._solve_sample(self.part())
             if isinstance(self.preconditioner, SampledHessian):
                 self.preconditioner.form()
             self.part.let_go()
             point = Point(weights, *objective.value_and_gradient(weights))
-            if point.value <= at_zero:  # otherwise the sample misleads
+            if point.value <= objective.C * self.at_zero[0]:  # otherwise the sample misleads
                 return point
         objective.rank_at_zero()
-        return Point(np.zeros(objective.n_features), at_zero, objective.C * self._gradient_at_zero)
+        value, gradient = self.at_zero
+        return Point(np.zeros(objective.n_features), objective.C * value, objective.C * gradient)
+
+    def _solve_sample(self, part: RankObjective) -> Floats:
+        """Return the optimum of part. Meanwhile another thread, if there are several, looks at zero weights."""
+        objective = self.objective
+        later = None if objective.executor is None else objective.executor.submit(objective.loss_at_zero)
+        weights = np.zeros(objective.n_features)
+        for found, _ in solve(part, tolerance=SAMPLE_TOLERANCE, max_iterations=50):
+            weights = found.weights
+        if later is not None:
+            self._at_zero = later.result()
+        return weights
 
     def resume(self, weights: Floats) -> Point:
         """Return the point at weights, evaluated, with the sample evaluated there too."""
@@ -105,7 +118,7 @@ class Descent:
             self.objective,
             point,
             self.preconditioner,
-            reference=self.objective.C * self.slope_at_zero,
+            reference=self.objective.C * float(np.linalg.norm(self.at_zero[1])),
             tolerance=tolerance,
             max_iterations=max_iterations,
             forcing=FORCING if isinstance(self.preconditioner, DiagonalHessian) else 0.1,

@@ -45,7 +45,7 @@ def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_pa
 @pytest.mark.parametrize(
     ("kernel", "files"),
     [
-        (products._dense_times, {"products", "vectors"}),
+        (products.dense_times, {"products", "vectors"}),
         (window_sums.sum_many, {"window_sums", "grade_tree"}),
         (rank_boost_kernels.potentials, {"rank_boost_kernels"}),
         (order_statistics.multiply, {"order_statistics", "window_sums", "grade_tree"}),

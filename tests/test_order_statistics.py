@@ -11,6 +11,7 @@ from scipy.optimize import approx_fprime
 
 from ranktune.solvers.curvature import hessian
 from ranktune.solvers.order_statistics import FEW
+from ranktune.solvers.products import MANY_FEATURES
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.rank_objective import RankObjective, blocks
 
@@ -65,6 +66,27 @@ def test_equal_to_all_pairs(n_grades: int, form: str, dtype: Any) -> None:
     gaps = np.subtract.outer(*[queries.features @ w] * 2)
     assert (gaps == 1.0).sum() > 10  # the hard case is there: a margin of exactly 1 is not active
     assert_equal_to_all_pairs(queries, w)
+
+
+def test_many_sparse_columns_agree_with_few() -> None:
+    queries = tied(4, 5, "csr")
+    at = np.random.default_rng(0).choice(MANY_FEATURES, size=5, replace=False)  # the columns among many empty ones
+    X = queries.features
+    wide = queries.with_features(
+        sparse.csr_array((X.data, at[X.indices], X.indptr), shape=(len(queries.grades), MANY_FEATURES))
+    )
+    w, multiplier = np.zeros(MANY_FEATURES), np.ones(MANY_FEATURES)
+    w[at], multiplier[at] = [0.5, -1.0, 2.0, 0.1, 0.3], [1.0, 2.0, 0.5, 3.0, 1.0]
+    few, many = RankObjective(queries, 0.7, multiplier=multiplier[at]), RankObjective(wide, 0.7, multiplier=multiplier)
+    for here, there in (
+        (few.value_and_gradient(w[at]), many.value_and_gradient(w)),
+        (few.at_zero(), many.at_zero()),
+    ):
+        assert here[0] == pytest.approx(there[0], rel=1e-12)
+        np.testing.assert_allclose(there[1][at], here[1], rtol=1e-12)
+        assert np.count_nonzero(there[1]) <= 5
+    np.testing.assert_allclose(many.hessian_product(w)[at], few.hessian_product(w[at]), rtol=1e-12)
+    np.testing.assert_allclose(many.diagonal()[at], few.diagonal(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr"])

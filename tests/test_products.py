@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers import products
+from ranktune.solvers.products import MANY_FEATURES
 
 FORMS = ["dense", "csr"]
 
@@ -59,3 +60,23 @@ def test_rows_without_entries_score_zero() -> None:
     X = sparse.csr_array((3, 4))
     assert (products.scores(X, np.ones(4)) == 0.0).all()
     assert (products.transposed(X, np.ones(3)) == 0.0).all()
+
+
+@pytest.mark.parametrize("n_features", [MANY_FEATURES - 1, MANY_FEATURES])
+def test_columns_that_are_filled_often_come_first(n_features: int) -> None:
+    generator = np.random.default_rng(0)
+    columns = np.minimum(generator.zipf(1.5, (500, 20)), n_features) - 1
+    columns = generator.permutation(n_features)[columns]
+    X = sparse.csr_array((generator.normal(size=10_000), (np.repeat(np.arange(500), 20), columns.ravel())))
+    X = sparse.csr_array((X.data, X.indices, X.indptr), shape=(500, n_features))
+    found = products.often_first(X)
+    if n_features < MANY_FEATURES:
+        assert found is None
+        return
+    assert found is not None
+    again, order = found
+    assert sorted(order) == list(range(n_features))
+    np.testing.assert_array_equal(again.toarray(), X.toarray()[:, order])
+    assert again.data is X.data
+    counts = np.bincount(again.indices, minlength=n_features)
+    assert counts[:100].sum() > 0.9 * np.sort(counts)[-100:].sum() > 0.5 * counts.sum()
