@@ -12,7 +12,6 @@ from ranktune.solvers.errors import DataError, ParameterError, nearest
 from ranktune.solvers.queries import Queries
 from ranktune.studies.alignment import aligned, conformed
 from ranktune.studies.archives import read_npz
-from ranktune.studies.frames import from_frame, is_frame
 from ranktune.studies.letor import is_letor_folder, read_letor
 from ranktune.studies.streams import Place, line_blocks
 from ranktune.studies.text import read_text
@@ -90,6 +89,8 @@ def read(
 
 
 def _read_object(source: Any, options: dict[str, Any]) -> Queries:
+    from ranktune.studies.frames import from_frame, is_frame  # imports narwhals, for those who have frames
+
     _refuse_options(options, source)
     if isinstance(source, Queries):
         return source
@@ -114,6 +115,8 @@ def _read_path(path: Path, given: str, n_features: int | None, options: dict[str
         return read_npz(path, **options)
     if _kind(path) not in _TABLES:
         return read_text(path, n_features=n_features, **options)
+    from ranktune.studies.frames import from_frame
+
     table = _table(path, options.get("missing") == "zero")
     try:
         return from_frame(table, **options)
@@ -190,6 +193,8 @@ def _is_folder(source: Any) -> bool:
 def _known_options(source: Any) -> tuple[str, ...]:
     """Return the options of reading that source has."""
     if not isinstance(source, str | Path):
+        from ranktune.studies.frames import is_frame
+
         return _FRAME_OPTIONS if is_frame(source) else ()
     path = Path(source)
     if _is_name(source, "api-search"):

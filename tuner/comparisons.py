@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, stdtr
+import scipy
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import DataError
@@ -102,7 +102,7 @@ def paired_t(difference: Floats) -> float:
     if deviation == 0.0:
         return 0.0
     t = abs(float(difference.mean())) / (deviation / np.sqrt(n))
-    return float(2.0 * stdtr(n - 1, -t))
+    return float(2.0 * scipy.special.stdtr(n - 1, -t))
 
 
 def signed_rank(difference: Floats) -> float:
@@ -122,7 +122,7 @@ def signed_rank(difference: Floats) -> float:
     if n <= EXACT:
         return _counted(twice, min(positive, total - positive))
     deviation = float(np.sqrt((twice.astype(np.float64) ** 2).sum())) / 2  # of the sum of twice the positive ranks
-    return float(2.0 * ndtr(-abs(positive - total / 2) / deviation))
+    return float(2.0 * scipy.special.ndtr(-abs(positive - total / 2) / deviation))
 
 
 def _twice_the_ranks(sizes: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -14,12 +14,11 @@ from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.arrays import Floats
-from ranktune.solvers.checks import check_count
 from ranktune.solvers.space import Value
 from ranktune.tuner.deadline import Deadline
 from ranktune.tuner.evidence import EVIDENCE, Evidence, look_closely, worth_a_look, write_evidence
-from ranktune.tuner.executor import Executor, make_executor
-from ranktune.tuner.finals import Entry, learnt_again, reserve, scored_again, with_blends, within
+from ranktune.tuner.executor import Executor
+from ranktune.tuner.finals import Entry, blended_candidates, learnt_again, reserve, scored_again, within
 from ranktune.tuner.home import StudyFolder
 from ranktune.tuner.objective import Task, check_metrics, evaluate
 from ranktune.tuner.problem import Problem, folder_name, write_split
@@ -57,8 +56,8 @@ def run_study(
     study: Study,
     problems: Sequence[Problem],
     folder: StudyFolder,
+    executor: Executor,
     *,
-    jobs: int = 1,
     progress: Progress | None = None,
     objective: Objective = evaluate,
     deadline: Deadline | None = None,
@@ -68,12 +67,11 @@ def run_study(
     The deadline is for all of it, the study's timeout from now where none is given. Each problem gets its part of the
     time that is left; what it does not use goes to the others.
     """
-    check_count("jobs", jobs)
     progress = progress or Silent()
     deadline = deadline or Deadline.after(study.timeout)
     begun = time.monotonic()
     # One thread for the sampler's small matrices too: more of them wait for each other while workers fill the cores.
-    with threadpool_limits(limits=1), make_executor(jobs) as executor:
+    with threadpool_limits(limits=1):
         parts = [
             _run_split(study, problem, folder, executor, progress, objective, deadline.share(len(problems) - place))
             for place, problem in enumerate(problems)
@@ -119,7 +117,7 @@ def _run_split(
         progress.stage(_label(problem) + "learning the best of each solver for use")
         entries, unfit = learnt_again(study, problem, chosen, executor)
         entries = within(entries, study.limits)
-        _keep(entries, problem, own)
+        executor.call(_keep, entries, problem, own)
         promised = _estimate(study, entries[0].candidate, chosen, rivals, record)
         return _Part(
             problem.name,
@@ -152,8 +150,7 @@ def _chosen(
     found = scored_again(study, problem, found, executor, deadline)
     if sum(candidate.scores is not None for candidate in found) > 1:
         progress.stage(_label(problem) + "blending them")
-        chosen = with_blends(study, problem, found)
-        return [*found, *(candidate for candidate in chosen if candidate.members)], chosen
+        return executor.call(blended_candidates, study, problem, found)
     return found, settled(found)
 
 

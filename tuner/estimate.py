@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import DataError
@@ -65,7 +65,7 @@ def chosen_estimate(
     else:
         outcome = _choose_by_parts(rivals, generator, splits)
     mean = min(float(own.mean()), outcome.half + ADDED * outcome.gain)
-    width = float(stdtrit(len(own) - 1, (1 + level) / 2))
+    width = float(scipy.special.stdtrit(len(own) - 1, (1 + level) / 2))
     if np.nanmin(rivals.final) >= 0.0 and np.nanmax(rivals.final) <= 1.0:
         return _bounded(mean, outcome, len(own), width)
     half_width = width * float(np.sqrt(outcome.variance / len(own) + outcome.doubt))

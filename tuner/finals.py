@@ -140,6 +140,17 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> l
     return [first, *(candidate for candidate in ordered if candidate is not first)]
 
 
+def blended_candidates(
+    study: Study, problem: Problem, found: Sequence[Candidate]
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Return found and blends, and what with_blends returns of them: all without scores, which nobody needs after."""
+    chosen = with_blends(study, problem, found)
+    light = {candidate: replace(candidate, scores=None) for candidate in found}
+    blends = [candidate for candidate in chosen if candidate.members]
+    light |= {blend: replace(blend, members=tuple(light[member] for member in blend.members)) for blend in blends}
+    return list(light.values()), [light[candidate] for candidate in chosen]
+
+
 def _in_time(singles: list[Candidate]) -> list[Candidate]:
     """Return those that were scored again, for which the time was found; all where none was."""
     return [candidate for candidate in singles if candidate.again is not None] or singles
@@ -209,14 +220,26 @@ def learnt_again(
             models[candidate] = job.result()
         else:
             unfit.append(Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}"))
+    entries = executor.call(_entries, study, problem, chosen, used, models)
+    if not entries:
+        raise StudyError(f"no solver could be learnt again: {'; '.join(failure.error for failure in unfit)}")
+    return entries, unfit
+
+
+def _entries(
+    study: Study,
+    problem: Problem,
+    chosen: Sequence[Candidate],
+    used: Mapping[Candidate, Candidate],
+    models: Mapping[Candidate, Refitted],
+) -> list[Entry]:
+    """Return the candidates whose models were learnt, tested."""
     entries = []
     for candidate in chosen:
         made = _made(candidate, models, problem)
         if made is not None:
             entries.append(_tested(study, problem, used.get(candidate, candidate), made))
-    if not entries:
-        raise StudyError(f"no solver could be learnt again: {'; '.join(failure.error for failure in unfit)}")
-    return entries, unfit
+    return entries
 
 
 def within(entries: list[Entry], limits: Mapping[str, float]) -> list[Entry]:

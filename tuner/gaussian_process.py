@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+import scipy
 
 from ranktune.solvers.arrays import Floats, Ints
 from ranktune.tuner.kernels import matern52, matern52_with_slope, squared_distances
@@ -53,12 +53,12 @@ def standardised(gains: Floats) -> Floats:
 
 def cholesky(K: Floats) -> Floats:
     """Return the lower factor of K, (n, n), with as little jitter on the diagonal as makes it succeed."""
-    L, info = lapack.dpotrf(K, lower=1)
+    L, info = scipy.linalg.lapack.dpotrf(K, lower=1)
     jitter = 0.0
     while info != 0:
         jitter = jitter or 1e-12 * float(np.trace(K)) / len(K)
         jitter *= 10.0
-        L, info = lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1)
+        L, info = scipy.linalg.lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1)
     return np.asarray(L)
 
 
@@ -85,7 +85,7 @@ class Posterior:
         K = hyperparameters.scale * matern52(squared_distances(points, points))
         K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
         L = cholesky(K)
-        a, _ = lapack.dpotrs(L, y, lower=1)
+        a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
         return cls(hyperparameters, root, points, noise, L, np.asarray(a))
 
     def believing(self, E: Floats, pending: Floats, v: Floats, y: Floats, owner: Ints) -> Self:
@@ -111,14 +111,14 @@ class Posterior:
     def mean_and_variance(self, E: Floats) -> tuple[Floats, Floats]:
         """Return the expected gain at E and its variance, each (m,). Cost n^2 m."""
         cross = self.cross(E)
-        half = solve_triangular(self.L, cross.T, lower=True, check_finite=False)  # L^-1 k(X, x)
+        half = scipy.linalg.solve_triangular(self.L, cross.T, lower=True, check_finite=False)  # L^-1 k(X, x)
         variance = self.hyperparameters.scale - np.einsum("ij,ij->j", half, half)
         expected: Floats = cross @ self.a
         return expected, np.maximum(variance, 1e-12 * self.hyperparameters.scale)
 
     def covariance(self, E: Floats) -> Floats:
         """Return the covariance of the noise-free gains at E, (m, m)."""
-        half = solve_triangular(self.L, self.cross(E).T, lower=True, check_finite=False)
+        half = scipy.linalg.solve_triangular(self.L, self.cross(E).T, lower=True, check_finite=False)
         scaled = E * self.root
         result: Floats = self.hyperparameters.scale * matern52(squared_distances(scaled, scaled)) - half.T @ half
         return result

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.linalg import lapack
-from scipy.optimize import minimize
+import scipy
 
 from ranktune.solvers.arrays import Floats, Ints
 from ranktune.tuner.gaussian_process import cholesky, standardised
@@ -59,7 +58,7 @@ class Evidence:
         scaled = self.E * np.exp(0.5 * theta[self.owner])
         K = np.exp(theta[-2]) * matern52(squared_distances(scaled, scaled))
         L = self._factor(K, theta)
-        half, _ = lapack.dtrtrs(L, self.y, lower=1)
+        half, _ = scipy.linalg.lapack.dtrtrs(L, self.y, lower=1)
         return float(-0.5 * half @ half - np.log(L.diagonal()).sum()) + _log_prior(theta)
 
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
@@ -68,7 +67,7 @@ class Evidence:
         correlation, slope = matern52_with_slope(squared_distances(scaled, scaled))
         scale, noise = np.exp(theta[-2:])
         L = self._factor(scale * correlation, theta)
-        inverse, _ = lapack.dpotri(L, lower=1)
+        inverse, _ = scipy.linalg.lapack.dpotri(L, lower=1)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
         a = inverse @ self.y
         value = float(-0.5 * self.y @ a - np.log(L.diagonal()).sum()) + _log_prior(theta)
@@ -105,7 +104,7 @@ def most_probable(evidence: Evidence) -> Floats:
     for scale, noise in ((1.0, 1e-3), (0.5, 0.1)):
         start = np.zeros(evidence.size)
         start[-2:] = np.log([scale, noise])
-        found = minimize(
+        found = scipy.optimize.minimize(
             _negative, start, args=(evidence,), jac=True, method="L-BFGS-B", bounds=bounds,
             options={"maxiter": 60, "ftol": 1e-6, "gtol": 1e-3},
         )  # fmt: skip

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import scipy
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from scipy.linalg import lapack, solve_triangular
 
 from ranktune.solvers.arrays import Floats, Ints
 from ranktune.solvers.space import Value, When
@@ -113,7 +113,7 @@ class Belief:
 
         Source: Rasmussen & Williams 2006, eq. 5.12. Hyperparameters stay as they are.
         """
-        lower, _ = lapack.dpotri(self.posterior.L, lower=1)
+        lower, _ = scipy.linalg.lapack.dpotri(self.posterior.L, lower=1)
         variance = 1.0 / np.asarray(lower).diagonal()
         expected = standardised(self.gains) - self.posterior.a * variance
         return self.centre + self.spread * expected, self.spread * np.sqrt(variance)
@@ -179,7 +179,7 @@ class Belief:
         """Return the expected mean of the gains of each group of size rows, (len(E) / size,), and how sure it is."""
         posterior, groups = self.posterior, len(E) // size
         cross = posterior.cross(E).reshape(groups, size, -1).mean(axis=1)
-        half = solve_triangular(posterior.L, cross.T, lower=True, check_finite=False)
+        half = scipy.linalg.solve_triangular(posterior.L, cross.T, lower=True, check_finite=False)
         prior = np.empty(groups)
         for k, own in enumerate((E * posterior.root).reshape(groups, size, -1)):
             prior[k] = posterior.hyperparameters.scale * matern52(squared_distances(own, own)).mean()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -39,6 +40,10 @@ class Problem:
         test = read_queries(folder / "test") if (folder / "test").is_dir() else None
         where = str(folder)
         return cls(name, folder, read_development(where), read_plan(where, PLAN), read_plan(where, FRESH), test)
+
+    def __reduce__(self) -> tuple[Callable[[Path, str], Problem], tuple[Path, str]]:
+        """Travel to another process as the folder, which it maps too."""
+        return type(self).open, (self.folder, self.name)
 
     @property
     def judged(self) -> Ints:

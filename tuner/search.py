@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from ranktune.solvers.arrays import Floats
 from ranktune.tuner.cube import Cube, keys
@@ -168,7 +168,7 @@ def _along_numbers(pool: _Pool, row: Floats) -> Floats:
         return row
     columns = [cube.columns[cube.varying.index(j)].start for j in free]
     embedded = cube.embed(cube.masked(row[None]))[0]
-    found = minimize(
+    found = scipy.optimize.minimize(
         _descent(pool.surface, embedded, columns), row[free], jac=True, method="L-BFGS-B",
         bounds=[(0.0, 1.0)] * len(free), options={"maxiter": 20, "ftol": 1e-6},
     )  # fmt: skip

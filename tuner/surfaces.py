@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from scipy.linalg import lapack
-from scipy.special import erfcx, log_ndtr
+import scipy
 
 from ranktune.solvers.arrays import Floats
 from ranktune.tuner.gaussian_process import Posterior
@@ -59,7 +58,7 @@ class Path:
         phases = posterior.points @ raw.T
         prior = np.cos(phases) @ cosines + np.sin(phases) @ sines  # the prior path at the trials
         error = np.sqrt(posterior.noise) * generator.standard_normal(len(y))
-        update, _ = lapack.dpotrs(posterior.L, y - prior - error, lower=1)
+        update, _ = scipy.linalg.lapack.dpotrs(posterior.L, y - prior - error, lower=1)
         return cls(posterior, raw * posterior.root, cosines, sines, np.asarray(update))
 
     def values(self, E: Floats) -> Floats:
@@ -84,9 +83,9 @@ def log_improvement(z: Floats) -> Floats:
     result = np.empty_like(z)
     near = z > -1.0
     a = z[near]
-    result[near] = np.log(np.exp(-0.5 * a * a - HALF_LOG_TAU) + a * np.exp(log_ndtr(a)))
+    result[near] = np.log(np.exp(-0.5 * a * a - HALF_LOG_TAU) + a * np.exp(scipy.special.log_ndtr(a)))
     far = np.maximum(z[~near], -1e6)  # there the series below has long taken over
-    tail = erfcx(-far / np.sqrt(2.0)) * np.abs(far) * np.sqrt(np.pi / 2.0)
+    tail = scipy.special.erfcx(-far / np.sqrt(2.0)) * np.abs(far) * np.sqrt(np.pi / 2.0)
     series = far < -1e3
     rest = np.where(series, 1.0 / (far * far), 1.0 - np.where(series, 0.0, tail))
     result[~near] = -0.5 * far * far - HALF_LOG_TAU + np.log(rest)
@@ -106,7 +105,7 @@ class ExpectedImprovement:
         """Return the improvement over the best of the trials E, (n, D)."""
         inverses = []
         for posterior in posteriors:
-            lower, _ = lapack.dpotri(posterior.L, lower=1)
+            lower, _ = scipy.linalg.lapack.dpotri(posterior.L, lower=1)
             inverses.append(np.tril(lower) + np.tril(lower, -1).T)
         return cls(posteriors, np.array([posterior.mean(E).max() for posterior in posteriors]), tuple(inverses))
 
@@ -140,7 +139,8 @@ class ExpectedImprovement:
             z_slopes[k] = (posterior.a @ slope - z[k] * sd_slopes[k]) / sd[k]
         log_h = log_improvement(z)  # its derivative is cdf / h
         logs = np.log(sd) + log_h
-        slopes = sd_slopes / sd[:, None] + np.exp(np.minimum(log_ndtr(z) - log_h, 700.0))[:, None] * z_slopes
+        ratio = np.exp(np.minimum(scipy.special.log_ndtr(z) - log_h, 700.0))
+        slopes = sd_slopes / sd[:, None] + ratio[:, None] * z_slopes
         total = _log_mean(logs[:, None])[0]
         return float(total), np.exp(logs - total) @ slopes / count
 

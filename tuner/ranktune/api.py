@@ -15,8 +15,10 @@ from ranktune.solvers.queries import Queries
 from ranktune.studies import catalogue
 from ranktune.tuner.deadline import Deadline
 from ranktune.tuner.engine import prepare, reopen, run_study
-from ranktune.tuner.home import default_home, find_folder, free_name, make_folder
+from ranktune.tuner.executor import Executor, make_executor
+from ranktune.tuner.home import StudyFolder, default_home, find_folder, free_name, make_folder
 from ranktune.tuner.plans import DEFAULT_FOLDS, DEFAULT_PERMUTATIONS
+from ranktune.tuner.problem import Problem
 from ranktune.tuner.progress import Progress, Silent
 from ranktune.tuner.split import Split, nested_splits
 from ranktune.tuner.study import DEFAULT_METRIC, DEFAULT_TRIALS, NO_TEST, TRIALS_BY_TIME, Study
@@ -120,7 +122,7 @@ def resume(
     """Continue a study that was interrupted, or give a finished one more trials; finished trials are kept."""
     folder = find_folder(_home(home), name)
     progress = progress or _watcher()
-    with folder.owned(), closing(progress):
+    with folder.owned(), closing(progress), make_executor(_cores() if jobs is None else jobs) as executor:
         study = folder.study()
         if trials is not None:
             study = replace(study, trials=trials)
@@ -130,11 +132,10 @@ def resume(
         else:
             progress.stage(f"reading {study.data}")
             try:
-                splits = _loaded(study, study.data, study.vali, study.test, progress)
+                problems = _prepared(study, (study.data, study.vali, study.test), folder, executor, progress)
             except DataError as error:
                 raise StudyError(f"study '{name}' is finished, and its data cannot be read again: {error}") from None
-            problems = prepare(study, splits, folder)
-        return shown(run_study(study, problems, folder, jobs=_cores() if jobs is None else jobs, progress=progress))
+        return shown(run_study(study, problems, folder, executor, progress=progress))
 
 
 def read(source: Any, **options: Any) -> Queries:
@@ -153,15 +154,27 @@ def _run(
     progress = progress or _watcher()
     where = _home(home)
     folder = make_folder(where, study.name or free_name(where, _stem(study.data)))
-    with folder.owned(), closing(progress):
+    with folder.owned(), closing(progress), make_executor(_cores() if jobs is None else jobs) as executor:
         folder.check_settings(study)
         progress.stage(f"reading {study.data}")
-        data, vali, test = sources
-        splits = _loaded(study, data, vali, test, progress)
-        problems = prepare(study, splits, folder)
-        del splits, sources, data, vali, test  # the workers' mapped copy serves from here on
-        jobs = _cores() if jobs is None else jobs
-        return shown(run_study(study, problems, folder, jobs=jobs, progress=progress, deadline=deadline))
+        problems = _prepared(study, sources, folder, executor, progress)
+        del sources  # the workers' mapped copy serves from here on
+        return shown(run_study(study, problems, folder, executor, progress=progress, deadline=deadline))
+
+
+def _prepared(
+    study: Study, sources: tuple[Any, Any, Any], folder: StudyFolder, executor: Executor, progress: Progress
+) -> list[Problem]:
+    """Return the problems of the data; files are read by a worker, which has to know how to compute anyway."""
+    if all(source is None or (source != API_SEARCH and isinstance(source, str | Path)) for source in sources):
+        return executor.call(_read_and_prepare, study, sources, folder)
+    return _read_and_prepare(study, sources, folder, progress)
+
+
+def _read_and_prepare(
+    study: Study, sources: tuple[Any, Any, Any], folder: StudyFolder, progress: Progress | None = None
+) -> list[Problem]:
+    return prepare(study, _loaded(study, *sources, progress or Silent()), folder)
 
 
 def _loaded(study: Study, data: Any, vali: Any, test: Any, progress: Progress) -> list[Split]:

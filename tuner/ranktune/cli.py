@@ -71,7 +71,9 @@ def _as_options(message: str) -> str:
 def main() -> None:
     """Run the command line; an error of ours is one message and exit code 2, never a traceback."""
     from ranktune.solvers.errors import RankTuneError
+    from ranktune.tuner.garbage import collect_seldom
 
+    collect_seldom()
     warnings.showwarning = _show_warning
     try:
         app()

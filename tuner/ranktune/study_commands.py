@@ -215,9 +215,12 @@ def _watched(as_json: bool) -> Iterator[Any]:
 
 
 def _show(result: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+        return
     from ranktune.dashboards.leaderboard import report
 
-    print_json(result) if as_json else console().print(report(result))
+    console().print(report(result))
 
 
 def _finish(result: Result, as_json: bool) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 import time
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as RichProgress
+from typing import TYPE_CHECKING
 
 from ranktune.tuner.progress import Progress, Told
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 SECONDS_BETWEEN_LINES = 2.0
 
@@ -70,17 +70,19 @@ class Live:
     """A bar with the trial, the best so far and the time left; the bar of a finished split stays on the screen."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._bar = RichProgress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[best]}", markup=False),
-            TimeElapsedColumn(),
-            TextColumn("elapsed,"),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-            console=self._console,
+        from rich import progress  # only a terminal needs it
+        from rich.console import Console
+
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(bar_width=24),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[best]}", markup=False),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("elapsed,"),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("left"),
+            console=Console(stderr=True),
         )
         self._task: TaskID | None = None
 
