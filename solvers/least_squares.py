@@ -104,10 +104,10 @@ def _iterated(
     features = queries.features
     diagonal = alpha + multiplier**2 * products.squares(features, weights)
 
-    def product(direction: Floats) -> Floats:
+    def product(direction: Floats) -> tuple[Floats, None]:
         by_document = weights * products.scores(features, multiplier * direction)
         by_document = _less_level(by_document, weights, queries, by_query)
-        return multiplier * products.transposed(features, by_document) + alpha * direction
+        return multiplier * products.transposed(features, by_document) + alpha * direction, None
 
     return conjugate_gradients(product, side, lambda residual: residual / diagonal, TOLERANCE)[0]
 

@@ -5,7 +5,8 @@ w  (n_features,) weights   g  gradient   H  Hessian   d  the step, H d = -g roug
 The objective is convex with a continuous gradient; it may be only piecewise quadratic, H then any generalised Hessian.
 Where M is so near H that a step of M alone shrinks the gradient well, steps take no product with H at all. What the
 last steps tell of H corrects M, within conjugate gradients too (Morales & Nocedal): a quarter of the products fewer on
-sparse data. A step is halved until it descends (Armijo's rule, or the approximate rule of Hager & Zhang where f has no
+sparse data. An objective of X w may give X d along with H d: what a step makes of X w is then a sum of what is known.
+A step is halved until it descends (Armijo's rule, or the approximate rule of Hager & Zhang where f has no
 digits left).
 Sources: Nocedal & Wright 2006, "Numerical Optimization", algorithm 7.1; Morales & Nocedal 2000, SIAM J. Optim. 10;
 Hager & Zhang 2005, SIAM J. Optim. 16.
@@ -20,6 +21,7 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
+import scipy
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.ranker import Step
@@ -34,28 +36,35 @@ PRODUCTS = 4
 """How many products are remembered: each costs every later product four passes over vectors."""
 
 Solve: TypeAlias = Callable[[Floats], Floats]
-"""r -> M^-1 r, or d -> H d, (n_features,)."""
+"""r -> M^-1 r, (n_features,)."""
+
+Image: TypeAlias = Floats | None
+"""X w of weights w or of a step, (n_documents,), where an objective gives it."""
+
+Product: TypeAlias = Callable[[Floats], tuple[Floats, Image]]
+"""d -> H d, (n_features,), and the image of d."""
 
 
 class Objective(Protocol):
     """What is minimised."""
 
-    def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
-        """Return f and g at weights."""
+    def value_and_gradient(self, weights: Floats, image: Image = None) -> tuple[float, Floats]:
+        """Return f and g at weights, whose image spares work where it is known."""
         ...
 
-    def hessian_product(self, direction: Floats) -> Floats:
-        """Return H direction at the weights last given to value_and_gradient."""
+    def product_and_image(self, direction: Floats) -> tuple[Floats, Image]:
+        """Return H direction at the weights last given to value_and_gradient, and the image of direction."""
         ...
 
 
 @dataclass(frozen=True)
 class Point:
-    """Where the method stands: weights, f and g there, and the products with H that the last step took."""
+    """Where the method stands: weights, f and g there, the image, and the products with H that the last step took."""
 
     weights: Floats
     value: float
     gradient: Floats
+    image: Image = None
     products: int = 0
 
 
@@ -94,13 +103,14 @@ class Secant:
         """Return the inverse of M, corrected by the pairs noted, times vector."""
         if not self._pairs:
             return solve(vector)
-        factors, vector, room = [], vector.copy(), np.empty_like(vector)
+        axpy = scipy.linalg.blas.daxpy  # y + a x in one pass, y overwritten
+        factors, vector = [], vector.copy()
         for step, change, along in reversed(self._pairs):
             factors.append(float(step @ vector) / along)
-            vector -= np.multiply(change, factors[-1], out=room)
+            vector = axpy(change, vector, a=-factors[-1])
         result = solve(vector)
         for (step, change, along), factor in zip(self._pairs, reversed(factors), strict=True):
-            result += np.multiply(step, factor - float(change @ result) / along, out=room)
+            result = axpy(step, result, a=factor - float(change @ result) / along)
         return result
 
 
@@ -130,15 +140,15 @@ def minimise(
             return
         solve = preconditioner.solver(point)
         if sharp:
-            direction, products = -secant.solve(point.gradient, solve), 0
+            direction, image, products = -secant.solve(point.gradient, solve), None, 0
         else:
             # more exactly as the end nears, so that the last steps converge fast, but not beyond what the rule asks
             accuracy = max(min(forcing, (norm / first_norm) ** 0.2), min(0.6 * tolerance / violation, 0.5))
             seen: deque[tuple[Floats, Floats]] = deque(maxlen=PRODUCTS)
-            product, better = partial(_noted, objective.hessian_product, seen), partial(secant.solve, solve=solve)
-            direction, products = conjugate_gradients(product, -point.gradient, better, accuracy)
+            product, better = partial(_noted, objective.product_and_image, seen), partial(secant.solve, solve=solve)
+            direction, image, products = conjugate_gradients(product, -point.gradient, better, accuracy)
             secant.start_anew(seen)
-        moved = _descend(objective, point, direction, products, 1.0 if sharp else length)
+        moved = _descend(objective, point, direction, image, products, 1.0 if sharp else length)
         if moved is None and not sharp:
             return
         if moved is not None:
@@ -147,18 +157,19 @@ def minimise(
             sharp = sharp and float(np.linalg.norm(moved.gradient)) < SHARP * norm
             point = moved
         else:
-            objective.value_and_gradient(point.weights)
+            objective.value_and_gradient(point.weights, point.image)
             sharp = False
 
 
-def _noted(product: Solve, notes: deque[tuple[Floats, Floats]], vector: Floats) -> Floats:
-    """Return product(vector), and note both."""
-    notes.append((vector, product(vector)))
-    return notes[-1][1]
+def _noted(product: Product, notes: deque[tuple[Floats, Floats]], vector: Floats) -> tuple[Floats, Image]:
+    """Return product(vector), and note vector and H vector."""
+    curved, image = product(vector)
+    notes.append((vector, curved))
+    return curved, image
 
 
-def conjugate_gradients(product: Solve, target: Floats, solve: Solve, tolerance: float) -> tuple[Floats, int]:
-    """Return d with |H d - target| <= tolerance |target| in the norm of M^-1, and the number of products with H.
+def conjugate_gradients(product: Product, target: Floats, solve: Solve, tolerance: float) -> tuple[Floats, Image, int]:
+    """Return d with |H d - target| <= tolerance |target| in the norm of M^-1, its image, and the products it took.
 
     Starts at d = 0. Ends early where H has no curvature left, and after 10 n_features products at the latest.
     """
@@ -168,20 +179,24 @@ def conjugate_gradients(product: Solve, target: Floats, solve: Solve, tolerance:
     p = z
     energy = float(residual @ z)
     goal = tolerance**2 * energy
+    moved: Image = None
     for count in range(1, 10 * len(target) + 1):
-        curved = product(p)
+        curved, image = product(p)
         curvature = float(p @ curved)
         if not curvature > 0.0:
-            return (d if count > 1 else z), count
+            return (d, moved, count) if count > 1 else (z, image, count)
         alpha = energy / curvature
         d += alpha * p
+        if image is not None:
+            image *= alpha
+            moved = image if moved is None else np.add(moved, image, out=moved)
         residual = residual - alpha * curved
         z = solve(residual)
         before, energy = energy, float(residual @ z)
         if energy <= goal:
-            return d, count
+            return d, moved, count
         p = z + (energy / before) * p
-    return d, 10 * len(target)
+    return d, moved, 10 * len(target)
 
 
 def _next_length(before: Point, after: Point, direction: Floats) -> float:
@@ -195,18 +210,24 @@ def _next_length(before: Point, after: Point, direction: Floats) -> float:
     return 1.0 / (1.0 - 0.5 * min(max(left, 0.0), 0.6))
 
 
-def _descend(objective: Objective, point: Point, direction: Floats, products: int, longest: float) -> Point | None:
-    """Return the first point along direction, at longest times 1, 1/2, 1/4 ..., that descends enough, or None."""
+def _descend(
+    objective: Objective, point: Point, direction: Floats, along: Image, products: int, longest: float
+) -> Point | None:
+    """Return the first point along direction, at longest times 1, 1/2, 1/4 ..., that descends enough, or None.
+
+    along is the image of direction.
+    """
     slope = float(point.gradient @ direction)
     if not slope < 0.0:
         return None
     length = longest
     for _ in range(50):
         weights = point.weights + length * direction
-        value, gradient = objective.value_and_gradient(weights)
+        image = None if point.image is None or along is None else point.image + length * along
+        value, gradient = objective.value_and_gradient(weights, image)
         enough = value <= point.value + 1e-4 * length * slope
         flat = value <= point.value + 1e-11 * abs(point.value) and abs(float(gradient @ direction)) <= 0.9 * abs(slope)
         if enough or flat:
-            return Point(weights, value, gradient, products)
+            return Point(weights, value, gradient, image, products)
         length *= 0.5
     return None

@@ -101,7 +101,7 @@ class RankObjective:
         """Return the diagonal of I + C M X' D X M, (n_features,), D the weighted degrees. Cost: one pass over X."""
         queries = self.queries
         weighted = 2.0 * np.repeat(self.query_weights, queries.lengths) * self.degrees
-        by_feature = self._scaled(self._scaled(products.squares(queries.features, weighted)))
+        by_feature = self._scaled(self._by_weight(products.squares(self._features, weighted)))
         return 1.0 + self.C * by_feature
 
     @property
@@ -152,14 +152,20 @@ class RankObjective:
         self.hinges[: len(losses)] = losses[:, 1]
         return float(np.array([factor for _, factor in self.terms]) @ losses[:, 0])
 
-    def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
-        """Return f and its gradient, (n_features,). Cost: one pass over X, and sorting the scores of each query."""
+    def value_and_gradient(self, weights: Floats, image: Floats | None = None) -> tuple[float, Floats]:
+        """Return f and its gradient, (n_features,). Cost: one pass over X, and sorting the scores of each query.
+
+        Where the scores are known, as image, they need not be computed.
+        """
         raw, scores, judged, terms = self._by_column(weights), self._scores, self._judged, np.array(self.terms)
+        if image is not None:
+            scores[:] = image
 
         def work(block: _Block, out: Floats) -> None:
             rest = (block.first, block.last, judged, self.adjacent, self._windows, terms, scores, block.losses)
-            if block.is_cut_up:
-                block.times(raw, scores)
+            if block.is_cut_up or image is not None:
+                if image is None:
+                    block.times(raw, scores)
                 rank_passes.slopes(*rest)
                 block.add_transposed(scores, out)
             else:
@@ -175,29 +181,44 @@ class RankObjective:
         return self.queries.starts, self._codes, self.n_grades, self.query_weights
 
     def hessian_product(self, direction: Floats) -> Floats:
-        """Return H direction, (n_features,), with the pairs that are active at the last weights evaluated.
+        """Return H direction, (n_features,), with the pairs that are active at the last weights evaluated."""
+        return self.product_and_image(direction)[0]
 
-        Sparse rows meet the direction in single precision: half of the memory that they jump about in. Equations that
-        are solved roughly do not notice.
+    def image(self, weights: Floats) -> Floats | None:
+        """Return the scores X M weights, (n_documents,), of sparse features; None of dense ones.
+
+        Dense rows are met twice while they are in cache, so that little would be spared.
         """
+        if not self.queries.is_sparse:
+            return None
+        scores = np.zeros(self.queries.n_documents)
+        if not weights.any():
+            return scores
+        raw = self._by_column(weights)
+        _run(self.executor, lambda block: self._blocks[block].times(raw, scores), range(len(self._blocks)))
+        return scores
+
+    def product_and_image(self, direction: Floats) -> tuple[Floats, Floats | None]:
+        """Return what hessian_product and image do of direction. Cost: one pass over X."""
         raw = self._by_column(direction)
-        if self.queries.is_sparse:
-            raw = raw.astype(np.float32)
-        by_document, judged, terms = np.empty(self.queries.n_documents), self._judged, np.array(self.terms)
+        by_document, judged, terms = self._scores, self._judged, np.array(self.terms)  # nothing asks for slopes again
         by_term = by_document[None] if self.smoothing is None else np.empty((2, len(by_document)))
+        image = np.empty_like(by_document) if self.queries.is_sparse else None
 
         def work(block: _Block, out: Floats) -> None:
             rest = (block.first, block.last, judged, self.adjacent, self._windows, terms, by_document, by_term)
-            if block.is_cut_up:
+            if block.is_cut_up or image is not None:
                 block.times(raw, by_document)
+                if image is not None:
+                    image[block.rows] = by_document[block.rows]
                 rank_passes.curvatures(*rest)
                 block.add_transposed(by_document, out)
             else:
-                block.run(rank_passes.dense_curvature, rank_passes.csr_curvature, raw, *rest, out)
+                rank_passes.dense_curvature(block.features, raw, *rest, out)
 
         product = self.C * self._by_weight(self._sum_blocks(work, self.executor))
         product += direction
-        return product
+        return product, image
 
     def _sum_blocks(self, work: Callable[[_Block, Floats], None], executor: Executor | None) -> Floats:
         """Return the sum of what work adds to its second argument, (n_features,), over all blocks."""
@@ -244,6 +265,7 @@ class _Block:
         self.losses = np.zeros((2, 2))
         self.executor: Executor | None = None
         start, stop = int(starts[first]), int(starts[last])
+        self.rows = slice(start, stop)
         self.is_cut_up = stop - start > 2 * rows
         n_parts = 1
         if self.is_cut_up:  # of the same size for any number of threads where bits matter

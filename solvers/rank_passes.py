@@ -127,25 +127,3 @@ def dense_curvature(
     dense_times(X[a:b], raw, by_document[a:b])
     curvatures(first, last, judged, adjacent, windows, terms, by_document, by_term)
     add_dense_transposed(X[a:b], by_document[a:b], out)
-
-
-@compiled
-def csr_curvature(
-    X: Any,
-    raw: Any,
-    first: int,
-    last: int,
-    judged: Any,
-    adjacent: bool,
-    windows: Any,
-    terms: Floats,
-    by_document: Floats,
-    by_term: Floats,
-    out: Floats,
-) -> None:
-    """Do what dense_curvature does for X = data, indices, indptr; raw may be of single precision."""
-    data, indices, indptr = X
-    a, b = judged[0][first], judged[0][last]
-    csr_times(data, indices, indptr[a : b + 1], raw, by_document[a:b])
-    curvatures(first, last, judged, adjacent, windows, terms, by_document, by_term)
-    add_csr_transposed(data, indices, indptr[a : b + 1], by_document[a:b], out)

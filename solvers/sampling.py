@@ -87,7 +87,8 @@ class Descent:
                 return point
         objective.rank_at_zero()
         value, gradient = self.at_zero
-        return Point(np.zeros(objective.n_features), objective.C * value, objective.C * gradient)
+        zero = np.zeros(objective.n_features)
+        return Point(zero, objective.C * value, objective.C * gradient, objective.image(zero))
 
     def _solve_sample(self, part: RankObjective) -> Floats:
         """Return the optimum of part. Meanwhile another thread, if there are several, looks at zero weights."""
@@ -104,7 +105,8 @@ class Descent:
         """Return the point at weights, evaluated, with the sample evaluated there too."""
         if self._owns:
             self.renew(weights)
-        return Point(weights, *self.objective.value_and_gradient(weights))
+        image = self.objective.image(weights)
+        return Point(weights, *self.objective.value_and_gradient(weights, image), image)
 
     def renew(self, weights: Floats) -> None:
         """Have the preconditioner formed again at weights, where the objective was evaluated last or will be next."""

@@ -17,24 +17,24 @@ class Quadratic:
     def __init__(self, A: Any, b: Any) -> None:
         self.A, self.b, self.products = A, b, 0
 
-    def value_and_gradient(self, w: Any) -> tuple[float, Any]:
+    def value_and_gradient(self, w: Any, image: Any = None) -> tuple[float, Any]:
         return float(0.5 * w @ self.A @ w - self.b @ w), self.A @ w - self.b
 
-    def hessian_product(self, v: Any) -> Any:
+    def product_and_image(self, v: Any) -> Any:
         self.products += 1
-        return self.A @ v
+        return self.A @ v, None
 
 
 class SoftPlus(Quadratic):
     """sum of log(1 + exp(s)) - s / 3 for s = A w: full Newton steps from far away overshoot."""
 
-    def value_and_gradient(self, w: Any) -> tuple[float, Any]:
+    def value_and_gradient(self, w: Any, image: Any = None) -> tuple[float, Any]:
         s = self.A @ w
         self.p = expit(s)
         return float(np.logaddexp(0, s).sum() - s.sum() / 3), self.A.T @ (self.p - 1 / 3)
 
-    def hessian_product(self, v: Any) -> Any:
-        return self.A.T @ ((self.p * (1 - self.p)) * (self.A @ v))
+    def product_and_image(self, v: Any) -> Any:
+        return self.A.T @ ((self.p * (1 - self.p)) * (self.A @ v)), None
 
 
 class Given:
@@ -117,10 +117,11 @@ def test_a_start_at_the_minimum_takes_no_step() -> None:
 def test_conjugate_gradients_is_exact_after_as_many_products_as_distinct_eigenvalues() -> None:
     A = np.diag([1.0, 1.0, 5.0, 5.0, 9.0])
     b = np.arange(1.0, 6.0)
-    solution, products = conjugate_gradients(lambda v: A @ v, b, lambda r: r, 1e-12)
+    solution, image, products = conjugate_gradients(lambda v: (A @ v, 2.0 * v), b, lambda r: r, 1e-12)
     np.testing.assert_allclose(solution, b / np.diag(A), rtol=1e-10)
+    np.testing.assert_allclose(image, 2.0 * solution, rtol=1e-10)
     assert products == 3
-    _, preconditioned = conjugate_gradients(lambda v: A @ v, b, lambda r: r / np.diag(A), 1e-12)
+    _, _, preconditioned = conjugate_gradients(lambda v: (A @ v, None), b, lambda r: r / np.diag(A), 1e-12)
     assert preconditioned == 1
 
 

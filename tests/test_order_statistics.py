@@ -47,7 +47,6 @@ def tied(seed: int, n_grades: int, form: str = "dense", dtype: Any = np.float64)
 
 def assert_equal_to_all_pairs(queries: Queries, w: Any, C: float = 0.7) -> None:
     direction = np.random.default_rng(9).normal(size=queries.n_features)
-    direction = direction.astype(np.float32).astype(np.float64)  # sparse rows meet it in single precision
     objective = RankObjective(queries, C)
     value, gradient = objective.value_and_gradient(w)
     product = objective.hessian_product(direction)
@@ -87,6 +86,26 @@ def test_many_sparse_columns_agree_with_few() -> None:
         assert np.count_nonzero(there[1]) <= 5
     np.testing.assert_allclose(many.hessian_product(w)[at], few.hessian_product(w[at]), rtol=1e-12)
     np.testing.assert_allclose(many.diagonal()[at], few.diagonal(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [None, 0.3])
+def test_images_of_sparse_features_are_scores_and_spare_their_computation(smoothing: float | None) -> None:
+    queries = tied(6, 4, "csr")
+    multiplier = np.array([1.0, 0.5, 2.0, 0.0, 3.0])
+    w, direction = np.random.default_rng(1).normal(size=(2, 5))
+    objective = RankObjective(queries, 0.7, multiplier=multiplier, smoothing=smoothing)
+    value, gradient = objective.value_and_gradient(w)
+    image = objective.image(w)
+    product, along = objective.product_and_image(direction)
+    assert image is not None and along is not None
+    np.testing.assert_allclose(image, queries.features @ (multiplier * w), rtol=1e-12)
+    np.testing.assert_allclose(along, queries.features @ (multiplier * direction), rtol=1e-12)
+    assert not np.any(objective.image(np.zeros(5)))
+    objective.value_and_gradient(direction)
+    again = objective.value_and_gradient(w, image)
+    assert again[0] == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(again[1], gradient, rtol=1e-12)
+    np.testing.assert_allclose(objective.hessian_product(direction), product, rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr"])

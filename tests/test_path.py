@@ -70,10 +70,10 @@ def test_folds_equal_paths_of_their_own_and_take_fewer_passes(monkeypatch: pytes
     evaluations = []
     evaluate = RankObjective.value_and_gradient
 
-    def counted(self: RankObjective, weights: Any) -> Any:
+    def counted(self: RankObjective, weights: Any, image: Any = None) -> Any:
         if self.queries.n_documents == 4000:
             evaluations.append(1)
-        return evaluate(self, weights)
+        return evaluate(self, weights, image)
 
     monkeypatch.setattr(RankObjective, "value_and_gradient", counted)
     together = cross_validated_path(queries, plan, CS, ranker=RankSVM(average="pairs", tol=1e-4))
