@@ -47,7 +47,7 @@ def squares(features: Features, by_document: Floats) -> Floats:
     """Return (X * X)' v, (n_features,). Cost: one pass over X."""
     result = np.zeros(features.shape[1])
     if sparse.issparse(features):
-        _add_csr_squares(features.data, features.indices, features.indptr, by_document, result)
+        _add_csr_squares(*csr_parts(features), by_document, result)
     else:
         _add_dense_squares(features, by_document, result)
     return result
