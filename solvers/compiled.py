@@ -10,6 +10,7 @@ learn, never loads numba.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, update_wrapper
 from importlib import import_module
 from operator import attrgetter
@@ -73,6 +74,16 @@ def instruction(module: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return cast(Callable[P, R], Instruction(cast(FunctionType, function), module))
 
     return declared
+
+
+@contextmanager
+def compiling() -> Iterator[list[float]]:
+    """Yield a list that holds, after the block, the seconds spent on compiling in it, if any; loading is not."""
+    from numba.core.event import install_timer
+
+    spent: list[float] = []
+    with install_timer("numba:compile", spent.append):
+        yield spent
 
 
 def files_of(kernel: Kernel) -> frozenset[str]:

@@ -84,8 +84,10 @@ STANDARD = (
     "ListNet",
     "ElasticRank",
     "LambdaMART",
+    "GBDTRanker",
 )
-"""The solvers that compete unless others are named: of each family those that tend to win, and a floor.
+"""The solvers that compete unless others are named: of each family those that tend to win or to help in a blend, and a
+floor.
 
 What is learnt fast comes first, trees last: their defaults are tried in this order, and time may be short.
 """

@@ -55,3 +55,17 @@ def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_pa
 )
 def test_kernels_know_the_files_they_come_from(kernel: module.Kernel, files: set[str]) -> None:
     assert {Path(name).stem for name in module.files_of(kernel)} == files
+
+
+def test_compiling_is_timed_and_running_is_not() -> None:
+    @module.compiled
+    def kernel(x: float) -> float:
+        return x + 1.0
+
+    with module.compiling() as first:
+        kernel(1.0)
+    with module.compiling() as second:
+        kernel(2.0)
+    assert len(first) == 1
+    assert first[0] > 0.0
+    assert second == []

@@ -17,6 +17,7 @@ import ranktune
 from ranktune.dashboards.listing import listing
 from ranktune.solvers.errors import DataError, ParameterError, RankTuneWarning, StudyError
 from ranktune.solvers.metrics import parse_metric
+from ranktune.solvers.model import load_model
 from ranktune.solvers.queries import Queries, concatenate
 from ranktune.solvers.ranker import LinearRanker
 from ranktune.solvers.registry import make
@@ -78,10 +79,12 @@ def test_without_refitting_the_given_validation_queries_alone_choose(tmp_path: P
 
 
 def test_the_model_was_learnt_again_on_train_and_validation(result: Result) -> None:
-    ranker = make(result.best.solver, dict(result.best.params or {}), 0)
-    assert isinstance(ranker, LinearRanker)
-    ranker.fit(concatenate([judged(40, 0), judged(20, 1)]))
-    np.testing.assert_allclose(weights(result.best_model), ranker.coef_, rtol=1e-12)
+    for row in (row for row in result.leaderboard if not row.is_blend):
+        ranker = make(row.solver, dict(row.params or {}), 0)
+        assert isinstance(ranker, LinearRanker)
+        ranker.fit(concatenate([judged(40, 0), judged(20, 1)]))
+        own = load_model(Path(result.folder) / "models" / f"{row.solver}.json")
+        np.testing.assert_allclose(weights(own), ranker.coef_, rtol=1e-12)
 
 
 def test_the_json_is_complete(result: Result) -> None:

@@ -119,6 +119,7 @@ def test_conjugate_gradients_is_exact_after_as_many_products_as_distinct_eigenva
     b = np.arange(1.0, 6.0)
     solution, image, products = conjugate_gradients(lambda v: (A @ v, 2.0 * v), b, lambda r: r, 1e-12)
     np.testing.assert_allclose(solution, b / np.diag(A), rtol=1e-10)
+    assert image is not None
     np.testing.assert_allclose(image, 2.0 * solution, rtol=1e-10)
     assert products == 3
     _, _, preconditioned = conjugate_gradients(lambda v: (A @ v, None), b, lambda r: r / np.diag(A), 1e-12)

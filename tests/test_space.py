@@ -154,3 +154,11 @@ class TestRestricted:
     def test_what_cannot_be(self, override: dict[str, Any], message: str) -> None:
         with pytest.raises(ParameterError, match=message):
             space().restricted(override)
+
+
+def test_the_size_counts_configurations() -> None:
+    assert UnionSpace({"Best": ()}).size == 1
+    assert UnionSpace({"Boost": SOLVERS["Boost"]}).size == 1000
+    assert space().size == float("inf")
+    assert space().restricted({"solver": "Boost", "Boost.rounds": [1, 5]}).size == 4
+    assert space().restricted({"solver": "Linear", "Linear.C": 1.0, "Linear.ratio": 0.5}).size == 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranktune.tuner.statistics import bootstrap_interval, randomisation_test, stratified_interval
+from ranktune.tuner.statistics import bootstrap_interval, lead, mean, randomisation_test, stratified_interval
 
 
 def test_interval_agrees_with_the_normal_one_on_many_values() -> None:
@@ -83,3 +83,11 @@ def test_false_alarms_are_as_rare_as_promised() -> None:
         for _ in range(400)
     )
     assert alarms / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_queries_that_a_metric_skips_do_not_count() -> None:
+    one = np.array([1.0, np.nan, 0.5, 0.75])
+    assert mean(one) == pytest.approx(0.75)
+    assert mean(np.array([np.nan])) == 0.0
+    assert lead(one, one) == 0.0
+    assert lead(one, one - 0.25) == np.inf

@@ -1,13 +1,15 @@
-"""Which models to blend, and how much of each: greedy selection, held to equal shares, by cross-validation.
+"""Which models to blend, and how much of each: equal shares, or a greedy choice where it is told to be better.
 
 scores  (m, n_documents) of m models, each document scored by what was not learnt from it; divided by scale, the usual
 spread of a model's scores within a query, so that no model counts for more than its share. Shares (m,) sum to 1.
 
-Equal shares of unlike models are hard to beat where queries are few; with many, greedy selection with replacement
-finds what helps. So both are tried, and half of each: shares are chosen on the queries of all folds but one, for each
-fold in turn, and what they then score on the fold left out is an honest value. The best of the three is kept; its
-shares are the mean over the folds, since choosing several times and taking the mean is what keeps a greedy choice from
-following the noise. A single model is judged alike: chosen on all folds but one, scored on that one.
+Equal shares of the best model of each solver are hard to beat where queries are few: the more unlike the models, the
+better, and what is chosen by so few queries follows their noise. With many, greedy selection with replacement finds
+what helps. So shares are equal, half equal or greedy: chosen on the queries of all folds but one, for each fold in
+turn, what they then score on the fold left out is an honest value. Equal shares stay unless another's value is better,
+where queries are few beyond doubt, paired by query. Solvers that are told for sure to be worse than the best have no
+equal share. What is delivered is the mean over the folds: choosing several times is what keeps a choice from following
+the noise. A single model is judged alike: chosen on all folds but one, scored on that one.
 Source: Caruana, Niculescu-Mizil, Crew & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
@@ -23,6 +25,7 @@ from ranktune.solvers.arrays import Floats
 from ranktune.solvers.metrics import Metric
 from ranktune.solvers.queries import Queries
 from ranktune.tuner.plans import Fold
+from ranktune.tuner.statistics import SURE, lead, mean
 
 STEPS = 20
 """Models in a blend, counted as often as they are taken."""
@@ -31,9 +34,11 @@ PATIENCE = 5
 MOST_QUERIES = 2000
 """More queries than this, evenly spaced, would choose no better and cost more."""
 
-
-MIXES = (0.5, 0.0, 1.0)
-"""How much of the shares is equal, the rest greedy; of equally good ones the first."""
+MIXES = (1.0, 0.5, 0.0)
+"""How much of the shares is equal, the rest greedy."""
+FEW, DOUBT = 1000, 1.5
+"""Fewer queries than these are few: validation follows their noise, and what averages more is taken unless something
+else is better by so many standard errors of the paired difference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,32 +58,54 @@ def scale(scores: NDArray[np.floating], queries: Queries) -> float:
 
 
 def choose_blend(
-    scaled: NDArray[np.floating], equal: Floats, queries: Queries, metric: Metric, folds: Sequence[Fold]
+    scaled: NDArray[np.floating], solvers: Sequence[str], queries: Queries, metric: Metric, folds: Sequence[Fold]
 ) -> Blend:
     """Return the blend of scaled scores, (m, n_documents), for metric; folds together score every query once.
 
-    equal, (m,), are the shares that greedy ones are held to.
+    solvers are those of the m models.
     """
     found = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in MIXES]
+    alone = np.stack([metric.per_query(own, queries) for own in scaled])
     for fold in folds:
+        equal = _equal(alone[:, fold.train], solvers)
         greedy = _greedy(scaled, queries, metric, fold.train[:: -(-len(fold.train) // MOST_QUERIES)])
         rows, part = _rows(queries, fold.vali)
         for mix, blend in zip(MIXES, found, strict=True):
             shares = mix * equal + (1.0 - mix) * greedy
             blend.shares[:] += shares / len(folds)
             blend.per_query[fold.vali] = metric.per_query(shares @ scaled[:, rows], part)
-    return max(found, key=lambda blend: float(np.nanmean(blend.per_query)))
+    return found[first_unless_better([blend.per_query for blend in found])]
 
 
-def value_of_choosing(per_query: Floats, folds: Sequence[Fold]) -> float:
-    """Return what the best of models is worth that is chosen by its mean: per_query is (m, n_queries).
+def choosing(per_query: Floats, folds: Sequence[Fold]) -> Floats:
+    """Return what the best of models scores, (n_queries,), that is chosen by its mean: per_query is (m, n_queries).
 
     The model is chosen on all folds but one and scored on that one: the same that is asked of a blend.
     """
     honest = np.full(per_query.shape[1], np.nan)
     for fold in folds:
         honest[fold.vali] = per_query[np.argmax(np.nanmean(per_query[:, fold.train], axis=1)), fold.vali]
-    return float(np.nanmean(honest))
+    return honest
+
+
+def first_unless_better(per_query: Sequence[Floats]) -> int:
+    """Return the place of what to take of things that score per_query, (n_queries,) each, the most averaged first."""
+    taken, doubt = 0, DOUBT if len(per_query[0]) < FEW else 0.0
+    for k in range(1, len(per_query)):
+        if lead(per_query[k], per_query[taken]) > doubt:
+            taken = k
+    return taken
+
+
+def _equal(per_query: Floats, solvers: Sequence[str]) -> Floats:
+    """Return equal shares, (m,), of the best model of each solver, but those for sure worse than the best of all."""
+    first: dict[str, int] = {}
+    for k in np.argsort(-np.array([mean(values) for values in per_query]), kind="stable"):
+        first.setdefault(solvers[k], int(k))
+    best, *others = first.values()
+    shares = np.zeros(len(solvers))
+    shares[[best, *(k for k in others if lead(per_query[best], per_query[k]) <= SURE)]] = 1.0
+    return np.asarray(shares / shares.sum(), dtype=np.float64)
 
 
 def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numbers: NDArray[np.int64]) -> Floats:
@@ -100,9 +127,7 @@ def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numb
 
 
 def _mean(metric: Metric, scores: Floats, queries: Queries) -> float:
-    values = metric.per_query(scores, queries)
-    known = ~np.isnan(values)
-    return float(values[known].mean()) if known.any() else 0.0
+    return mean(metric.per_query(scores, queries))
 
 
 def _rows(queries: Queries, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], Queries]:

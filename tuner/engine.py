@@ -15,16 +15,18 @@ from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.space import Value
+from ranktune.tuner.blending import FEW
 from ranktune.tuner.deadline import Deadline
+from ranktune.tuner.ending import reserve
 from ranktune.tuner.evidence import EVIDENCE, Evidence, look_closely, worth_a_look, write_evidence
 from ranktune.tuner.executor import Executor
-from ranktune.tuner.finals import Entry, blended_candidates, learnt_again, reserve, scored_again, within
+from ranktune.tuner.finals import Entry, blended_candidates, learnt_again, scored_again, within
 from ranktune.tuner.home import StudyFolder
 from ranktune.tuner.objective import Task, check_metrics, evaluate
 from ranktune.tuner.problem import Problem, folder_name, write_split
 from ranktune.tuner.progress import Progress, Silent
 from ranktune.tuner.record import Record, number_of
-from ranktune.tuner.results import Failure, Result, SplitResult
+from ranktune.tuner.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.rows import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.runner import Objective, TrialLoop
 from ranktune.tuner.selection import Candidate, candidates, failures, settled
@@ -109,13 +111,12 @@ def _run_split(
     record = Record(own, "/".join(filter(None, (folder.path.name, problem.name))), study.metric)
     try:
         task_of = partial(_task, study, problem)
-        TrialLoop(
-            study, problem.name, record, task_of, executor, progress, objective, deadline, partial(reserve, problem)
-        ).run()
+        few, end = problem.development.n_queries < FEW, partial(reserve, problem)
+        TrialLoop(study, problem.name, record, task_of, executor, progress, objective, deadline, end, few).run()
         space = study.union_space()
         rivals, chosen = _chosen(study, problem, candidates(record, space, study.limits), executor, progress, deadline)
         progress.stage(_label(problem) + "learning the best of each solver for use")
-        entries, unfit = learnt_again(study, problem, chosen, executor)
+        entries, unfit = learnt_again(study, problem, chosen, executor, deadline)
         entries = within(entries, study.limits)
         executor.call(_keep, entries, problem, own)
         promised = _estimate(study, entries[0].candidate, chosen, rivals, record)
@@ -205,7 +206,8 @@ def _concluded(study: Study, parts: Sequence[_Part], folder: StudyFolder) -> Res
     nested = study.plan == "nested"
     judged = [part for part in parts if not (nested and part.name == WHOLE)]
     rows = leaderboard([part.entries for part in judged], study.metric, generator)
-    splits = tuple(_split_result(study, part, generator) for part in parts)
+    own = [rows if len(parts) == 1 else leaderboard([part.entries], study.metric, generator) for part in parts]
+    splits = tuple(_split_result(study, part, rows) for part, rows in zip(parts, own, strict=True))
     return Result(
         study=folder.path.name,
         data=study.data,
@@ -245,8 +247,7 @@ def _expected(parts: Sequence[_Part]) -> Interval | None:
     return Interval(whole.mean, whole.mean - low, whole.mean + high)
 
 
-def _split_result(study: Study, part: _Part, generator: np.random.Generator) -> SplitResult:
-    rows = leaderboard([part.entries], study.metric, generator)
+def _split_result(study: Study, part: _Part, rows: Sequence[Row]) -> SplitResult:
     return SplitResult(
         name=part.name,
         best=rows[0],

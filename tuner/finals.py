@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +17,9 @@ from ranktune.solvers.model import Model
 from ranktune.solvers.ranker import LinearRanker
 from ranktune.solvers.registry import solver_class
 from ranktune.solvers.space import Value
-from ranktune.tuner.blending import choose_blend, scale, value_of_choosing
+from ranktune.tuner.blending import choose_blend, choosing, first_unless_better, scale
 from ranktune.tuner.deadline import Deadline
+from ranktune.tuner.ending import affordable, bagged, seeds_in_time
 from ranktune.tuner.executor import Executor
 from ranktune.tuner.objective import FRESH, Task, evaluate
 from ranktune.tuner.pareto import Option, best_within
@@ -27,17 +27,10 @@ from ranktune.tuner.plans import Fold, query_folds
 from ranktune.tuner.problem import Problem
 from ranktune.tuner.refit import Refitted, microseconds_a_document, refit, score_on
 from ranktune.tuner.results import BLEND, LINEAR_BLEND, Failure
-from ranktune.tuner.selection import MOST, Candidate, contenders, settled
+from ranktune.tuner.selection import Candidate, contenders, settled
 from ranktune.tuner.study import Study
 
-BAG, BAG_BELOW = 5, 1000
-"""Seeds of which the models of a tree solver are averaged for use, and the queries below which this is done.
-
-With few queries one seed alone is noisy. With many it is not, and a bag would only be larger and slower.
-"""
 FOLDS = 5
-MARGIN = 1.2
-"""What a guess of seconds is multiplied by before time is promised."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +49,12 @@ def scored_again(
 ) -> list[Candidate]:
     """Return found with what those in doubt score on fresh folds, learnt with another seed; all as they are if strict.
 
-    Where time is short only the first of them are scored, the best of all among them.
+    Where time is short only some are scored, the best of all among them; where it is too short for that one, none is.
     """
     if not problem.fresh:
         return found
     places = contenders(found, np.random.default_rng([study.seed, 4]))
-    places = _affordable(places, found, problem, executor.jobs, deadline)
+    places = affordable(places, found, problem, executor.jobs, deadline)
     if len(places) < 2:
         return found
     jobs = [
@@ -86,57 +79,21 @@ def scored_again(
     return found
 
 
-def _affordable(
-    places: list[int], found: Sequence[Candidate], problem: Problem, jobs: int, deadline: Deadline
-) -> list[int]:
-    """Return the first of places that fit into the time that is left; the best candidate always."""
-    left = (deadline.left - 1.0) * jobs
-    kept = []
-    for k in places:
-        left -= MARGIN * found[k].seconds * (_again_ratio(problem) + _use_ratio(found[k].solver, problem))
-        if left >= 0.0 or k == 0:
-            kept.append(k)
-    return kept
-
-
-def reserve(problem: Problem, seconds: Mapping[str, float]) -> float:
-    """Return how long the end takes, in seconds of one worker: a guess from what each solver's best trial took.
-
-    All of them are scored again, with as many others that are about as good, and learnt for use.
-    """
-    usual = float(np.median(list(seconds.values())))
-    again = (sum(seconds.values()) + max(MOST - len(seconds), 0) * usual) * _again_ratio(problem)
-    use = sum(took * _use_ratio(solver, problem) for solver, took in seconds.items())
-    return 1.0 + MARGIN * (again + use)
-
-
-def _again_ratio(problem: Problem) -> float:
-    """Return how many times the time of a trial its scoring on fresh folds takes."""
-    if isinstance(problem.plan, tuple) and isinstance(problem.fresh, tuple):
-        return len(problem.fresh) / len(problem.plan)
-    return 1.0
-
-
-def _use_ratio(solver: str, problem: Problem) -> float:
-    """Return how many times the time of a trial learning for use takes: on more data, in bags of seeds."""
-    folds = len(problem.plan) if isinstance(problem.plan, tuple) else len(problem.plan.orders)
-    return 1.25 * (BAG if _bagged(solver, problem) else 1) / folds
-
-
 def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> list[Candidate]:
     """Return one candidate a solver, and blends, the one to use first, then by merit.
 
-    A single candidate is used where choosing one is worth more than every blend, as far as cross-validation tells.
+    That is the blend of all, whose members are the least alike, unless cross-validation tells beyond doubt that the
+    linear blend, or choosing a single candidate, is worth more.
     """
     singles, folds = _in_time(settled(found)), _blend_folds(study, problem)
     mixed = _blends(study, problem, found, folds)
     if not mixed:
         return singles
-    best = max(mixed, key=lambda blend: blend.merit)
     again = np.stack([candidate.again for candidate in found if candidate.again is not None])
+    honest = [blend.again for blend in mixed if blend.again is not None] + [choosing(again, folds)]
+    taken = first_unless_better(honest)
+    first = mixed[taken] if taken < len(mixed) and len(mixed[taken].members) > 1 else singles[0]
     ordered = sorted([*singles, *mixed], key=lambda candidate: candidate.merit, reverse=True)
-    helps = len(best.members) > 1 and best.merit[1] >= value_of_choosing(again, folds)
-    first = best if helps else singles[0]
     return [first, *(candidate for candidate in ordered if candidate is not first)]
 
 
@@ -157,21 +114,26 @@ def _in_time(singles: list[Candidate]) -> list[Candidate]:
 
 
 def _blends(study: Study, problem: Problem, found: Sequence[Candidate], folds: Sequence[Fold]) -> list[Candidate]:
-    """Return blends of the candidates that were scored again: of the linear ones, which is a linear model, and of all.
+    """Return blends of the candidates that were scored again: of all, and of the linear ones, which is a linear model.
 
     What they score on fresh folds is honest: the members were chosen without the queries that they score there. There
     are none where fewer than two candidates could take part.
     """
-    able = [c for c in found if c.scores is not None and scale(c.scores, problem.development) > 0.0]
-    linear = [c for c in able if issubclass(solver_class(c.solver), LinearRanker) and not _by_list(c)]
-    mixes = [(LINEAR_BLEND, linear)] + ([(BLEND, able)] if len(able) > len(linear) else [])
+    able = [c for c in found if c.scores is not None and not _by_list(c)]
+    able = [c for c in able if c.scores is not None and scale(c.scores, problem.development) > 0.0]
+    linear = [c for c in able if issubclass(solver_class(c.solver), LinearRanker)]
+    mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(LINEAR_BLEND, linear)]
     mixed = [_blend(study, problem, label, own, folds) for label, own in mixes if len(own) > 1]
     # One model alone is no blend; of several splits it stays, so that the others' rows have their mean.
     return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
 
 
 def _by_list(candidate: Candidate) -> bool:
-    """Return whether a linear candidate scales features by query, so that its weights cannot be added to others'."""
+    """Return whether a candidate scales features by query.
+
+    Its weights cannot be added to others', and no system can serve it that scores one document at a time; blends have
+    been no worse without.
+    """
     return candidate.params.get("scaling") == "list"
 
 
@@ -183,8 +145,7 @@ def _blend(study: Study, problem: Problem, label: str, able: Sequence[Candidate]
     development, metric = problem.development, parse_metric(study.metric)
     scaled = np.stack([c.scores / np.float32(scale(c.scores, development)) for c in able if c.scores is not None])
     solvers = [candidate.solver for candidate in able]
-    first = np.array([solver not in solvers[:k] for k, solver in enumerate(solvers)])  # each solver's best
-    blend = choose_blend(scaled, first / first.sum(), development, metric, folds)
+    blend = choose_blend(scaled, solvers, development, metric, folds)
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
@@ -199,11 +160,12 @@ def _names(members: Sequence[Candidate]) -> list[str]:
 
 
 def learnt_again(
-    study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor
+    study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor, deadline: Deadline
 ) -> tuple[list[Entry], list[Failure]]:
     """Return the candidates learnt for use, and why some could not be. What several blends share is learnt once."""
     plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
-    used = {candidate: _for_use(candidate, problem) if study.refit else candidate for candidate in plain}
+    seeds = seeds_in_time(plain, problem, executor.jobs, deadline)
+    used = {candidate: _for_use(candidate, problem, seeds) if study.refit else candidate for candidate in plain}
     on_everything = study.refit or not problem.given_split
     jobs = [
         executor.submit(
@@ -265,17 +227,12 @@ def option_of(label: str, quality: float, entry: Entry) -> Option:
     return Option(label, quality, model.nonzeros, model.bytes, entry.microseconds, entry.seconds)
 
 
-def _for_use(candidate: Candidate, problem: Problem) -> Candidate:
+def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:
     """Return candidate as it is learnt for use: a tree solver with a bag of seeds, unless its seeds were tuned."""
-    if "seeds" in candidate.params or not _bagged(candidate.solver, problem):
+    if "seeds" in candidate.params or not bagged(candidate.solver, problem):
         return candidate
-    params: dict[str, Value] = {**candidate.params, "seeds": BAG}
+    params: dict[str, Value] = {**candidate.params, "seeds": seeds}
     return replace(candidate, params=params)
-
-
-def _bagged(solver: str, problem: Problem) -> bool:
-    few = problem.development.n_queries < BAG_BELOW
-    return few and "seeds" in inspect.signature(solver_class(solver)).parameters
 
 
 def _made(candidate: Candidate, models: Mapping[Candidate, Refitted], problem: Problem) -> Refitted | None:

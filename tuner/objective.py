@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.arrays import Floats
+from ranktune.solvers.compiled import compiling
 from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.ranker import BaseRanker
@@ -56,7 +57,8 @@ class Outcome:
     nonzeros      features that the models look at, bytes of the numbers they keep: means over the folds
     seconds       processor time to learn, all folds together; microseconds: of it, to score one document
     error         why it failed, or None
-    begun, ended  seconds since 1970; worker: the process
+    begun, ended  seconds since 1970; worker: the process. What kernels took to be compiled, at their first use on a
+                  machine, is not of the trial: it begins so much later
     given_up      whether it took longer than its limit; error then says so
     scores        (n development documents,) float32, 0 where the plan scores none, where the task asked for them
     """
@@ -112,9 +114,10 @@ def evaluate(task: Task) -> Outcome:
     begun = time.time()
     caught: list[warnings.WarningMessage] = []
     try:
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught, compiling() as spent:
             warnings.simplefilter("always")
             outcome = _evaluate(task)
+        begun += sum(spent)
     except _OutOfTime:
         outcome = Outcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
     except Exception as error:  # one configuration may fail in any way; the study records why and goes on

@@ -1,30 +1,31 @@
-"""The loop of a split: ask the sampler, run trials in parallel, tell it, write each down.
+"""The loop of a split: ask for a trial, run trials in parallel, tell what became of each, write it down.
 
 A trial's number is its place in the order of asking. The sampler sees the finished trials and those still running,
-kept in an Optuna study in memory; the record on disk gets each trial once, when it has finished. A resumed run puts the
-finished trials back into memory and asks for the numbers that are missing.
+kept in memory (ranktune.tuner.turns); the record on disk gets each trial once, when it has finished. A resumed run puts
+the finished trials back into memory and asks for the numbers that are missing.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import optuna
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import FrozenTrial, TrialState
 
+from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import StudyError
 from ranktune.solvers.space import Value
 from ranktune.tuner.deadline import Deadline
 from ranktune.tuner.executor import Executor
 from ranktune.tuner.objective import Outcome, Task, evaluate
 from ranktune.tuner.progress import Progress, Told
-from ranktune.tuner.record import ERROR, VARIANCE, Record, number_of, quiet, seconds_of
-from ranktune.tuner.samplers import make_sampler
+from ranktune.tuner.record import ERROR, Record, number_of, seconds_of
 from ranktune.tuner.space import UnionSpace
 from ranktune.tuner.study import Study
+from ranktune.tuner.turns import Suggested, Turns
 
 MAX_FAILURES = 20
 """Trials that may fail in a row, none ever having succeeded since, before the study gives up."""
@@ -34,12 +35,12 @@ Objective = Callable[[Task], Outcome]
 
 @dataclass
 class Running:
-    """A trial at work: where the sampler knows it, what is evaluated, and how often a dead worker cost it a start."""
+    """A trial at work: what was suggested and when, what is evaluated, and how often a dead worker cost it a start."""
 
     number: int
-    trial: Trial
-    params: dict[str, Value]
+    suggested: Suggested
     task: Task
+    asking: float
     restarts: int = 0
 
 
@@ -48,7 +49,7 @@ class TrialLoop:
     """Runs the missing trials of one split; task_of turns a solver and its parameters into a Task.
 
     After the deadline, less what reserve says that the end takes (from the seconds that each solver's best trial took),
-    no trial is begun.
+    no trial is begun. With a deadline each solver is searched apart (ranktune.tuner.turns), unless apart is False.
     """
 
     study: Study
@@ -60,17 +61,19 @@ class TrialLoop:
     objective: Objective = evaluate
     deadline: Deadline = field(default_factory=Deadline)
     reserve: Callable[[Mapping[str, float]], float] = lambda seconds: 0.0
+    apart: bool = True
     space: UnionSpace = field(init=False)
 
     def __post_init__(self) -> None:
         """Put what the record holds into memory, where the sampler looks."""
         self.space = self.study.union_space()
-        with quiet():
-            self.memory = optuna.create_study(direction="maximize")
         self.finished = self.record.trials()
-        self.memory.add_trials(self.finished)
+        self.turns = Turns(self.study, self.space, apart=self.apart and self.deadline.left < float("inf"))
+        self.turns.remember((trial, self._values(trial)) for trial in self.finished)
         self.failed_in_a_row = 0
-        self._usual = 0.0
+
+    def _values(self, trial: FrozenTrial) -> Floats | None:
+        return self.record.per_query(trial)[self.study.metric] if trial.state == TrialState.COMPLETE else None
 
     def run(self) -> None:
         """Run until the study's number of trials have finished. Raises StudyError where all of the last 20 failed."""
@@ -79,11 +82,15 @@ class TrialLoop:
         self.progress.split(self.split, self.study.trials, min(len(done), self.study.trials))
         pending: dict[Future[Outcome], Running] = {}
         while missing or pending:
-            if self._out_of_time():
-                missing.clear()
             while missing and len(pending) < self.executor.jobs:
-                running = self._ask(missing.pop(0))
+                running = self._ask(missing[0])
+                if running is None:
+                    missing.clear()
+                    break
+                del missing[0]
                 pending[self.executor.submit(self.objective, running.task)] = running
+            if not pending:
+                break
             ready, _ = wait(pending, return_when=FIRST_COMPLETED)
             for future in ready:
                 running = pending.pop(future)
@@ -98,12 +105,11 @@ class TrialLoop:
                         running, outcome or Outcome(error="the worker process died twice (killed, or out of memory)")
                     )
 
-    def _out_of_time(self) -> bool:
-        """Return whether another trial would leave too little time to choose and learn again; the first always runs."""
-        return self._time_left() < self._usual
-
     def _time_left(self) -> float:
-        """Return the seconds that are left for trials, those that the end will take put aside."""
+        """Return the seconds that are left for trials, those that the end will take put aside; one always runs.
+
+        What is for sure behind needs no time at the end: it is scored again if there is some.
+        """
         if not self.finished or self.deadline.left == float("inf"):
             return float("inf")
         best: dict[str, FrozenTrial] = {}
@@ -111,29 +117,26 @@ class TrialLoop:
             solver = self.space.split(trial.params)[0]
             if trial.value is not None and (solver not in best or trial.value > (best[solver].value or 0.0)):
                 best[solver] = trial
-        ending = self.reserve({solver: seconds_of(trial) for solver, trial in best.items()}) if best else 0.0
+        seconds = {s: seconds_of(trial) for s, trial in best.items() if not self.turns.is_behind(s)}
+        ending = self.reserve(seconds) if seconds else 0.0
         return self.deadline.left - ending / self.executor.jobs
 
-    def _ask(self, number: int) -> Running:
-        first = self.space.defaults()
-        if number < len(first):  # every solver's own defaults come first: a floor that search has to beat
-            self.memory.enqueue_trial(first[number])
-        self.memory.sampler = make_sampler(self.study.sampler, seed=self.study.seed, number=number, space=self.space)
-        trial = self.memory.ask()
-        params = self.space.suggest(trial)
-        solver, own = self.space.split(params)
-        task = replace(self.task_of(solver, own), limit=self._time_left())
-        return Running(number, trial, params, task)
+    def _ask(self, number: int) -> Running | None:
+        """Return the trial of that number, None where it is better to end."""
+        begun, left = time.monotonic(), self._time_left()
+        suggested = self.turns.next(number, left) if left > 0.0 else None
+        if suggested is None:
+            return None
+        task = replace(self.task_of(*self.space.split(suggested.params)), limit=left)
+        return Running(number, suggested, task, time.monotonic() - begun)
 
     def _tell(self, running: Running, outcome: Outcome) -> None:
         written = self.record.append(
-            running.number, running.params, self.space.distributions, outcome, running.restarts
+            running.number, running.suggested.params, self.space.distributions, outcome, running.restarts
         )
-        if VARIANCE in written.user_attrs:  # how sure the value is: the Gaussian process wants to know
-            running.trial.set_user_attr(VARIANCE, written.user_attrs[VARIANCE])
-        self.memory.tell(running.trial, written.value, state=written.state)
+        seconds = running.asking + outcome.ended - outcome.begun
+        self.turns.told(running.suggested, written, seconds, outcome.per_query.get(self.study.metric))
         self.finished.append(written)
-        self._usual = max(self._usual * 0.9, outcome.ended - outcome.begun)
         self.progress.trial(self._told(running, written))
         self.failed_in_a_row = 0 if written.state == TrialState.COMPLETE else self.failed_in_a_row + 1
         if self.failed_in_a_row >= MAX_FAILURES:

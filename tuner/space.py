@@ -6,6 +6,7 @@ active, and of those only the ones whose own condition holds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -55,6 +56,11 @@ class UnionSpace:
             if all(_has(params, when) for when in self.conditions[name]):
                 params[name] = _ask(trial, name, distribution)
         return params
+
+    @property
+    def size(self) -> float:
+        """How many configurations there are at most, counting those of conditions that never hold together."""
+        return math.prod(_count(distribution) for distribution in self.distributions.values())
 
     def split(self, params: Mapping[str, Value]) -> tuple[str, dict[str, Value]]:
         """Return the chosen solver and its own parameters by their own names."""
@@ -118,6 +124,15 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
             return IntDistribution(parameter.low, parameter.high, log=parameter.log)
         case Choice():
             return CategoricalDistribution(parameter.choices)
+
+
+def _count(distribution: BaseDistribution) -> float:
+    match distribution:
+        case CategoricalDistribution():
+            return len(distribution.choices)
+        case IntDistribution():
+            return distribution.high - distribution.low + 1
+    return 1 if distribution.single() else math.inf
 
 
 def _ask(trial: Trial, name: str, distribution: BaseDistribution) -> Value:

@@ -15,6 +15,9 @@ from ranktune.solvers.arrays import Floats
 BLOCK = 500_000  # resampled values held at once: what fits a processor's cache
 SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)  # (256, 8) the signs that a byte's bits stand for
 
+SURE = 3.0
+"""Standard errors of a paired difference by which one is for sure better than another."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -60,6 +63,23 @@ def _resampled_means(values: Floats, generator: np.random.Generator, resamples: 
         end = min(begin + block, resamples)
         means[begin:end] = values[generator.integers(len(values), size=(end - begin, len(values)))].mean(axis=1)
     return means
+
+
+def mean(per_query: Floats) -> float:
+    """Return the mean over the queries that count; 0 where none does."""
+    known = per_query[~np.isnan(per_query)]
+    return float(known.mean()) if len(known) else 0.0
+
+
+def lead(one: Floats, other: Floats) -> float:
+    """Return by how many standard errors one is better, paired by query; 0 where they are the same."""
+    differences = one - other
+    differences = differences[~np.isnan(differences)]
+    ahead = mean(differences)
+    error = float(differences.std()) / len(differences) ** 0.5 if len(differences) else 0.0
+    if error > 0.0:
+        return ahead / error
+    return float(np.sign(ahead)) * np.inf if ahead else 0.0
 
 
 def randomisation_test(a: Floats, b: Floats, generator: np.random.Generator, *, resamples: int = 10_000) -> float:

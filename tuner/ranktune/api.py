@@ -57,8 +57,8 @@ def tune(
     data is a path (LETOR / SVMlight text, csv, parquet, npz, or a folder Fold1..Fold5), a Queries, a data frame, a
     tuple (X, y, qid), or "api-search", the embedded example. vali and test likewise; without test, a fifth of the
     training queries is set aside first, with test="none" none is. Trials are 30 by default, or with a timeout (seconds
-    for everything, reading too) as many as fit. The other fields are those of Study. jobs is the number of processes,
-    all cores by default. An existing name with the same settings is continued.
+    for everything, reading too, which the solvers share) as many as fit. The other fields are those of Study. jobs is
+    the number of processes, all cores by default. An existing name with the same settings is continued.
     """
     deadline = Deadline.after(timeout)
     if trials is None:
