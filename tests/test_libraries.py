@@ -112,7 +112,10 @@ def test_the_usual_competition_goes_on_without_lightgbm(data: Path) -> None:
     path = not_installed(data, "lightgbm")
     done = run(data, path, "tune", "train.txt", "--trials", "7", "--jobs", "1", "--sampler", "random")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("LightGBM is not installed: pip install lightgbm; LambdaMART is left out.") == 1
+    assert (
+        done.stderr.count("LightGBM is not installed: pip install lightgbm; LambdaMART and GBDTRanker are left out.")
+        == 1
+    )
     assert "RankSVM" in done.stdout and "LambdaMART" not in done.stdout
 
 
