@@ -20,6 +20,7 @@ from ranktune.solvers.errors import StudyError
 from ranktune.solvers.space import Value
 from ranktune.tuner.deadline import Deadline
 from ranktune.tuner.executor import Executor
+from ranktune.tuner.interrupts import Interrupts
 from ranktune.tuner.objective import Outcome, Task, evaluate
 from ranktune.tuner.progress import Progress, Told
 from ranktune.tuner.record import ERROR, Record, number_of, seconds_of
@@ -80,8 +81,13 @@ class TrialLoop:
         done = {number_of(trial) for trial in self.finished}
         missing = [number for number in range(self.study.trials) if number not in done]
         self.progress.split(self.split, self.study.trials, min(len(done), self.study.trials))
+        with Interrupts() as interrupts:
+            self._run(missing, interrupts)
+
+    def _run(self, missing: list[int], interrupts: Interrupts) -> None:
         pending: dict[Future[Outcome], Running] = {}
         while missing or pending:
+            interrupts.check()
             while missing and len(pending) < self.executor.jobs:
                 running = self._ask(missing[0])
                 if running is None:
