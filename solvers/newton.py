@@ -190,7 +190,7 @@ def conjugate_gradients(product: Product, target: Floats, solve: Solve, toleranc
         if image is not None:
             image *= alpha
             moved = image if moved is None else np.add(moved, image, out=moved)
-        residual = residual - alpha * curved
+        residual = residual - alpha * curved  # not in place: p may be it
         z = solve(residual)
         before, energy = energy, float(residual @ z)
         if energy <= goal:

@@ -15,7 +15,7 @@ results are the same bits for dense X, whose blocks are summed in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
 from itertools import pairwise
@@ -201,20 +201,19 @@ class RankObjective:
     def product_and_image(self, direction: Floats) -> tuple[Floats, Floats | None]:
         """Return what hessian_product and image do of direction. Cost: one pass over X."""
         raw = self._by_column(direction)
-        by_document, judged, terms = self._scores, self._judged, np.array(self.terms)  # nothing asks for slopes again
-        by_term = by_document[None] if self.smoothing is None else np.empty((2, len(by_document)))
-        image = np.empty_like(by_document) if self.queries.is_sparse else None
+        out, judged, terms = self._scores, self._judged, np.array(self.terms)  # nothing asks for slopes again
+        by_term = out[None] if self.smoothing is None else np.empty((2, len(out)))
+        image = np.empty_like(out) if self.queries.is_sparse else None
 
-        def work(block: _Block, out: Floats) -> None:
-            rest = (block.first, block.last, judged, self.adjacent, self._windows, terms, by_document, by_term)
+        def work(block: _Block, total: Floats) -> None:
+            rest = (block.first, block.last, judged, self.adjacent, self._windows, terms)
             if block.is_cut_up or image is not None:
+                by_document = out if image is None else image
                 block.times(raw, by_document)
-                if image is not None:
-                    image[block.rows] = by_document[block.rows]
-                rank_passes.curvatures(*rest)
-                block.add_transposed(by_document, out)
+                rank_passes.curvatures(*rest, by_document, by_term, out)
+                block.add_transposed(out, total)
             else:
-                rank_passes.dense_curvature(block.features, raw, *rest, out)
+                rank_passes.dense_curvature(block.features, raw, *rest, out, by_term, total)
 
         product = self.C * self._by_weight(self._sum_blocks(work, self.executor))
         product += direction
@@ -223,7 +222,8 @@ class RankObjective:
     def _sum_blocks(self, work: Callable[[_Block, Floats], None], executor: Executor | None) -> Floats:
         """Return the sum of what work adds to its second argument, (n_features,), over all blocks."""
         n_blocks = len(self._blocks)
-        alone = executor is None or n_blocks < WORTH_THREADS * self.threads
+        short = n_blocks < WORTH_THREADS * self.threads and not any(block.is_cut_up for block in self._blocks)
+        alone = executor is None or n_blocks == 1 or short
         apart = not self.queries.is_sparse and n_blocks > 1  # a vector a block, so that threads change no bit
         lanes = [[block] for block in self._blocks] if apart else [self._blocks]
         if not apart and not alone:
@@ -303,8 +303,8 @@ class _Block:
             out += sums.sum(axis=0)
 
 
-def _run(executor: Executor | None, work: Callable[[int], None], numbers: Iterable[int]) -> None:
-    if executor is None:
+def _run(executor: Executor | None, work: Callable[[int], None], numbers: Sequence[int]) -> None:
+    if executor is None or len(numbers) == 1:
         for number in numbers:
             work(number)
     else:

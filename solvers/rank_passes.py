@@ -48,10 +48,11 @@ def curvatures(
     terms: Floats,
     by_document: Floats,
     by_term: Floats,
+    out: Floats,
 ) -> None:
-    """Multiply by_document of the queries from first to last by the second derivative of the loss by score.
+    """Overwrite out, of queries first to last, with the second derivative of the loss by score times by_document.
 
-    by_term is scratch, (n_terms, n_documents); of one term with factor 1 it may be by_document itself.
+    by_term is scratch, (n_terms, n_documents); of one term with factor 1 it is out itself. out may be by_document.
     """
     starts, _, n_grades, weights = judged
     order, low, high, sorted_codes, degree, slope = windows
@@ -60,9 +61,9 @@ def curvatures(
         multiply(by_document, first, last, starts, n_grades, weights, adjacent, own, by_term[t])
     if len(terms) > 1:
         for i in range(starts[first], starts[last]):
-            by_document[i] = 0.0
+            out[i] = 0.0
             for t in range(len(terms)):
-                by_document[i] += terms[t, 1] * by_term[t, i]
+                out[i] += terms[t, 1] * by_term[t, i]
 
 
 @compiled
@@ -125,5 +126,5 @@ def dense_curvature(
     """Add X' L X raw to out, (n_features,), L the second derivative of the loss by score."""
     a, b = judged[0][first], judged[0][last]
     dense_times(X[a:b], raw, by_document[a:b])
-    curvatures(first, last, judged, adjacent, windows, terms, by_document, by_term)
+    curvatures(first, last, judged, adjacent, windows, terms, by_document, by_term, by_document)
     add_dense_transposed(X[a:b], by_document[a:b], out)
