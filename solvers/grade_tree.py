@@ -5,7 +5,7 @@ is the sum of its siblings BEFORE it. Adding to a grade therefore changes the la
 instructions each, and the sum below a grade is one number a level: two for 1,000 grades, four for a million. A Fenwick
 tree needs 5 to 10 dependent steps for both, and where it outgrows the cache each is a miss.
 
-tree  1-dimensional float64, level after level, whole nodes     steps  (1024,) steps[32 c + j] = 1 where j > c
+tree  1-dimensional float64, level after level, whole nodes
 """
 
 from __future__ import annotations

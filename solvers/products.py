@@ -122,18 +122,18 @@ def dense_times(X: Any, w: Floats, out: Floats) -> None:
 
 @compiled
 def csr_times(data: Any, indices: Any, indptr: Any, w: Floats, out: Floats) -> None:
-    """Overwrite out with X w; w may be of single precision, which is summed in double precision all the same."""
+    """Overwrite out with X w."""
     for i in range(len(indptr) - 1):
         first, last = indptr[i], indptr[i + 1]
         whole = first + (last - first) // 4 * 4
         a0 = a1 = a2 = a3 = 0.0
         for k in range(first, whole, 4):
-            a0 += data[k] * np.float64(w[indices[k]])
-            a1 += data[k + 1] * np.float64(w[indices[k + 1]])
-            a2 += data[k + 2] * np.float64(w[indices[k + 2]])
-            a3 += data[k + 3] * np.float64(w[indices[k + 3]])
+            a0 += data[k] * w[indices[k]]
+            a1 += data[k + 1] * w[indices[k + 1]]
+            a2 += data[k + 2] * w[indices[k + 2]]
+            a3 += data[k + 3] * w[indices[k + 3]]
         for k in range(whole, last):
-            a0 += data[k] * np.float64(w[indices[k]])
+            a0 += data[k] * w[indices[k]]
         out[i] = (a0 + a2) + (a1 + a3)
 
 

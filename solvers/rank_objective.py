@@ -163,13 +163,13 @@ class RankObjective:
 
         def work(block: _Block, out: Floats) -> None:
             rest = (block.first, block.last, judged, self.adjacent, self._windows, terms, scores, block.losses)
-            if block.is_cut_up or image is not None:
-                if image is None:
-                    block.times(raw, scores)
-                rank_passes.slopes(*rest)
-                block.add_transposed(scores, out)
-            else:
-                block.run(rank_passes.dense_gradient, rank_passes.csr_gradient, raw, *rest, out)
+            if block.in_one_call and image is None:
+                rank_passes.dense_gradient(block.features, raw, *rest, out)
+                return
+            if image is None:
+                block.times(raw, scores)
+            rank_passes.slopes(*rest)
+            block.add_transposed(scores, out)
 
         gradient = self._sum_blocks(work, self.executor)
         loss = self._loss()
@@ -207,13 +207,13 @@ class RankObjective:
 
         def work(block: _Block, total: Floats) -> None:
             rest = (block.first, block.last, judged, self.adjacent, self._windows, terms)
-            if block.is_cut_up or image is not None:
-                by_document = out if image is None else image
-                block.times(raw, by_document)
-                rank_passes.curvatures(*rest, by_document, by_term, out)
-                block.add_transposed(out, total)
-            else:
+            if block.in_one_call:
                 rank_passes.dense_curvature(block.features, raw, *rest, out, by_term, total)
+                return
+            by_document = out if image is None else image
+            block.times(raw, by_document)
+            rank_passes.curvatures(*rest, by_document, by_term, out)
+            block.add_transposed(out, total)
 
         product = self.C * self._by_weight(self._sum_blocks(work, self.executor))
         product += direction
@@ -265,19 +265,12 @@ class _Block:
         self.losses = np.zeros((2, 2))
         self.executor: Executor | None = None
         start, stop = int(starts[first]), int(starts[last])
-        self.rows = slice(start, stop)
         self.is_cut_up = stop - start > 2 * rows
+        self.in_one_call = not self.is_cut_up and not sparse.issparse(features)
         n_parts = 1
         if self.is_cut_up:  # of the same size for any number of threads where bits matter
             n_parts = threads if sparse.issparse(features) else -(-(stop - start) // rows)
         self.parts = list(pairwise(start + k * (stop - start) // n_parts for k in range(n_parts + 1)))
-
-    def run(self, dense: Callable[..., None], csr: Callable[..., None], *arguments: Any) -> None:
-        """Call the kernel for such features with them and arguments."""
-        if sparse.issparse(self.features):
-            csr(products.csr_parts(self.features), *arguments)
-        else:
-            dense(self.features, *arguments)
 
     def times(self, weights: Floats, out: Floats) -> None:
         """Overwrite the block's part of out, (n_documents,), with X weights."""

@@ -1,6 +1,6 @@
-"""One pass over a block of X: products, windows and slopes of its queries, while their rows are in cache.
+"""What a pass over X does with a block of queries between its two products, and all of it for dense rows, in one call.
 
-All of it is one call, so that threads do not wait for the interpreter between its parts.
+In one call, threads do not wait for the interpreter between its parts.
 
 first, last   the queries of the block are first to last - 1
 judged        starts, codes, n_grades of the queries (notation: order_statistics), and their weights
@@ -17,7 +17,7 @@ from typing import Any
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.compiled import compiled
 from ranktune.solvers.order_statistics import evaluate, multiply
-from ranktune.solvers.products import add_csr_transposed, add_dense_transposed, csr_times, dense_times
+from ranktune.solvers.products import add_dense_transposed, dense_times
 
 
 @compiled
@@ -85,28 +85,6 @@ def dense_gradient(
     dense_times(X[a:b], raw, scores[a:b])
     slopes(first, last, judged, adjacent, windows, terms, scores, losses)
     add_dense_transposed(X[a:b], scores[a:b], out)
-
-
-@compiled
-def csr_gradient(
-    X: Any,
-    raw: Floats,
-    first: int,
-    last: int,
-    judged: Any,
-    adjacent: bool,
-    windows: Any,
-    terms: Floats,
-    scores: Floats,
-    losses: Floats,
-    out: Floats,
-) -> None:
-    """Do what dense_gradient does for X = data, indices, indptr."""
-    data, indices, indptr = X
-    a, b = judged[0][first], judged[0][last]
-    csr_times(data, indices, indptr[a : b + 1], raw, scores[a:b])
-    slopes(first, last, judged, adjacent, windows, terms, scores, losses)
-    add_csr_transposed(data, indices, indptr[a : b + 1], scores[a:b], out)
 
 
 @compiled
