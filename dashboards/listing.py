@@ -44,21 +44,13 @@ def _line(folder: StudyFolder) -> dict[str, Any]:
 
 def state(path: Path) -> dict[str, Any]:
     """Return how far an unfinished study is: finished trials and the best of them by validation."""
-    from ranktune.tuner.record import Record
+    from ranktune.dashboards.study_data import reader_of
 
     folder = StudyFolder(path)
     study = folder.study()
-    done, values, solver = 0, [], None
-    for name in folder.split_names():
-        own = folder.split(name)
-        if not (own / "record.db").exists():
-            continue
-        record = Record(own, "/".join(filter(None, (path.name, name))), study.metric)
-        for trial in record.trials():
-            done += 1
-            if trial.value is not None:
-                values.append((trial.value, str(trial.params["solver"])))
-        record.close()
+    trials = [trial for name in folder.split_names() for trial in reader_of(folder, name).trials()]
+    values = [(trial.value, str(trial.params["solver"])) for trial in trials if trial.value is not None]
+    done = len(trials)
     best, solver = max(values, default=(None, None))
     return {
         "study": path.name,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from optuna.distributions import BaseDistribution, json_to_distribution
@@ -32,6 +32,14 @@ class Finished:
     user_attrs: Mapping[str, Any]
     begun: float | None
     ended: float | None
+
+
+class Reader(Protocol):
+    """The finished trials of a record."""
+
+    def trials(self) -> list[Finished]:
+        """Return every finished trial in the order of finishing."""
+        ...
 
 
 @dataclass
@@ -66,29 +74,39 @@ class RecordReader:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trials'").fetchone():
             return  # just being made
         connection.execute("BEGIN")  # one moment of the record, however many tables
-        since = (self._last,)
-        params: dict[int, dict[str, Any]] = {}
-        for trial, name, value, distribution in connection.execute(
-            "SELECT trial_id, param_name, param_value, distribution_json FROM trial_params WHERE trial_id > ?", since
-        ):
-            params.setdefault(trial, {})[name] = _distribution(distribution).to_external_repr(value)
-        attrs: dict[int, dict[str, Any]] = {}
-        for trial, name, text in connection.execute(
-            "SELECT trial_id, key, value_json FROM trial_user_attributes WHERE trial_id > ?", since
-        ):
-            attrs.setdefault(trial, {})[name] = json.loads(text)
-        for trial, state, begun, ended, value in connection.execute(_TRIALS, since):
-            if state not in ("COMPLETE", "FAIL"):
-                return  # not ours: whatever follows is read when this one has ended
-            told = value if state == "COMPLETE" else None
-            own = Finished(params.get(trial, {}), told, attrs.get(trial, {}), _seconds(begun), _seconds(ended))
-            self._known.append(own)
-            self._last = trial
+        found, self._last = finished_since(lambda query: connection.execute(query, (self._last,)), self._last)
+        self._known += found
 
 
+def finished_since(
+    run: Callable[[str], Iterable[Sequence[Any]]], last: int, since: str = "trial_id > ?"
+) -> tuple[list[Finished], int]:
+    """Return the trials after the id last, and the id of the last of them.
+
+    since is which trials those are, in SQL; run returns the rows of a query.
+    """
+    params: dict[int, dict[str, Any]] = {}
+    for trial, name, value, distribution in run(_PARAMS.format(since)):
+        params.setdefault(trial, {})[name] = _distribution(distribution).to_external_repr(value)
+    attrs: dict[int, dict[str, Any]] = {}
+    for trial, name, text in run(_ATTRS.format(since)):
+        attrs.setdefault(trial, {})[name] = json.loads(text)
+    found = []
+    for trial, state, begun, ended, value in run(_TRIALS.format(since)):
+        if state not in ("COMPLETE", "FAIL"):
+            break  # not ours: whatever follows is read when this one has ended
+        told = value if state == "COMPLETE" else None
+        found.append(Finished(params.get(trial, {}), told, attrs.get(trial, {}), _seconds(begun), _seconds(ended)))
+        last = trial
+    return found, last
+
+
+_PARAMS = "SELECT trial_id, param_name, param_value, distribution_json FROM trial_params WHERE {}"
+_ATTRS = "SELECT trial_id, key, value_json FROM trial_user_attributes WHERE {}"
 _TRIALS = (
-    "SELECT t.trial_id, t.state, t.datetime_start, t.datetime_complete, v.value FROM trials t "
-    "LEFT JOIN trial_values v ON v.trial_id = t.trial_id WHERE t.trial_id > ? ORDER BY t.trial_id"
+    "SELECT trial_id, state, datetime_start, datetime_complete, "
+    "(SELECT v.value FROM trial_values v WHERE v.trial_id = trials.trial_id) "
+    "FROM trials WHERE {} ORDER BY trial_id"
 )
 
 
@@ -122,5 +140,9 @@ def _distribution(text: str) -> BaseDistribution:
     return found
 
 
-def _seconds(text: str | None) -> float | None:
-    return None if text is None else datetime.fromisoformat(text).timestamp()
+def _seconds(moment: str | datetime | None) -> float | None:
+    """Return the seconds since 1970 of a moment as Optuna keeps it: in UTC, and without saying so."""
+    if moment is None:
+        return None
+    known = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return known.replace(tzinfo=UTC).timestamp()

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.dashboards.reading import Finished, RecordReader
+from ranktune.dashboards.reading import Finished, Reader, RecordReader
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import RankTuneError
 from ranktune.solvers.model import Model, load_model
 from ranktune.tuner.evidence import EVIDENCE, Evidence, read_evidence
 from ranktune.tuner.home import StudyFolder
+from ranktune.tuner.places import Places, record_name
 from ranktune.tuner.record import (
     BYTES,
     ERROR,
@@ -137,7 +138,7 @@ def trials_told(data: StudyData) -> str:
     return f"{done} of {data.total}" if data.study.timeout is None else str(done)
 
 
-def open_study(folder: Path, readers: dict[Path, RecordReader] | None = None) -> StudyData:
+def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> StudyData:
     """Return the study in folder as it is now. Raises StudyError where there is none that can be read.
 
     readers keep what was read before, for whoever looks again.
@@ -149,9 +150,19 @@ def open_study(folder: Path, readers: dict[Path, RecordReader] | None = None) ->
     return StudyData(folder, study, tuple(_split(home, study, name, readers) for name in home.split_names()), result)
 
 
-def _split(home: StudyFolder, study: Study, name: str, readers: dict[Path, RecordReader]) -> SplitData:
+def reader_of(home: StudyFolder, name: str) -> Reader:
+    """Return what reads the record of a split, wherever it is kept."""
+    url = Places.noted(home.path).storage
+    if url is None:
+        return RecordReader(home.split(name) / "record.db")
+    from ranktune.dashboards.stored import StoredReader  # SQLAlchemy takes a while to load
+
+    return StoredReader(url, record_name(home.path.name, name))
+
+
+def _split(home: StudyFolder, study: Study, name: str, readers: dict[Path, Reader]) -> SplitData:
     own = home.split(name)
-    reader = readers.setdefault(own, RecordReader(own / "record.db"))
+    reader = readers.get(own) or readers.setdefault(own, reader_of(home, name))
     space = study.union_space()
     found = (_trial(trial, *space.split(trial.params)) for trial in reader.trials())
     trials = tuple(sorted(found, key=lambda trial: trial.number))

@@ -41,7 +41,7 @@ def _time_left(data: StudyData) -> Panel:
         ("finished", len(trials)),
         ("in all", data.total if data.study.timeout is None else None),
         ("failed", failed),
-        ("workers that died", restarts),
+        ("begun again", restarts),
         ("processor seconds of learning", round(sum(t.seconds for t in trials), 3)),
     ]
     pace = seconds_a_trial(trials)
@@ -187,7 +187,7 @@ def _lanes(data: StudyData, split: SplitData) -> Panel:
         died, failed = sum(t.restarts for t in own), sum(t.value is None for t in own)
         span = [round((own[0].begun or zero) - zero, 3), round(max(t.ended or zero for t in own) - zero, 3)]
         rows.append([worker or "not told", len(own), failed, died, round(busy, 3), *span])
-    note = "A cross is a trial that failed, a triangle one that was begun again because its worker had died."
+    note = "A cross is a trial that failed, a triangle one that was begun again because its worker was lost."
     key = _key("workers", data, split)
     return Panel(key, title, Table(columns, rows), lanes_figure(data, timed), note, split.name)
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
-from ranktune.dashboards.reading import RecordReader, changes
+from ranktune.dashboards.reading import Reader, changes
 from ranktune.dashboards.study_data import StudyData, open_study
 from ranktune.solvers.errors import RankTuneError
+from ranktune.tuner.events import FILE as EVENTS
 from ranktune.tuner.evidence import EVIDENCE
-from ranktune.tuner.home import StudyFolder, all_folders
+from ranktune.tuner.home import PLACES, StudyFolder, all_folders
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ class Watched:
     _seen: Any = None
     _data: StudyData | None = None
     _made: dict[str, tuple[StudyData, bytes]] = field(default_factory=dict)
-    _readers: dict[Path, RecordReader] = field(default_factory=dict)
+    _readers: dict[Path, Reader] = field(default_factory=dict)
     _reading: Lock = field(default_factory=Lock)
     _making: dict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
 
@@ -51,6 +52,8 @@ class Watched:
         except RankTuneError:
             splits = []
         files = [self.folder / name for name in _OF_STUDY]
+        if (self.folder / PLACES).exists():  # the record is elsewhere; the log tells when something happens to it
+            files.append(self.folder / EVENTS)
         return changes(iter(files + [split / name for split in splits for name in _OF_SPLIT]))
 
     def data(self) -> StudyData:

@@ -5,7 +5,11 @@ RankTuneError
 ├── ParameterError     an option, name or parameter that cannot be                    (also a ValueError)
 │   └── IncompatibleParts   a loss, weight, penalty and optimizer that do not compose
 ├── ModelFormatError   a model file that is damaged, foreign or of an unknown version (also a ValueError)
-└── StudyError         a study that cannot start, resume or be found
+├── StudyError         a study that cannot start, resume or be found
+│   └── AllFailed      every one of its last trials failed
+├── WorkerLost         the process that computed something died, or was stopped      (also a BrokenExecutor)
+├── TooLong            what was computed took longer than its limit, and was ended
+└── ResultRefused      what was computed cannot be sent back: too large, or not to be pickled
 
 A message says what was given, which rule it breaks and what to do. RankTuneWarning is for what was repaired
 or is suspicious, but did not stop the work.
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from concurrent.futures import BrokenExecutor
 
 
 class RankTuneError(Exception):
@@ -39,6 +44,38 @@ class ModelFormatError(RankTuneError, ValueError):
 
 class StudyError(RankTuneError):
     """A study that cannot start, resume or be found."""
+
+
+class AllFailed(StudyError):
+    """Trials of a study failed one and all; what is wrong is hardly the configurations."""
+
+
+class WorkerLost(RankTuneError, BrokenExecutor):
+    """The process that computed something died: reason says how, last_words what it wrote last, if anything."""
+
+    def __init__(self, reason: str, last_words: str = "") -> None:
+        self.reason, self.last_words = reason, last_words
+        said = f"; the last it wrote: {' | '.join(last_words.splitlines()[-3:])}" if last_words else ""
+        super().__init__(f"the worker process is lost: {reason}{said}")
+
+    def __reduce__(self) -> tuple[type[WorkerLost], tuple[str, str]]:
+        return type(self), (self.reason, self.last_words)
+
+
+class TooLong(RankTuneError):
+    """What was computed took longer than its limit, in seconds, and its process was ended."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.reason = f"ended after its limit of {seconds:g} seconds"
+        super().__init__(self.reason)
+
+    def __reduce__(self) -> tuple[type[TooLong], tuple[float]]:
+        return type(self), (self.seconds,)
+
+
+class ResultRefused(RankTuneError):
+    """What was computed cannot be sent back: it is too large, or cannot be pickled."""
 
 
 class RankTuneWarning(UserWarning):

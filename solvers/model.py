@@ -131,7 +131,7 @@ class Model(ABC):
             "metric": self.metric,
             "data": self.fingerprint,
             "created": self.created or datetime.now(UTC).isoformat(timespec="seconds"),
-            "ranktune": self.version or _version(),
+            "ranktune": self.version or version(),
         }
         names = {} if self.feature_names is None else {"feature_names": self.feature_names}
         write_manifest(Path(path), content, numbers, names)
@@ -235,8 +235,9 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _version() -> str | None:
+def version() -> str | None:
+    """Return the version of RankTune that is installed, None where it runs from a source tree that never was."""
     try:
         return importlib.metadata.version("ranktune")
-    except importlib.metadata.PackageNotFoundError:  # run from a source tree that was never installed
+    except importlib.metadata.PackageNotFoundError:
         return None

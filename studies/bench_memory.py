@@ -17,8 +17,8 @@ import typer
 from ranktune.solvers.ranker import LinearRanker
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.bench_cases import CASES, case
-from ranktune.tuner.executor import ONE_THREAD
 from ranktune.tuner.store import write_queries
+from ranktune.tuner.worker_process import ONE_THREAD
 
 FACTOR, EXTRA = 1.3, 150e6
 """A fit may hold this many times the features, and so many bytes more."""

@@ -1,18 +1,18 @@
-"""Compare samplers on two synthetic mixed problems, and what a suggestion costs.
+"""Compare samplers: the regret they reach on problems of bench_problems, and what a suggestion costs.
 
-Regret is the distance of the best value so far from the known minimum: median and quartiles over seeds. Times are of
-the processor, for one suggestion with its reading of the history, in ten dimensions.
-
-func3c   Func-3C of CoCaBO (Ru et al. 2020): two real numbers, categories of 3, 5 and 4; minimum -0.7221
-hart6m   Hartmann-6 with four real numbers, one on a log scale, and two categories of 5 shuffled levels; minimum -3.0391
+Regret is the distance of a run's pick from the problem's minimum, without noise. The pick is the best value observed
+so far; for ours also the trial of the highest posterior mean ("believed"), which is what noise asks for. Trials that
+run at the same time take simulated times, lognormal with a spread of 0.5, and are told in the order in which they end.
+Runs are kept in a file, so that a comparison can be made in parts; times are of the processor, of one thread.
 """
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import optuna
@@ -20,71 +20,61 @@ import typer
 from optuna.samplers import BaseSampler
 from optuna.trial import Trial
 
-from ranktune.solvers.arrays import Floats
+from ranktune.solvers.errors import ParameterError, nearest
+from ranktune.studies.bench_problems import Problem, problems
+from ranktune.studies.bench_regret import MARKS, Run, Setting, figure, tables
+from ranktune.studies.user_cache import cache_folder
+from ranktune.tuner.history import PAIRED, read
+from ranktune.tuner.hyperparameters import fit
 from ranktune.tuner.sampler import ThompsonSampler
 from ranktune.tuner.samplers import SAMPLERS, make_sampler
 
-VARIANTS = {f"thompson:{a}": a for a in ("ei", "thompson")}
-"""The acquisitions of ThompsonSampler by themselves, besides its default."""
+VARIANTS: dict[str, dict[str, Any]] = {"thompson:ei": {"acquisition": "ei"}, "thompson:1": {"draws": 1}}
+"""Options of ThompsonSampler to compare with its default."""
+NOISE, DURATIONS = 0x2015E, 0x71ED
+"""Tell the streams of random numbers apart: noise is a matter of (seed, trial) and the same for every sampler."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """An objective to minimise, and its minimum."""
-
-    objective: Callable[[Trial], float]
-    minimum: float
+def is_ours(name: str) -> bool:
+    """Return whether a sampler is ThompsonSampler."""
+    return name.split(":")[0] == "thompson"
 
 
-def _rosenbrock(x: float, y: float) -> float:
-    return (100 * (y - x * x) ** 2 + (x - 1) ** 2) / 300
+def sampler_of(name: str, problem: Problem, seed: int, number: int) -> BaseSampler:
+    """Return the sampler called name: one of SAMPLERS or VARIANTS."""
+    if name in VARIANTS:
+        return ThompsonSampler(seed=seed, conditions=problem.space, number=number, **VARIANTS[name])
+    return make_sampler(name, seed=seed, number=number, space=problem.space)
 
 
-def _camel(x: float, y: float) -> float:
-    return ((4 - 2.1 * x**2 + x**4 / 3) * x**2 + x * y + (4 * y**2 - 4) * y**2) / 10
-
-
-def _beale(x: float, y: float) -> float:
-    return ((1.5 - x + x * y) ** 2 + (2.25 - x + x * y**2) ** 2 + (2.625 - x + x * y**3) ** 2) / 50
-
-
-def func3c(trial: Trial) -> float:
-    """Return the sum of three functions, each chosen by a category."""
-    x, y = trial.suggest_float("x1", -2, 2), trial.suggest_float("x2", -2, 2)
-    rosenbrock, camel, beale = _rosenbrock(x, y), _camel(x, y), _beale(x, y)
-    first = {"a": rosenbrock, "b": camel, "c": beale}
-    second = first | {"d": beale, "e": (camel + beale) / 2}
-    third = {"a": 5 * camel, "b": 2 * rosenbrock, "c": 3 * beale, "d": 2 * beale}
-    chosen = [str(trial.suggest_categorical(f"h{k}", "abcde"[:n])) for k, n in ((1, 3), (2, 5), (3, 4))]
-    return first[chosen[0]] + second[chosen[1]] + third[chosen[2]]
-
-
-_HARTMANN_A = np.array(
-    [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14], [3, 3.5, 1.7, 10, 17, 8], [17, 8, 0.05, 10, 0.1, 14]]
-)
-_HARTMANN_C = np.array([1, 1.2, 3, 3.2])
-_HARTMANN_P = np.array(
-    [
-        [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
-        [0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991],
-        [0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650],
-        [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
-    ]
-)
-
-
-def hartmann6(x: Floats) -> float:
-    """Return the Hartmann-6 function of x, (6,) in [0, 1]."""
-    return -float(_HARTMANN_C @ np.exp(-(_HARTMANN_A * (x - _HARTMANN_P) ** 2).sum(axis=1)))
-
-
-def hart6m(trial: Trial) -> float:
-    """Return Hartmann-6 with its second coordinate on a log scale and its last two as categories."""
-    x = [trial.suggest_float("x0", 0, 1), 1 + np.log10(trial.suggest_float("x1", 1e-4, 1, log=True)) / 4]
-    x += [trial.suggest_float("x2", 0, 1), trial.suggest_float("x3", 0, 1)]
-    x.append({"p": 0.15, "q": 0.9, "r": 0.4, "s": 0.65, "t": 0.0}[str(trial.suggest_categorical("c1", "pqrst"))])
-    x.append({"p": 0.66, "q": 0.1, "r": 0.35, "s": 1.0, "t": 0.8}[str(trial.suggest_categorical("c2", "pqrst"))])
-    return hartmann6(np.array(x))
+def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) -> Run:
+    """Return what one sampler found in one run, in the order in which trials ended."""
+    study = optuna.create_study()
+    durations = np.random.default_rng([seed, DURATIONS]).lognormal(0.0, 0.5, setting.trials)
+    running: list[tuple[float, int, Trial, float]] = []
+    losses: dict[int, float] = {}
+    picks: list[float] = []
+    believed: dict[int, float] = {}
+    best, clock, asked, begun = float("inf"), 0.0, 0, time.process_time()
+    while len(picks) < setting.trials:
+        while asked < setting.trials and len(running) < setting.workers:
+            study.sampler = sampler_of(name, problem, seed, asked)
+            trial = study.ask()
+            heapq.heappush(running, (clock + durations[asked], asked, trial, problem.loss(trial)))
+            asked += 1
+        clock, number, trial, losses[number] = heapq.heappop(running)
+        observed = losses[number]
+        if setting.noisy:
+            observed += problem.noise * np.random.default_rng([seed, number, NOISE]).standard_normal()
+            trial.set_user_attr(PAIRED, problem.noise**2)
+        study.tell(trial, observed)
+        picks.append(losses[number] if observed < best else picks[-1])
+        best = min(best, observed)
+        if is_ours(name) and len(picks) in (*MARKS, setting.trials):
+            believed[len(picks)] = losses[ThompsonSampler(conditions=problem.space).believed_best(study).number]
+    seconds = (time.process_time() - begun) / setting.trials
+    distinct = len({str(sorted(t.params.items(), key=str)) for t in study.trials})
+    return Run(title, name, seed, setting.noisy, setting.workers, picks, believed, setting.trials - distinct, seconds)
 
 
 def ten(trial: Trial) -> float:
@@ -93,81 +83,114 @@ def ten(trial: Trial) -> float:
     return total + sum(0.1 * "abc".index(str(trial.suggest_categorical(f"c{j}", "abc"))) for j in range(2))
 
 
-PROBLEMS = {"func3c": Problem(func3c, -0.7221), "hart6m": Problem(hart6m, -3.0391)}
-
-
-def sampler_of(name: str, seed: int, number: int) -> BaseSampler:
-    """Return the sampler called name: one of SAMPLERS or VARIANTS."""
-    if name in VARIANTS:
-        return ThompsonSampler(seed=seed, acquisition=VARIANTS[name])
-    return make_sampler(name, seed=seed, number=number)
-
-
-def best_so_far(problem: Problem, name: str, trials: int, seed: int, workers: int = 1) -> Floats:
-    """Return the regret after each trial, (trials,), when workers trials are always running but at the end."""
-    study = optuna.create_study()
-    running: list[tuple[Trial, float]] = []
-    values = []
-    for number in range(trials):
-        study.sampler = sampler_of(name, seed, number)
-        trial = study.ask()
-        running.append((trial, problem.objective(trial)))
-        if len(running) >= workers:
-            done, value = running.pop(0)
-            study.tell(done, value)
-            values.append(value)
-    values += [value for _, value in running]
-    return np.minimum.accumulate(values) - problem.minimum
-
-
-def regret_table(names: list[str], trials: int, seeds: int, workers: int) -> str:
-    """Return the regrets of samplers, median [quartiles], as a Markdown table."""
-    marks = [mark for mark in (30, 60, 100) if mark <= trials] or [trials]
-    titles = [f"{problem} @{mark}" for problem in PROBLEMS for mark in marks]
-    lines = [f"| sampler | {' | '.join(titles)} | s a trial |", "|---" * (len(titles) + 2) + "|"]
-    for name in names:
-        begun, cells = time.process_time(), []
-        for problem in PROBLEMS.values():
-            runs = np.array([best_so_far(problem, name, trials, seed, workers) for seed in range(seeds)])
-            for mark in marks:
-                low, middle, high = np.quantile(runs[:, mark - 1], (0.25, 0.5, 0.75))
-                cells.append(f"{middle:.3g} [{low:.2g}, {high:.2g}]")
-        each = (time.process_time() - begun) / (trials * seeds * len(PROBLEMS))
-        lines.append(f"| {name} | {' | '.join(cells)} | {each:.3f} |")
-    return "\n".join(lines)
-
-
-def seconds_a_suggestion(name: str, n: int, repeats: int = 3) -> float:
+def seconds_a_suggestion(name: str, n: int, repeats: int = 5) -> float:
     """Return the median processor seconds of one suggestion after n random trials in ten dimensions."""
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(ten, n_trials=n)
+    problem = Problem(ten, None, 0.0)
     taken = []
     for _ in range(repeats):
-        study.sampler = sampler_of(name, 0, len(study.trials))
+        study.sampler = sampler_of(name, problem, 0, len(study.trials))
         begun = time.process_time()
         trial = study.ask()
-        value = ten(trial)
+        value = ten(trial)  # what is suggested is computed when first asked for
         taken.append(time.process_time() - begun)
         study.tell(trial, value)
     return float(np.median(taken))
 
 
-def overhead_table(names: list[str], counts: tuple[int, ...] = (30, 100, 300)) -> str:
-    """Return the processor seconds of one suggestion, as a Markdown table."""
+def seconds_a_fit(n: int, repeats: int = 5) -> float:
+    """Return the median processor seconds of fitting a Gaussian process to n random trials in ten dimensions."""
+    taken = []
+    for repeat in range(repeats):
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=repeat))
+        study.optimize(ten, n_trials=n)
+        history = read(study, None, study.trials[0].distributions)
+        E = history.cube.embed(history.trials.rows)
+        begun = time.process_time()
+        fit(E, history.trials.gains, history.trials.noise, history.cube.owner)
+        taken.append(time.process_time() - begun)
+    return float(np.median(taken))
+
+
+def overhead_table(names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300, 1000)) -> str:
+    """Return the processor milliseconds of one suggestion, and of a fit from nothing, as a Markdown table."""
     lines = [f"| sampler | {' | '.join(f'n={n}' for n in counts)} |", "|---" * (len(counts) + 1) + "|"]
     for name in names:
-        lines.append(f"| {name} | {' | '.join(f'{seconds_a_suggestion(name, n):.3f}' for n in counts)} |")
+        cells = [f"{1000 * seconds_a_suggestion(name, n):.0f} ms" for n in counts]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    fits = [f"{1000 * seconds_a_fit(n):.0f} ms" for n in counts]
+    lines.append(f"| fit of hyperparameters | {' | '.join(fits)} |")
     return "\n".join(lines)
 
 
+def kept_runs(path: Path) -> list[Run]:
+    """Return the runs that a file keeps, none where it is not there."""
+    if not path.exists():
+        return []
+    return [Run.from_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
+    """Return the names in text, split at commas; all where it is empty. Raises ParameterError for an unknown one."""
+    known = list(known)
+    names = text.split(",") if text else known
+    for name in names:
+        if name not in known:
+            raise ParameterError(f"unknown {what} '{name}'. {nearest(name, known)}")
+    return names
+
+
 def main(
-    samplers: Annotated[str, typer.Option(help=f"Of {', '.join([*SAMPLERS, *VARIANTS])}.")] = "thompson,tpe,random",
+    samplers: Annotated[
+        str, typer.Option(help=f"Of {', '.join([*SAMPLERS, *VARIANTS])}, separated by commas.")
+    ] = "thompson,tpe,random,skopt",
+    names: Annotated[str, typer.Option("--problems", help="Separated by commas; all that are there if empty.")] = "",
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with MQ2008 and OHSUMED, each with Fold1 ...: ranking problems of them.")
+    ] = None,
+    tuning: Annotated[
+        bool, typer.Option("--tuning", help="The problems that our constants were tuned on, not those to report.")
+    ] = False,
     trials: Annotated[int, typer.Option(help="Evaluations a run.", min=1)] = 60,
-    seeds: Annotated[int, typer.Option(help="Runs of each sampler.", min=1)] = 10,
-    workers: Annotated[int, typer.Option(help="Trials that run at the same time.", min=1)] = 1,
+    seeds: Annotated[int, typer.Option(help="Runs of each sampler.", min=1)] = 20,
+    first_seed: Annotated[int, typer.Option(help="The first of the seeds.", min=0)] = 0,
+    workers: Annotated[int, typer.Option(help="Trials that run at the same time, in simulated time.", min=1)] = 1,
+    noisy: Annotated[bool, typer.Option("--noisy", help="Add noise of a known standard deviation.")] = False,
+    seconds: Annotated[float, typer.Option(help="Begin no run after so many; those made are kept.", min=0)] = 1e9,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="File of the runs made, which are not made again; one in the cache if not given."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a page with a figure to this file.")] = None,
     overhead: Annotated[bool, typer.Option("--overhead", help="Measure the cost of a suggestion instead.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few trials and seeds of two problems, kept nowhere.")] = False,
 ) -> None:
-    """Compare samplers: the regret they reach on problems of known optimum, or what a suggestion costs."""
+    """Compare samplers: the regret they reach, or what a suggestion costs."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    names = samplers.split(",")
-    typer.echo(overhead_table(names) if overhead else regret_table(names, trials, seeds, workers))
+    wanted = chosen(samplers, [*SAMPLERS, *VARIANTS], "sampler")
+    if overhead:
+        typer.echo(overhead_table(wanted, (10,) if quick else (30, 100, 300, 1000)))
+        return
+    known = problems(data)[tuning]
+    titles = chosen(names or ("func3c,hart6m" if quick else ""), known, "problem")
+    setting = Setting(noisy, 12 if quick else trials, workers)
+    every = range(first_seed, first_seed + (2 if quick else seeds))
+    path = keep or cache_folder() / "sampler-runs.jsonl"
+    runs = [] if quick else kept_runs(path)
+    done = {run.key for run in runs}
+    begun = time.monotonic()
+    for title in titles:
+        for name in wanted:
+            for seed in every:
+                if (title, name, seed, noisy, workers, setting.trials) in done or time.monotonic() - begun > seconds:
+                    continue
+                runs.append(run(known[title], title, name, seed, setting))
+                if not quick:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    with path.open("a", encoding="utf-8") as file:
+                        file.write(runs[-1].json() + "\n")
+    # the best that is known of a ranking problem may be of any run, whatever its setting
+    typer.echo(tables(runs, known, titles, wanted, every, setting))
+    if plot is not None:
+        plot.write_text(figure(runs, known, titles, wanted, every, setting), encoding="utf-8")

@@ -33,9 +33,9 @@ from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.queries import Queries
-from ranktune.tuner.executor import ONE_THREAD
 from ranktune.tuner.split import Split
 from ranktune.tuner.store import read_queries, write_queries
+from ranktune.tuner.worker_process import ONE_THREAD
 
 METRIC = "ndcg@10"
 _TREES, _PATIENCE = 1000, 50

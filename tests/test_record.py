@@ -23,11 +23,11 @@ PARAMS: dict[str, Value] = {"solver": "A", "A.x": 0.1}
 VALUES = np.array([0.25, np.nan, 0.75, 0.5])
 
 
-def test_a_trial_comes_back_as_it_was(tmp_path: Path) -> None:
-    record = Record(tmp_path, "s", "map")
+def test_a_trial_comes_back_as_it_was(tmp_path: Path, storage_url: str | None) -> None:
+    record = Record(tmp_path, "s", "map", storage_url)
     record.append(3, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES, "ndcg@10:letor": VALUES / 2}, 7.0, 1.5))
     record.close()
-    again = Record(tmp_path, "s", "map")
+    again = Record(tmp_path, "s", "map", storage_url)
     (trial,) = again.trials()
     arrays = again.per_query(trial)
     again.close()
@@ -47,15 +47,15 @@ def test_a_metric_that_is_no_number_is_a_failure(tmp_path: Path, values: np.ndar
     assert "map is not a finite number" in trial.user_attrs["error"]
 
 
-def test_a_failure_says_why(tmp_path: Path) -> None:
-    record = Record(tmp_path, "s", "map")
+def test_a_failure_says_why(tmp_path: Path, storage_url: str | None) -> None:
+    record = Record(tmp_path, "s", "map", storage_url)
     record.append(0, PARAMS, DISTRIBUTIONS, Outcome(error="ValueError: no"))
     assert [t.user_attrs["error"] for t in record.trials()] == ["ValueError: no"]
     record.close()
 
 
-def test_trials_come_by_number_whatever_the_order_of_finishing(tmp_path: Path) -> None:
-    record = Record(tmp_path, "s", "map")
+def test_trials_come_by_number_whatever_the_order_of_finishing(tmp_path: Path, storage_url: str | None) -> None:
+    record = Record(tmp_path, "s", "map", storage_url)
     for number in (2, 0, 1):
         record.append(number, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
     assert [number_of(t) for t in record.trials()] == [0, 1, 2]
@@ -83,7 +83,7 @@ def test_commits_are_durable(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "record.db").write_bytes(b"this is not a database" * 100)
-    with pytest.raises(StudyError, match="cannot open the record"):
+    with pytest.raises(StudyError, match=r"cannot use the record .*record.db: file is not a database. Restore"):
         Record(tmp_path, "s", "map")
 
 

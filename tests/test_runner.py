@@ -133,7 +133,7 @@ def test_a_worker_that_always_dies_is_a_failure_and_the_rest_goes_on(tmp_path: P
     failed = [t for t in record.trials() if t.state == TrialState.FAIL]
     assert len(record.trials()) == 12
     record.close()
-    assert ["worker process died twice" in t.user_attrs["error"] for t in failed] == [True]
+    assert ["lost twice" in t.user_attrs["error"] for t in failed] == [True]
 
 
 def test_what_is_given_up_for_lack_of_time_never_was(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.samplers import BaseSampler
-from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
+from optuna.testing.pytest_samplers import BasicSamplerTestCase, MultiObjectiveSamplerTestCase, RelativeSamplerTestCase
 from optuna.trial import TrialState
 
 from ranktune.solvers.errors import ParameterError
@@ -30,8 +30,8 @@ SPACE = UnionSpace(
 )
 
 
-class TestInOptunaWithAModel(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
-    """Both acquisitions: the relative suite leaves its trials running, and so draws paths."""
+class TestInOptunaWithAModel(BasicSamplerTestCase, RelativeSamplerTestCase, MultiObjectiveSamplerTestCase):
+    """The suites that Optuna has for samplers."""
 
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
@@ -143,6 +143,30 @@ def test_the_same_in_another_process() -> None:
     assert there.stdout.strip() == str(params_of(here))
 
 
+def test_it_needs_numpy_scipy_and_optuna_only() -> None:
+    others = (
+        "numba",
+        "joblib",
+        "sklearn",
+        "skopt",
+        "pandas",
+        "plotly",
+        "lightgbm",
+        "xgboost",
+        "typer",
+        "rich",
+        "torch",
+    )
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({others}))\n"
+        "import optuna; from ranktune.tuner import ThompsonSampler\n"
+        "study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=2))\n"
+        "study.optimize(lambda t: t.suggest_float('x', 0, 1), n_trials=4); print(len(study.trials))"
+    )
+    there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert there.stdout.strip() == "4"
+
+
 def test_no_configuration_comes_twice_until_all_are_used_up() -> None:
     study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=5))
 
@@ -218,9 +242,3 @@ def test_absurd_values_never_stop_it(value: float) -> None:
 def test_options_that_cannot_be(options: dict[str, object], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         ThompsonSampler(**options)  # type: ignore[arg-type]
-
-
-def test_several_objectives_are_an_error() -> None:
-    study = optuna.create_study(directions=["minimize", "minimize"], sampler=ThompsonSampler())
-    with pytest.raises(ValueError, match="improves one objective, and the study has 2"):
-        study.optimize(lambda t: (t.suggest_float("x", 0, 1), 0.0), n_trials=1)

@@ -10,7 +10,6 @@ from optuna.testing.pytest_samplers import BasicSamplerTestCase, SingleOnlySampl
 
 from ranktune.solvers.errors import ParameterError
 from ranktune.solvers.space import Choice, Float
-from ranktune.studies.bench_samplers import PROBLEMS, best_so_far, overhead_table, regret_table
 from ranktune.tuner.samplers import SAMPLERS, make_sampler
 from ranktune.tuner.skopt_sampler import SkoptSampler
 from ranktune.tuner.space import UnionSpace
@@ -78,19 +77,3 @@ def test_an_unknown_name_and_the_nearest() -> None:
 def test_gp_without_torch_says_what_to_install() -> None:
     with pytest.raises(ParameterError, match="pip install torch"):
         make_sampler("gp", seed=0, number=0)
-
-
-def test_minima_of_the_benchmarks() -> None:
-    best = {"x0": 0.2017, "x1": 10 ** (4 * (0.15 - 1)), "x2": 0.4769, "x3": 0.2753, "c1": "p", "c2": "p"}
-    value = PROBLEMS["hart6m"].objective(optuna.trial.FixedTrial(best))  # type: ignore[arg-type]
-    assert PROBLEMS["hart6m"].minimum - 1e-4 < value < 0
-    camel = {"x1": 0.0898, "x2": -0.7126, "h1": "b", "h2": "b", "h3": "a"}
-    value = PROBLEMS["func3c"].objective(optuna.trial.FixedTrial(camel))  # type: ignore[arg-type]
-    assert value == pytest.approx(PROBLEMS["func3c"].minimum, abs=1e-4)  # 7 / 10 of the camel's -1.0316
-
-
-def test_benchmark_tables() -> None:
-    assert (best_so_far(PROBLEMS["func3c"], "random", 5, 0) >= 0).all()
-    table = regret_table(["random", "thompson:thompson"], trials=12, seeds=2, workers=3)
-    assert table.count("\n") == 3 and "func3c @12" in table
-    assert "n=5" in overhead_table(["random"], (5,))

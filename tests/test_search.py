@@ -22,8 +22,8 @@ class Bowl:
         result: Floats = -((E - self.top) ** 2).sum(axis=1)
         return result
 
-    def value_and_gradient(self, e: Floats) -> tuple[float, Floats]:
-        return float(self.values(e[None])[0]), -2 * (e - self.top)
+    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
+        return self.values(E), -2 * (E - self.top)
 
 
 def mixed_cube() -> Cube:

@@ -185,7 +185,7 @@ def test_a_token_is_asked_for(home: Path) -> None:
 def test_an_unreadable_study_is_told_and_hides_no_other(tmp_path: Path) -> None:
     declare(tmp_path, "good")
     declare(tmp_path, "bad")
-    (tmp_path / "bad" / "study.json").write_text("{}")
+    (tmp_path / "bad" / "study.json").write_text('{"format": 99}')
     app = make_app(tmp_path)
     studies = {study["name"]: study for study in asked(app, "/api/studies").json()["studies"]}
     assert "has format" in studies["bad"]["facts"][0] and studies["good"]["total"] == 20

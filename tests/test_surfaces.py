@@ -6,7 +6,8 @@ from scipy.stats import norm
 
 from ranktune.solvers.arrays import Floats
 from ranktune.tuner.gaussian_process import Hyperparameters, Posterior
-from ranktune.tuner.surfaces import ExpectedImprovement, Path, Surface, log_improvement
+from ranktune.tuner.paths import DrawnImprovement, Paths
+from ranktune.tuner.surfaces import ExpectedImprovement, Surface, log_improvement
 
 OWNER = np.array([0, 1, 2, 2, 2])
 
@@ -27,39 +28,30 @@ def posterior(scale: float = 1.2, noise: float = 0.02) -> tuple[Posterior, Float
 def surfaces() -> list[Surface]:
     first, E, y = posterior()
     second, _, _ = posterior(0.7, 0.1)
-    return [Path.drawn(first, y, np.random.default_rng(0)), ExpectedImprovement.over((first, second), E)]
+    generator = np.random.default_rng(0)
+    drawn = [Paths.drawn(p, y, generator, 8) for p in (first, second, first)]
+    reference, spans = np.array([-2.0, -1.0]), np.ones(2)
+    return [
+        ExpectedImprovement.over((first, second), E),
+        DrawnImprovement.over(drawn[:1], [], E[:5], reference[:1], spans[:1], generator),
+        DrawnImprovement.over(drawn[:2], [], E[:5], reference, spans, generator),
+        DrawnImprovement.over(drawn[:2], drawn[2:], E[:5], reference, spans, generator),
+    ]
 
 
-@pytest.mark.parametrize("surface", surfaces(), ids=["path", "improvement"])
+@pytest.mark.parametrize("surface", surfaces(), ids=["expected", "drawn", "two objectives", "constrained"])
 class TestEverySurface:
-    def test_value_at_one_row_is_the_value_at_rows(self, surface: Surface) -> None:
+    def test_values_are_the_same_with_gradients(self, surface: Surface) -> None:
         E = embedded(6, 1)
-        np.testing.assert_allclose([surface.value_and_gradient(e)[0] for e in E], surface.values(E), rtol=1e-8)
+        np.testing.assert_allclose(surface.values_and_gradients(E)[0], surface.values(E), rtol=1e-8)
+        np.testing.assert_allclose(surface.values_and_gradients(E[:1])[0], surface.values(E)[:1], rtol=1e-8)
 
     def test_gradient_matches_central_differences(self, surface: Surface) -> None:
         h = 1e-5
         for e in embedded(6, 2):
             steps = h * np.eye(len(e))
             expected = (surface.values(e + steps) - surface.values(e - steps)) / (2 * h)
-            np.testing.assert_allclose(surface.value_and_gradient(e)[1], expected, rtol=1e-4, atol=1e-6)
-
-
-def test_paths_have_the_mean_and_covariance_of_the_posterior() -> None:
-    """Over many paths, each with its own frequencies, the moments are exact: only the sample size blurs them."""
-    some, _, y = posterior()
-    asked, generator, count = embedded(6, 1), np.random.default_rng(0), 4000
-    drawn = np.array([Path.drawn(some, y, generator, count=64).values(asked) for _ in range(count)])
-    mean, covariance = some.mean(asked), some.covariance(asked)
-    sd = np.sqrt(np.diag(covariance))
-    np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - mean) / sd, 4.5 / np.sqrt(count))
-    # the standard error of a sample covariance of normals is at most sqrt(2 / count) sd_i sd_j; features add a little
-    blur = 6 * np.sqrt(2 / count) * np.outer(sd, sd)
-    np.testing.assert_array_less(np.abs(np.cov(drawn.T) - covariance), blur)
-
-
-def test_a_path_without_noise_goes_through_the_trials() -> None:
-    some, E, y = posterior(noise=1e-9)
-    np.testing.assert_allclose(Path.drawn(some, y, np.random.default_rng(3)).values(E), y, atol=1e-3)
+            np.testing.assert_allclose(surface.values_and_gradients(e[None])[1][0], expected, rtol=1e-3, atol=1e-4)
 
 
 def test_log_improvement_near_and_far() -> None:

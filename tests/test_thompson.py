@@ -64,7 +64,7 @@ class TestEveryAcquisition:
         idle = Trials(rows, gains, np.ones(6), np.empty((0, 1)))
         busy = Trials(rows, gains, np.ones(6), np.array([[0.5]]))
         near = [
-            sum(abs(propose(line, seen, (), np.random.default_rng(s), acquisition)[0] - 0.5) < 0.1 for s in range(40))
+            sum(abs(propose(line, seen, (), np.random.default_rng(s), acquisition)[0] - 0.5) < 0.05 for s in range(40))
             for seen in (idle, busy)
         ]
         assert near[1] <= near[0] / 2 and near[0] >= 5

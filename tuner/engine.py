@@ -15,20 +15,29 @@ from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.space import Value
+from ranktune.tuner.artifacts import Artifacts
 from ranktune.tuner.blending import FEW
 from ranktune.tuner.deadline import Deadline
 from ranktune.tuner.ending import reserve
+from ranktune.tuner.events import Event, Events
 from ranktune.tuner.evidence import EVIDENCE, Evidence, look_closely, worth_a_look, write_evidence
 from ranktune.tuner.executor import Executor
+from ranktune.tuner.extending import widen
 from ranktune.tuner.finals import Entry, blended_candidates, learnt_again, scored_again, within
-from ranktune.tuner.home import StudyFolder
+from ranktune.tuner.fingerprint import claim
+from ranktune.tuner.home import StudyFolder, writing
+from ranktune.tuner.joining import Declaration, share, this_version
 from ranktune.tuner.objective import Task, check_metrics, evaluate
+from ranktune.tuner.ownership import Ownership
+from ranktune.tuner.parties import this_host
+from ranktune.tuner.places import Places, record_name
 from ranktune.tuner.problem import Problem, folder_name, write_split
 from ranktune.tuner.progress import Progress, Silent
 from ranktune.tuner.record import Record, number_of
 from ranktune.tuner.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.rows import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.runner import Objective, TrialLoop
+from ranktune.tuner.samplers import make_sampler
 from ranktune.tuner.selection import Candidate, candidates, failures, settled
 from ranktune.tuner.split import WHOLE, Split
 from ranktune.tuner.statistics import Interval
@@ -38,20 +47,28 @@ MODELS = "models"
 """Folder of the models of all rows of a split's leaderboard."""
 
 
-def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder) -> list[Problem]:
-    """Write the data where workers map it, and declare the study. Raises StudyError where another one stands there."""
-    folder.check_settings(study)
+def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, extend: bool = False) -> list[Problem]:
+    """Write the data where workers map it, and declare the study, or widen the one that stands there if extend.
+
+    Raises StudyError where another one stands there, ParameterError where its sampler or a metric cannot be used.
+    """
+    folder.check_settings(study, extend=extend)
+    make_sampler(study.sampler, seed=study.seed, number=0)  # it may need what is not installed
     for split in splits:
         for part in filter(None, (split.train, split.vali, split.test)):
             check_metrics(study.metrics, part)
     with folder.replace_data() as fresh:
-        folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits})
+        folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits}, extend=extend)
     return reopen(folder)
 
 
 def reopen(folder: StudyFolder) -> list[Problem]:
-    """Return the problems that prepare wrote; those of a finished study are gone."""
-    return [Problem.open(folder.data / folder_name(name, digest), name) for name, digest in folder.digests().items()]
+    """Return the problems that prepare wrote; none where they are gone, as those of a finished study."""
+    study = folder.study()
+    folders = {name: folder.data / folder_name(name, digest, study) for name, digest in folder.digests().items()}
+    if not all(own.is_dir() for own in folders.values()):
+        return []
+    return [Problem.open(own, name) for name, own in folders.items()]
 
 
 def run_study(
@@ -63,25 +80,80 @@ def run_study(
     progress: Progress | None = None,
     objective: Objective = evaluate,
     deadline: Deadline | None = None,
+    places: Places | None = None,
+    events: Events | None = None,
+    owner: Ownership | None = None,
 ) -> Result:
     """Run the trials that are missing on every problem and return the conclusion, which is also saved in folder.
 
     The deadline is for all of it, the study's timeout from now where none is given. Each problem gets its part of the
-    time that is left; what it does not use goes to the others.
+    time that is left; what it does not use goes to the others. places is where the record is kept, in folder where it
+    is None; owner holds the study there.
     """
-    progress = progress or Silent()
     deadline = deadline or Deadline.after(study.timeout)
     begun = time.monotonic()
+    run = _Run(
+        study, folder, executor, progress or Silent(), objective, places or Places(), events or Events(None), owner
+    )
+    run.events.write(Event.STUDY_STARTED, splits=len(problems), trials=study.trials, jobs=executor.jobs)
     # One thread for the sampler's small matrices too: more of them wait for each other while workers fill the cores.
     with threadpool_limits(limits=1):
         parts = [
-            _run_split(study, problem, folder, executor, progress, objective, deadline.share(len(problems) - place))
-            for place, problem in enumerate(problems)
+            _run_split(run, problem, deadline.share(len(problems) - place)) for place, problem in enumerate(problems)
         ]
     result = replace(_concluded(study, parts, folder), seconds=round(time.monotonic() - begun, 3))
-    result.save(folder.result)
+    with writing(folder.path):
+        result.save(folder.result)
     folder.remove_data()
+    run.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What all parts of a run share."""
+
+    study: Study
+    folder: StudyFolder
+    executor: Executor
+    progress: Progress
+    objective: Objective
+    places: Places
+    events: Events
+    owner: Ownership | None
+
+    def check(self) -> None:
+        """Raise StudyError where another process has taken the study over."""
+        if self.owner is not None:
+            self.owner.check()
+
+    def told(self, event: str, sentence: str) -> None:
+        """Note that the storage is away, or back."""
+        self.events.write(Event(event), reason=sentence)
+
+    def record(self, problem: Problem) -> Record:
+        """Open the record of a split; workers that join find there what they have to know."""
+        own = self.folder.split(problem.name)
+        with writing(own):
+            own.mkdir(exist_ok=True)
+        name = record_name(self.folder.path.name, problem.name)
+        record = Record(own, name, self.study.metric, self.places.storage, self.places.artifacts, told=self.told)
+        if self.owner is not None:
+            record.leases.held = self.owner.held
+        try:
+            record.retried(lambda: claim(record.study, self.study, self.folder.digests()[problem.name]))
+            record.retried(lambda: widen(record.storage, record.study.study_name, self.study.union_space()))
+            record.retried(lambda: self._declaration(problem).write(record.study))
+            if self.places.artifacts is not None:
+                share(problem.folder, Artifacts(self.places.artifacts))
+        except BaseException:
+            record.close()
+            raise
+        return record
+
+    def _declaration(self, problem: Problem) -> Declaration:
+        place = str(problem.folder.resolve())
+        return Declaration(self.study.as_dict(), this_version(), this_host(), place, self.places.artifacts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,22 +169,26 @@ class _Part:
     model: Path
 
 
-def _run_split(
-    study: Study,
-    problem: Problem,
-    folder: StudyFolder,
-    executor: Executor,
-    progress: Progress,
-    objective: Objective,
-    deadline: Deadline,
-) -> _Part:
-    own = folder.split(problem.name)
-    own.mkdir(exist_ok=True)
-    record = Record(own, "/".join(filter(None, (folder.path.name, problem.name))), study.metric)
+def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
+    study, executor, progress = run.study, run.executor, run.progress
+    own = run.folder.split(problem.name)
+    record = run.record(problem)
     try:
-        task_of = partial(_task, study, problem)
-        few, end = problem.development.n_queries < FEW, partial(reserve, problem)
-        TrialLoop(study, problem.name, record, task_of, executor, progress, objective, deadline, end, few).run()
+        TrialLoop(
+            study,
+            problem.name,
+            record,
+            partial(_task, study, problem),
+            executor,
+            progress,
+            run.objective,
+            deadline,
+            partial(reserve, problem),
+            apart=problem.development.n_queries < FEW,
+            events=run.events,
+            check=run.check,
+        ).run()
+        run.check()
         space = study.union_space()
         rivals, chosen = _chosen(study, problem, candidates(record, space, study.limits), executor, progress, deadline)
         progress.stage(_label(problem) + "learning the best of each solver for use")
@@ -174,14 +250,15 @@ def _label(problem: Problem) -> str:
 
 def _keep(entries: Sequence[Entry], problem: Problem, own: Path) -> None:
     """Save the chosen model, those of all rows, and what they scored by query."""
-    entries[0].model.save(own / "model.json")
-    shutil.rmtree(own / MODELS, ignore_errors=True)
-    (own / MODELS).mkdir()
-    labels = [entry.candidate.solver for entry in entries]
-    for label, entry in zip(labels, entries, strict=True):
-        entry.model.save(own / MODELS / f"{label}.json")
-    files = tuple(f"{MODELS}/{label}.json" for label in labels)
-    write_evidence(_evidence(entries, problem, tuple(labels), files), own / EVIDENCE)
+    with writing(own):
+        entries[0].model.save(own / "model.json")
+        shutil.rmtree(own / MODELS, ignore_errors=True)
+        (own / MODELS).mkdir()
+        labels = [entry.candidate.solver for entry in entries]
+        for label, entry in zip(labels, entries, strict=True):
+            entry.model.save(own / MODELS / f"{label}.json")
+        files = tuple(f"{MODELS}/{label}.json" for label in labels)
+        write_evidence(_evidence(entries, problem, tuple(labels), files), own / EVIDENCE)
 
 
 def _evidence(entries: Sequence[Entry], problem: Problem, labels: tuple[str, ...], files: tuple[str, ...]) -> Evidence:

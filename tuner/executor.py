@@ -1,35 +1,52 @@
-"""Where trials run: in this process, or in joblib's worker processes with one thread each."""
+"""Where trials run: in this process, in worker processes of this machine, or on the workers of a cluster."""
 
 from __future__ import annotations
 
-import warnings
+import math
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from ranktune.solvers.checks import check_count
-from ranktune.tuner.garbage import collect_seldom
+from ranktune.solvers.checks import check_choice, check_count
+from ranktune.solvers.errors import ParameterError, StudyError
+from ranktune.tuner.lanes import Processes
+from ranktune.tuner.limits import Limits, check_limits
 
 T = TypeVar("T")
 
-ONE_THREAD = {
-    f"{library}_NUM_THREADS": "1"
-    for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "VECLIB_MAXIMUM")
-}
+KINDS = ("processes", "dask")
+
+__all__ = ["KINDS", "Executor", "InProcess", "Limits", "Processes", "make_executor"]
 
 
 class Executor(Protocol):
-    """Runs functions, now or elsewhere. A broken future (its worker died) may be submitted again."""
+    """Runs functions, now or elsewhere, at most jobs at a time; more wait for their turn.
+
+    A future fails with what the function raised; with WorkerLost where its worker died or was stopped (it may be
+    submitted again), TooLong where it reached its time limit, ResultRefused where its result cannot be sent.
+    """
 
     jobs: int
 
-    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Start function(*arguments) and return its future."""
+    def submit(self, function: Callable[..., T], *arguments: Any, limits: Limits | None = None) -> Future[T]:
+        """Start function(*arguments) within limits, the executor's where there are none, and return its future."""
         ...
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return function(*arguments), computed where trials run; what it warns of is told here."""
+        ...
+
+    def stop(self, future: Future[Any]) -> None:
+        """End the function of future at once: the future fails with WorkerLost, others go on."""
+        ...
+
+    def watch(self) -> float:
+        """Return the seconds until the next function is ended at its time limit, infinity where there is none."""
+        ...
+
+    def worker_of(self, future: Future[Any]) -> str:
+        """Return the name of the place where the function of future runs, "" where it waits or has ended."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -40,7 +57,7 @@ class Executor(Protocol):
 
 
 class InProcess:
-    """Runs at once, here: no start-up, nothing to lose."""
+    """Runs at once, here: no start-up, nothing to lose, no limits."""
 
     jobs = 1
 
@@ -52,64 +69,49 @@ class InProcess:
     ) -> None:
         return None
 
-    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Run function(*arguments) and return its finished future."""
+    def submit(self, function: Callable[..., T], *arguments: Any, limits: Limits | None = None) -> Future[T]:
+        """Run function(*arguments) and return its finished future; only what ends this process passes through."""
         future: Future[T] = Future()
-        future.set_result(function(*arguments))
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
         return future
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return function(*arguments)."""
         return function(*arguments)
 
+    def stop(self, future: Future[Any]) -> None:
+        """Do nothing: what was submitted has ended."""
 
-class Processes:
-    """joblib's reusable pool of worker processes; leaving it early, as on an interrupt, ends the workers at once."""
+    def watch(self) -> float:
+        """Return infinity."""
+        return math.inf
 
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
+    def worker_of(self, future: Future[Any]) -> str:
+        """Return nothing: what was submitted has ended."""
+        return ""
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._pool().shutdown(wait=True, kill_workers=kind is not None)
+def make_executor(
+    jobs: int, limits: Limits | None = None, kind: str = "processes", address: str | None = None
+) -> Executor:
+    """Return an executor of kind "processes", that many, or "dask", all workers of the scheduler at address.
 
-    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Start function(*arguments) in a worker; the pool is renewed first where a worker's death has broken it."""
-        future: Future[T] = self._pool().submit(function, *arguments)
-        return future
-
-    def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return function(*arguments), computed by a worker; here, where the worker dies."""
-        job: Future[tuple[T, list[tuple[str, type[Warning]]]]] = self.submit(_heard, function, arguments)
+    One job without limits runs in this process. Raises ParameterError for what cannot be, StudyError where there is no
+    such scheduler.
+    """
+    check_choice("executor", kind, KINDS)
+    limits = limits or Limits()
+    check_limits(limits)
+    if (kind == "dask") != (address is not None):
+        raise ParameterError("an address of a scheduler and executor='dask' go together: give both, or neither.")
+    if address is not None:
         try:
-            result, told = job.result()
-        except BrokenExecutor:
-            return function(*arguments)
-        for message, category in told:
-            warnings.warn(message, category, stacklevel=2)
-        return result
-
-    def _pool(self) -> Any:
-        from joblib.externals.loky import get_reusable_executor
-
-        return get_reusable_executor(
-            max_workers=self.jobs, timeout=300, env=ONE_THREAD, kill_workers=False, initializer=collect_seldom
-        )
-
-
-def _heard(function: Callable[..., T], arguments: tuple[Any, ...]) -> tuple[T, list[tuple[str, type[Warning]]]]:
-    """Return function(*arguments), and what it warned of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = function(*arguments)
-    return result, list(dict.fromkeys((str(one.message), one.category) for one in caught))
-
-
-def make_executor(jobs: int) -> Executor:
-    """Return an executor of that many processes; one job runs in this process."""
+            from ranktune.tuner.dask_executor import DaskWorkers
+        except ImportError:
+            raise StudyError('Dask\'s workers need another package: pip install "ranktune[dask]"') from None
+        return DaskWorkers(address, limits)
     check_count("jobs", jobs)
-    return InProcess() if jobs == 1 else Processes(jobs)
+    return InProcess() if jobs == 1 and limits == Limits() else Processes(jobs, limits)

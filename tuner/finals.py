@@ -120,6 +120,8 @@ def _blends(study: Study, problem: Problem, found: Sequence[Candidate], folds: S
     are none where fewer than two candidates could take part.
     """
     able = [c for c in found if c.scores is not None and not _by_list(c)]
+    # Scores that single precision cannot hold say nothing of how large a share of them should be.
+    able = [c for c in able if c.scores is not None and np.isfinite(c.scores).all()]
     able = [c for c in able if c.scores is not None and scale(c.scores, problem.development) > 0.0]
     linear = [c for c in able if issubclass(solver_class(c.solver), LinearRanker)]
     mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(LINEAR_BLEND, linear)]

@@ -18,8 +18,8 @@ import scipy
 from ranktune.solvers.arrays import Floats, Ints
 from ranktune.tuner.kernels import matern52, matern52_with_slope, squared_distances
 
-BAD_TAIL = 3.0
-"""Gains further below the median than so many times the distance from median to best are moved up to there."""
+WORST = 3.0
+"""Gains are moved up to so many times the distance from median to best below the median, where they are worse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +38,47 @@ class Hyperparameters:
 
 
 def pulled_in(gains: Floats) -> Floats:
-    """Return gains with what is far below the median moved up: terrible trials make everything good look alike."""
+    """Return gains with what is below the median moved up, the more the worse it is; their order stays.
+
+    How bad terrible trials are makes everything good look alike. Below the median, the distance from it, in units of
+    that from median to best, becomes the logarithm of 1 more, and at most WORST.
+    """
     median, best = float(np.median(gains)), float(gains.max())
-    return np.maximum(gains, median - BAD_TAIL * (best - median)) if best > median else gains
+    unit = best - median
+    if not unit > 0.0:
+        return gains
+    below = np.clip(median - gains, 0.0, unit * np.expm1(WORST))
+    return np.where(gains < median, median - unit * np.log1p(below / unit), gains)
 
 
 def standardised(gains: Floats) -> Floats:
     """Return gains, pulled in, with mean 0 and variance 1; zeros where all are equal. Gains must be finite."""
-    gains = pulled_in(gains / max(1.0, float(np.abs(gains).max()) / 1e100))  # squares of larger ones would overflow
+    centred, spread, _ = _centred(gains)
+    return centred / spread if spread > 0.0 else centred
+
+
+def spread_of(gains: Floats) -> float:
+    """Return what standardised divides gains by, 0 where all are equal up to rounding."""
+    _, spread, unit = _centred(gains)
+    return unit * spread
+
+
+def _centred(gains: Floats) -> tuple[Floats, float, float]:
+    """Return gains pulled in, with mean 0, in some unit, zeros where all are equal; their deviation; and that unit."""
+    unit = max(1.0, float(np.abs(gains).max()) / 1e100)  # squares of larger ones would overflow
+    gains = pulled_in(gains / unit)
     centred = gains - gains.mean()
     spread = float(np.sqrt(np.mean(centred * centred)))
-    return centred / spread if spread > 1e-12 * max(1.0, float(np.abs(gains).max())) else np.zeros_like(gains)
+    if spread <= 1e-12 * max(1.0, float(np.abs(gains).max())):
+        return np.zeros_like(gains), 0.0, unit
+    return centred, spread, unit
+
+
+def about_zero(gains: Floats) -> Floats:
+    """Return gains whose sign matters, in units of their usual size; the size of large ones, by its logarithm."""
+    unit = float(np.median(np.abs(gains)))
+    unit = unit if unit > 0.0 else float(np.abs(gains).max())
+    return np.arcsinh(gains / unit) if unit > 0.0 else np.zeros_like(gains)
 
 
 def cholesky(K: Floats) -> Floats:
@@ -123,9 +153,15 @@ class Posterior:
         result: Floats = self.hyperparameters.scale * matern52(squared_distances(scaled, scaled)) - half.T @ half
         return result
 
-    def cross_and_slope(self, e: Floats) -> tuple[Floats, Floats]:
-        """Return k(e, X), (n,), and its gradient by e, (n, D), at one embedded row e, (D,)."""
-        difference = e * self.root - self.points
-        value, slope = matern52_with_slope(np.einsum("ij,ij->i", difference, difference))
-        scale = self.hyperparameters.scale
-        return scale * value, (2.0 * scale) * slope[:, None] * difference * self.root
+    def cross_and_slope(self, E: Floats) -> tuple[Floats, Floats]:
+        """Return k(E, X) and its derivative by the squared scaled distance, each (m, n)."""
+        value, slope = matern52_with_slope(squared_distances(E * self.root, self.points))
+        value *= self.hyperparameters.scale
+        slope *= self.hyperparameters.scale
+        return value, slope
+
+    def gradients(self, E: Floats, weighted: Floats) -> Floats:
+        """Return the gradients at rows E, (m, D), of sum_j u_ij k(e_i, x_j), given u times the slopes, (m, n)."""
+        total = weighted.sum(axis=1, keepdims=True) * (E * self.root)
+        result: Floats = (2.0 * self.root) * (total - weighted @ self.points)
+        return result

@@ -7,7 +7,9 @@ left alone without being forbidden. RUNNING: pending. A configuration of any of 
 
 Noise. Where trials say how sure their value is (user attribute "variance"), these numbers are used relative to their
 median: their scale is learnt. The same validation queries judge all trials, so most of that variance is common to all
-and says nothing about differences; but that one trial is judged on fewer queries than another is known.
+and says nothing about differences; but that one trial is judged on fewer queries than another is known. Where trials
+say how sure their difference from a common reference is (user attribute "paired_variance"), that is the noise itself,
+and its scale is believed up to a factor of two.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from ranktune.solvers.arrays import Floats
+from ranktune.solvers.arrays import Floats, Ints
 from ranktune.solvers.space import When
 from ranktune.tuner.cube import Axis, Cube, Rule, Rules, keys
 from ranktune.tuner.thompson import Trials
 
-VARIANCE = "variance"
+VARIANCE, PAIRED = "variance", "paired_variance"
 LESS_SURE = 4.0
 """Relative noise variance of a pruned or failed trial."""
 
@@ -41,12 +43,15 @@ class Declared(Protocol):
 
 Activation: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
 """Values of all parameters -> the names of those that are active."""
+Constraints: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
+"""A finished trial -> its constraints, satisfied where not above 0: what Optuna calls a constraints_func."""
 
 
 @dataclass(frozen=True, eq=False)
 class History:
     """The trials of a study in the coordinates of cube; completed counts those with a value.
 
+    numbers, (n,), are those of trials.rows; complete, (n,), tells those with a value from pruned and failed ones.
     running are the numbers of the other running trials, whether or not their configuration is known yet.
     """
 
@@ -54,8 +59,14 @@ class History:
     distributions: Mapping[str, BaseDistribution]
     trials: Trials
     taken: frozenset[bytes]
-    completed: int
+    numbers: Ints
+    complete: NDArray[np.bool_]
     running: frozenset[int]
+
+    @property
+    def completed(self) -> int:
+        """How many trials have a value."""
+        return int(self.complete.sum())
 
     def params(self, row: Floats) -> dict[str, Any]:
         """Return the active parameters of a masked row, (d,), as Optuna wants them."""
@@ -71,23 +82,25 @@ def seen_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribut
     return dict(sorted(latest.items()))
 
 
-def past(study: Study, current: FrozenTrial) -> list[FrozenTrial]:
+def past(study: Study, current: FrozenTrial | None = None) -> list[FrozenTrial]:
     """Return all trials but the current and the waiting ones, by number."""
     states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
-    trials = [t for t in study.get_trials(deepcopy=False, states=states) if t.number != current.number]
-    return sorted(trials, key=lambda t: t.number)
+    trials = study.get_trials(deepcopy=False, states=states)
+    return sorted((t for t in trials if current is None or t.number != current.number), key=lambda t: t.number)
 
 
 def read(
     study: Study,
-    current: FrozenTrial,
+    current: FrozenTrial | None,
     distributions: Mapping[str, BaseDistribution],
     conditions: Declared | Activation | None = None,
     suggested: Mapping[int, Mapping[str, Any]] | None = None,
+    function: Constraints | None = None,
 ) -> History:
     """Return the trials before current over the parameters of distributions.
 
-    suggested are, by trial number, values that running trials will ask for, as far as they are known.
+    suggested are, by trial number, values that running trials will ask for, as far as they are known. function tells
+    the constraints of a trial; without, those that were set on it are read.
     """
     trials = past(study, current)
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
@@ -95,11 +108,17 @@ def read(
     coming = {number: values for number, values in (suggested or {}).items() if number in running}
     everything = _rows([{**coming.get(t.number, {}), **t.params} for t in trials], axes, distributions)
     cube = _cube(axes, distributions, trials, everything, conditions)
-    rows, gains, noise, completed = _judged(study, trials, everything)
+    judged = _judged(study, trials, everything)
     at_work = [i for i, t in enumerate(trials) if t.state == TrialState.RUNNING and _is_whole(cube, everything[i])]
     known = ~np.isnan(everything).all(axis=1) if len(axes) else np.zeros(len(trials), dtype=bool)
     taken = frozenset(keys(everything[known]))
-    return History(cube, distributions, Trials(rows, gains, noise, everything[at_work]), taken, completed, running)
+    chosen = [t for t, keep in zip(trials, judged.kept, strict=True) if keep]
+    seen = Trials(
+        everything[judged.kept], judged.gains[0], judged.noise, everything[at_work], tuple(judged.gains[1:]),
+        _constraints(chosen, function), judged.level,
+    )  # fmt: skip
+    numbers = np.array([t.number for t in chosen], dtype=np.int64)
+    return History(cube, distributions, seen, taken, numbers, judged.complete, running)
 
 
 def arranged(space: Declared, configurations: Sequence[Mapping[str, Any]]) -> tuple[Cube, Floats]:
@@ -163,33 +182,65 @@ def _is_whole(cube: Cube, row: Floats) -> bool:
     return bool(active.any() and not np.isnan(row[active]).any())
 
 
-def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> tuple[Floats, Floats, Floats, int]:
-    """Return the rows that have a gain, the gains, their relative noise, and the number of complete ones."""
-    sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
-    values = np.array([_reported(t) for t in trials], dtype=np.float64)
-    complete = np.array([t.state == TrialState.COMPLETE for t in trials], dtype=bool) & ~np.isnan(values)
-    finite = complete & np.isfinite(values)
-    if not finite.any():
-        nothing = np.empty(0)
-        return rows[:0], nothing, nothing, 0
-    gains = sign * values
-    low, high, middle = gains[finite].min(), gains[finite].max(), float(np.median(gains[finite]))
-    failed = np.array([t.state == TrialState.FAIL for t in trials]) & ~np.isnan(rows).all(axis=1)
-    pruned = np.array([t.state == TrialState.PRUNED for t in trials]) & np.isfinite(values)
-    gains = np.where(complete, np.clip(gains, low, high), np.where(pruned, np.minimum(gains, middle), low))
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Which trials have gains, (n,); and of those, which are complete, the gains by objective, the relative noise.
+
+    level: the noise variance that it is relative to, 0 where it is not known.
+    """
+
+    kept: NDArray[np.bool_]
+    complete: NDArray[np.bool_]
+    gains: list[Floats]
+    noise: Floats
+    level: float = 0.0
+
+
+def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Judged:
+    signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in study.directions]
+    values = np.array([_reported(t, len(signs)) for t in trials], dtype=np.float64).reshape(-1, len(signs)).T
+    known = ~np.isnan(values).any(axis=0)
+    complete = np.array([t.state == TrialState.COMPLETE for t in trials], dtype=bool) & known
+    failed = np.array([t.state == TrialState.FAIL for t in trials], dtype=bool) & ~np.isnan(rows).all(axis=1)
+    pruned = np.array([t.state == TrialState.PRUNED for t in trials], dtype=bool) & np.isfinite(values).all(axis=0)
     kept = complete | failed | pruned
-    given = np.array([_number(t.user_attrs.get(VARIANCE)) for t in trials])
+    gains = []
+    for sign, own in zip(signs, values, strict=True):
+        finite = complete & np.isfinite(own)
+        if not finite.any():
+            nothing = np.zeros(0, dtype=bool)
+            return _Judged(np.zeros(len(trials), dtype=bool), nothing, [np.empty(0) for _ in signs], np.empty(0))
+        signed = sign * own
+        low, high, middle = signed[finite].min(), signed[finite].max(), float(np.median(signed[finite]))
+        signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, np.minimum(signed, middle), low))
+        gains.append(signed[kept])
+    paired = np.array([_number(t.user_attrs.get(PAIRED)) for t in trials])
+    level = float(np.median(paired[complete])) if np.isfinite(paired[complete]).all() else 0.0
+    given = paired if level > 0.0 else np.array([_number(t.user_attrs.get(VARIANCE)) for t in trials])
     noise = np.where(complete, 1.0, LESS_SURE) * relative_variance(given)
-    return rows[kept], gains[kept], noise[kept], int(complete.sum())
+    return _Judged(kept, complete[kept], gains, noise[kept], level)
 
 
-def _reported(trial: FrozenTrial) -> float:
-    """Return the value of a complete trial, the last report of a pruned one, and NaN otherwise."""
-    if trial.state == TrialState.COMPLETE and trial.value is not None:
-        return trial.value
-    if trial.state == TrialState.PRUNED and trial.intermediate_values:
-        return trial.intermediate_values[max(trial.intermediate_values)]
-    return float("nan")
+def _reported(trial: FrozenTrial, count: int) -> list[float]:
+    """Return the count values of a complete trial, the last report of a pruned one, and NaN otherwise."""
+    if trial.state == TrialState.COMPLETE and trial.values is not None and len(trial.values) == count:
+        return list(trial.values)
+    if trial.state == TrialState.PRUNED and trial.intermediate_values and count == 1:
+        return [trial.intermediate_values[max(trial.intermediate_values)]]
+    return [float("nan")] * count
+
+
+def _constraints(trials: Sequence[FrozenTrial], function: Constraints | None) -> tuple[Floats, ...]:
+    """Return the constraints of trials, (n,) each, NaN where not known; infinite ones as the largest finite number."""
+    found: list[Mapping[str, float]] = []
+    for trial in trials:
+        own: Mapping[str, float] = trial.constraints
+        if function is not None and trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
+            own = {f"{k}": float(value) for k, value in enumerate(function(trial))}
+        found.append(own)
+    names = sorted({name for own in found for name in own})
+    columns = [np.array([own.get(name, np.nan) for own in found], dtype=np.float64) for name in names]
+    return tuple(np.clip(column, -1e100, 1e100) for column in columns)
 
 
 def relative_variance(given: Floats) -> Floats:

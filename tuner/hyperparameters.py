@@ -7,12 +7,12 @@ The prior is a density over theta, up to a constant:
     log scale - scale                  Gamma(2, 1)
     0.1 log noise - 30 noise           Gamma(1.1, 30): little noise unless the trials say so
 Source: the prior of Optuna's GPSampler, the best of those compared on mixed spaces; evidence and gradient:
-Rasmussen & Williams 2006, eq. 5.8-5.9; slice sampling: Neal 2003, "Slice Sampling", figures 3 and 5.
+Rasmussen & Williams 2006, eq. 5.8-5.9; slice sampling: Neal 2003, "Slice Sampling", figure 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,28 +20,40 @@ import numpy as np
 import scipy
 
 from ranktune.solvers.arrays import Floats, Ints
-from ranktune.tuner.gaussian_process import cholesky, standardised
+from ranktune.tuner.gaussian_process import cholesky, spread_of, standardised
 from ranktune.tuner.kernels import matern52, matern52_with_slope, squared_distances
 
 LOW_WEIGHT, HIGH_WEIGHT = np.log(1e-4), np.log(1e4)
 LOW_SCALE, HIGH_SCALE = np.log(1e-3), np.log(1e3)
 LOW_NOISE, HIGH_NOISE = np.log(1e-6), np.log(10.0)
+RATE = 30.0
+"""Of the prior on noise: its mean is about a thirtieth of the variance of the gains."""
+KNOWN = 2.0
+"""Factor by which noise that is known may still be larger or smaller."""
 MAX_FITTED = 300
 """Trials that the hyperparameters are fitted to: the evidence of so many is sharp, and the cost grows with n^3."""
-STEPS = 4
-"""Widths that a slice's interval may have in the end."""
-COORDINATES = 12
+REFITTED, GROWTH, LATE_GROWTH = 12, 1.1, 1.05
+"""Beyond so many trials, a fit is renewed when they have grown by 10 %; beyond MAX_FITTED, by 5 %."""
+TWO_STARTS = 60
+"""Trials up to which a fit climbs from two places."""
+WIDTH = 4.0
+"""Of the interval that a coordinate may move in at a time, in logarithms: a little wider than what is usual to find."""
+COORDINATES = 8
 """Coordinates of theta that one sweep of the slice sampler moves."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The log posterior density of theta given the trials; E, y and v as in gaussian_process."""
+    """The log posterior density of theta given the trials; E, y and v as in gaussian_process.
+
+    level: the noise variance, where it is known up to a factor of KNOWN; else it is learnt.
+    """
 
     E: Floats
     y: Floats
     v: Floats
     owner: Ints
+    level: float = 0.0
 
     @property
     def size(self) -> int:
@@ -51,7 +63,16 @@ class Evidence:
     def bounds(self) -> Floats:
         """Return the box that theta stays in, (d + 2, 2)."""
         weights = [(LOW_WEIGHT, HIGH_WEIGHT)] * (self.size - 2)
-        return np.array([*weights, (LOW_SCALE, HIGH_SCALE), (LOW_NOISE, HIGH_NOISE)])
+        noise = (LOW_NOISE, HIGH_NOISE)
+        if self.level > 0.0:
+            around = np.log(self.level) + np.log(KNOWN) * np.array([-1.0, 1.0])
+            noise = tuple(np.clip(around, LOW_NOISE, HIGH_NOISE).tolist())
+        return np.array([*weights, (LOW_SCALE, HIGH_SCALE), noise])
+
+    @property
+    def rate(self) -> float:
+        """How strongly the prior is against noise: not at all where it is known."""
+        return 0.0 if self.level > 0.0 else RATE
 
     def value(self, theta: Floats) -> float:
         """Return the log density at theta. Cost n^3 / 3 + n^2 D."""
@@ -59,7 +80,7 @@ class Evidence:
         K = np.exp(theta[-2]) * matern52(squared_distances(scaled, scaled))
         L = self._factor(K, theta)
         half, _ = scipy.linalg.lapack.dtrtrs(L, self.y, lower=1)
-        return float(-0.5 * half @ half - np.log(L.diagonal()).sum()) + _log_prior(theta)
+        return float(-0.5 * half @ half - np.log(L.diagonal()).sum()) + _log_prior(theta, self.rate)
 
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return the log density at theta and its gradient, (d + 2,). Cost n^3 + n^2 D."""
@@ -68,14 +89,15 @@ class Evidence:
         scale, noise = np.exp(theta[-2:])
         L = self._factor(scale * correlation, theta)
         inverse, _ = scipy.linalg.lapack.dpotri(L, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        inverse = inverse + inverse.T  # the upper triangle of what lapack leaves is zero
+        inverse.flat[:: len(inverse) + 1] *= 0.5
         a = inverse @ self.y
-        value = float(-0.5 * self.y @ a - np.log(L.diagonal()).sum()) + _log_prior(theta)
+        value = float(-0.5 * self.y @ a - np.log(L.diagonal()).sum()) + _log_prior(theta, self.rate)
         G = 0.5 * (np.outer(a, a) - inverse)  # derivative of the evidence by K, eq. 5.9
         H = G * slope * scale
         # sum_ij H_ij (e_i - e_j)^2 = 2 (sum_i e_i^2 sum_j H_ij - e' H e), column by column
         by_column = 2.0 * ((scaled * scaled).T @ H.sum(axis=1) - np.einsum("ij,ij->j", scaled, H @ scaled))
-        gradient = _log_prior_gradient(theta)
+        gradient = _log_prior_gradient(theta, self.rate)
         gradient[:-2] += np.bincount(self.owner, by_column, minlength=self.size - 2)
         gradient[-2] += float(np.sum(G * correlation)) * scale
         gradient[-1] += float(np.diag(G) @ self.v) * noise
@@ -87,26 +109,33 @@ class Evidence:
         return cholesky(K)
 
 
-def _log_prior(theta: Floats) -> float:
+def _log_prior(theta: Floats, rate: float) -> float:
     w, scale, noise = np.exp(theta[:-2]), np.exp(theta[-2]), np.exp(theta[-1])
-    return float(-0.1 * (1.0 / w + w).sum() + theta[-2] - scale + 0.1 * theta[-1] - 30.0 * noise)
+    return float(-0.1 * (1.0 / w + w).sum() + theta[-2] - scale + 0.1 * theta[-1] - rate * noise)
 
 
-def _log_prior_gradient(theta: Floats) -> Floats:
+def _log_prior_gradient(theta: Floats, rate: float) -> Floats:
     w, scale, noise = np.exp(theta[:-2]), np.exp(theta[-2]), np.exp(theta[-1])
-    return np.concatenate([0.1 * (1.0 / w - w), [1.0 - scale, 0.1 - 30.0 * noise]])
+    return np.concatenate([0.1 * (1.0 / w - w), [1.0 - scale, 0.1 - rate * noise]])
 
 
 def most_probable(evidence: Evidence) -> Floats:
-    """Return the theta of the highest density that two ascents find: one from little noise, one from much."""
+    """Return the theta of the highest density that two ascents find: one from little noise, one from much.
+
+    Where trials are many, the evidence has one peak that matters, and the likelier start finds it.
+    """
     bounds = evidence.bounds()
-    best, highest = np.zeros(evidence.size), -np.inf
+    starts = []
     for scale, noise in ((1.0, 1e-3), (0.5, 0.1)):
-        start = np.zeros(evidence.size)
-        start[-2:] = np.log([scale, noise])
+        starts.append(np.zeros(evidence.size))
+        starts[-1][-2:] = np.log([scale, noise])
+    if len(evidence.y) > TWO_STARTS:
+        starts = [max(starts, key=evidence.value)]
+    best, highest = starts[0], -np.inf
+    for start in starts:
         found = scipy.optimize.minimize(
             _negative, start, args=(evidence,), jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxiter": 60, "ftol": 1e-6, "gtol": 1e-3},
+            options={"maxiter": 40, "ftol": 1e-5, "gtol": 1e-3},
         )  # fmt: skip
         if -found.fun > highest:
             best, highest = np.clip(found.x, bounds[:, 0], bounds[:, 1]), -found.fun
@@ -118,20 +147,41 @@ def _negative(theta: Floats, evidence: Evidence) -> tuple[float, Floats]:
     return -value, -gradient
 
 
-def fit(E: Floats, gains: Floats, v: Floats, owner: Ints) -> Floats:
-    """Return the most probable theta for the trials, in the order in which they were made; gains as observed.
+def fit(
+    E: Floats,
+    gains: Floats,
+    v: Floats,
+    owner: Ints,
+    scaled: Callable[[Floats], Floats] = standardised,
+    level: float = 0.0,
+) -> Floats:
+    """Return the most probable theta for the trials, in the order in which they were made; scaled makes y of gains.
 
-    Up to MAX_FITTED trials all are used. Beyond, the best half and an even choice of the rest stand for them, and the
-    fit is renewed each time their number has grown by 5 %: so its result depends on the trials alone, and a
-    memory of recent fits saves the work without changing it.
+    level: the noise variance of gains, where it is known.
+
+    A fit is renewed each time the trials have grown by some: so its result depends on the trials alone, and a memory
+    of recent fits saves the work without changing it. Beyond MAX_FITTED trials, the best half and an even choice of
+    the rest stand for all.
     """
-    n = len(gains)
-    if n > MAX_FITTED:
-        steps = int(np.floor(np.log(n / MAX_FITTED) / np.log(1.05)))
-        n = max(MAX_FITTED, min(n, int(np.ceil(MAX_FITTED * 1.05**steps))))
+    n = _fitted_of(len(gains))
     kept = _representatives(gains[:n])
     arrays = (E[:n][kept], gains[:n][kept], v[:n][kept], owner)
-    return np.array(_remembered(*(array.tobytes() for array in arrays), E.shape[1]))
+    return np.array(_remembered(*(array.tobytes() for array in arrays), E.shape[1], scaled, level))
+
+
+def relative_level(gains: Floats, level: float) -> float:
+    """Return a noise variance of gains as one of standardised gains; 0 where it is not known or gains are all equal."""
+    spread = spread_of(gains) if level > 0.0 else 0.0
+    return level / spread / spread if spread > 0.0 else 0.0
+
+
+def _fitted_of(n: int) -> int:
+    """Return how many of the first of n trials the fit is made of."""
+    if n <= REFITTED:
+        return n
+    first, growth = (REFITTED, GROWTH) if n <= MAX_FITTED else (MAX_FITTED, LATE_GROWTH)
+    steps = int(np.floor(np.log(n / first) / np.log(growth) + 1e-9))
+    return max(first, min(n, int(np.ceil(first * growth**steps))))
 
 
 def _representatives(gains: Floats) -> Ints:
@@ -144,20 +194,30 @@ def _representatives(gains: Floats) -> Ints:
     return np.sort(np.concatenate([order[:half], order[spread]]))
 
 
-@lru_cache(maxsize=8)
-def _remembered(E: bytes, gains: bytes, v: bytes, owner: bytes, n_columns: int) -> tuple[float, ...]:
+@lru_cache(maxsize=16)
+def _remembered(
+    E: bytes,
+    gains: bytes,
+    v: bytes,
+    owner: bytes,
+    n_columns: int,
+    scaled: Callable[[Floats], Floats],
+    level: float,
+) -> tuple[float, ...]:
     """Return most_probable of arrays given as bytes, so that they can be looked up."""
-    y = standardised(np.frombuffer(gains))
+    observed = np.frombuffer(gains)
+    y = scaled(observed)
     rows = np.frombuffer(E).reshape(len(y), n_columns)
-    evidence = Evidence(rows, y, np.frombuffer(v), np.frombuffer(owner, dtype=np.int64))
+    own = relative_level(observed, level)
+    evidence = Evidence(rows, y, np.frombuffer(v), np.frombuffer(owner, dtype=np.int64), own)
     return tuple(most_probable(evidence).tolist())
 
 
 def samples(evidence: Evidence, theta: Floats, generator: np.random.Generator) -> Iterator[Floats]:
     """Yield an endless chain of thetas distributed as their density, from theta on: one sweep of slices each."""
-    theta = theta.copy()
-    level = evidence.value(theta)
     bounds = evidence.bounds()
+    theta = np.clip(theta, bounds[:, 0], bounds[:, 1])  # it was fitted to fewer trials
+    level = evidence.value(theta)
     while True:
         order = generator.permutation(evidence.size)[:COORDINATES]
         noise_and_scale = np.arange(evidence.size - 2, evidence.size)  # these two move in every sweep
@@ -169,14 +229,14 @@ def samples(evidence: Evidence, theta: Floats, generator: np.random.Generator) -
 def _slice(
     evidence: Evidence, theta: Floats, k: int, level: float, bounds: Floats, generator: np.random.Generator
 ) -> float:
-    """Move coordinate k of theta in place to a point of its slice and return the log density there."""
+    """Move coordinate k of theta in place to a point of its slice and return the log density there.
+
+    The interval lies at random around the old point and only shrinks: stepping out would cost more than it finds.
+    """
     height = level - generator.exponential()
-    old, width = theta[k], 2.0
-    low = old - width * generator.random()
-    high = low + width
-    to_the_left = int(generator.integers(STEPS))  # the limit is shared at random, or the chain would not be reversible
-    low = _stepped_out(evidence, theta, k, (low, -width, bounds[0]), height, to_the_left)
-    high = _stepped_out(evidence, theta, k, (high, width, bounds[1]), height, STEPS - 1 - to_the_left)
+    old = theta[k]
+    low = old - WIDTH * generator.random()
+    low, high = max(low, bounds[0]), min(low + WIDTH, bounds[1])
     while True:
         theta[k] = generator.uniform(low, high)
         level = evidence.value(theta)
@@ -186,21 +246,3 @@ def _slice(
             low = theta[k]
         else:
             high = theta[k]
-
-
-def _stepped_out(
-    evidence: Evidence, theta: Floats, k: int, way: tuple[float, float, float], height: float, limit: int
-) -> float:
-    """Return the end of the slice's interval after at most limit steps out, until the density there is below height.
-
-    way is where the end is, the step, and the bound beyond which the density is zero.
-    """
-    end, step, bound = way
-    old = theta[k]
-    for _ in range(limit):
-        theta[k] = end
-        if (end - bound) * step >= 0 or evidence.value(theta) < height:
-            break
-        end += step
-    theta[k] = old
-    return min(end, bound) if step > 0 else max(end, bound)

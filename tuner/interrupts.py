@@ -1,40 +1,80 @@
-"""Ctrl-C that is not lost: compiled libraries may swallow the exception that Python raises for it, and go on."""
+"""Ctrl-C, and the signals that end a process, turned into a stop in good order that cannot get lost.
+
+Compiled libraries may swallow the exception that Python raises for an interrupt, and go on; so it is remembered.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Ctrl-C, the system's request to end, and a terminal that was closed: all mean the same here."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A study was interrupted: put_back trials that were running wait to be run again; told says how to go on."""
+
+    def __init__(self, put_back: int = 0, told: str = "") -> None:
+        super().__init__(put_back, told)
+        self.put_back, self.told = put_back, told
+
+    def __str__(self) -> str:
+        """Return what happened, in sentences."""
+        back = f"{self.put_back} running trials were put back, to be run again." if self.put_back else ""
+        return " ".join(filter(None, ("Interrupted.", back, self.told)))
+
 
 class Interrupts:
-    """Within it an interrupt is raised as ever, and remembered: check, and the end of the block, raise it again.
+    """Within it a signal to end raises KeyboardInterrupt, and is remembered; check, and the end, raise it again.
 
-    Only in the main thread, and where nobody else handles interrupts; elsewhere it does nothing.
+    In its gentle blocks the first one only makes asked true. Only in the main thread, and where nobody else handles the
+    signal; elsewhere it does nothing.
     """
 
     def __init__(self) -> None:
-        self._asked = False
-        self._before: Any = None
+        self.asked = False
+        self._gentle = False
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self._before = signal.signal(signal.SIGINT, self._note)
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                if _is_free(signal.getsignal(number)):
+                    self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
         if kind is None:
             self.check()
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if there was an interrupt."""
-        if self._asked:
+        if self.asked:
             raise KeyboardInterrupt
 
+    @contextmanager
+    def gentle(self, gentle: bool = True) -> Iterator[None]:
+        """Let the first signal in the block only be noted; another one raises at once. Not so where gentle is False."""
+        self._gentle = gentle
+        try:
+            yield
+        finally:
+            self._gentle = False
+
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self._asked = True
-        signal.default_int_handler(number, frame)
+        first, self.asked = not self.asked, True
+        if not (first and self._gentle):
+            raise KeyboardInterrupt
+
+
+def _is_free(handler: Any) -> bool:
+    """Return whether a signal is handled as by default, or by Interrupts around; one that is ignored stays so."""
+    ours = isinstance(getattr(handler, "__self__", None), Interrupts)
+    return ours or handler in (signal.SIG_DFL, signal.default_int_handler)

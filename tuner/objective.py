@@ -22,8 +22,10 @@ from ranktune.solvers.queries import Queries
 from ranktune.solvers.ranker import BaseRanker
 from ranktune.solvers.registry import make
 from ranktune.solvers.space import Value
+from ranktune.tuner.limits import uncounted
 from ranktune.tuner.plans import Fold, Plan, Progressive, write_plan
 from ranktune.tuner.plans import read_plan as read_plan_file
+from ranktune.tuner.problem_store import located
 from ranktune.tuner.store import read_queries, write_queries
 
 PLAN, FRESH = "plan", "fresh"
@@ -61,6 +63,7 @@ class Outcome:
                   machine, is not of the trial: it begins so much later
     given_up      whether it took longer than its limit; error then says so
     scores        (n development documents,) float32, 0 where the plan scores none, where the task asked for them
+    steps         (seconds since 1970, what was done, what it scored), as the evaluation went on
     """
 
     per_query: Mapping[str, Floats] = field(default_factory=dict)
@@ -75,6 +78,7 @@ class Outcome:
     worker: str = ""
     given_up: bool = False
     scores: NDArray[np.float32] | None = None
+    steps: tuple[tuple[float, str, float], ...] = ()
 
 
 def check_metrics(metrics: Sequence[str], queries: Queries) -> None:
@@ -93,13 +97,15 @@ def write_problem(development: Queries, plans: Mapping[str, Plan], folder: Path)
 @lru_cache(maxsize=2)
 def read_development(folder: str) -> Queries:
     """Return the development queries that write_problem wrote, mapped once a process."""
-    return read_queries(Path(folder))
+    with uncounted():
+        return read_queries(located(folder))
 
 
 @lru_cache(maxsize=4)
 def read_plan(folder: str, name: str) -> Plan:
     """Return a plan that write_problem wrote; empty where it wrote none of that name."""
-    return read_plan_file(Path(folder) / f"{name}.npz")
+    with uncounted():
+        return read_plan_file(located(folder) / f"{name}.npz")
 
 
 def read_training(folder: str) -> Queries:
@@ -150,7 +156,7 @@ def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
     times = np.zeros(development.n_queries)
     costs, until = _Costs(), time.monotonic() + task.limit
     kept = np.zeros(development.n_documents) if task.keep_scores else None
-    for fold in plan:
+    for place, fold in enumerate(plan, start=1):
         # A run of queries is a view. Others are gathered again for each trial: a copy costs little beside learning,
         # and keeping the copies would cost every worker the data many times.
         train, vali = development.select(fold.train), development.select(fold.vali)
@@ -160,14 +166,18 @@ def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
         with costs.scoring(vali.n_documents):
             scores = ranker.predict(vali)
         for name, metric in zip(task.metrics, metrics, strict=True):
-            sums[name][fold.vali] += metric.per_query(scores, vali)
+            values = metric.per_query(scores, vali)
+            sums[name][fold.vali] += values
+            if name == task.metrics[0]:
+                costs.step(f"fold {place} of {len(plan)}", values)
         times[fold.vali] += 1.0
         costs.model(ranker)
         if kept is not None:
             kept[development.documents_of(fold.vali)] += scores
     judged = times > 0.0
     per_query = {name: total[judged] / times[judged] for name, total in sums.items()}
-    return costs.outcome(per_query, None if kept is None else kept.astype(np.float32))
+    with np.errstate(over="ignore"):  # of features beyond single precision: such scores take no part in a blend
+        return costs.outcome(per_query, None if kept is None else kept.astype(np.float32))
 
 
 def _progressively(task: Task, plan: Progressive) -> Outcome:
@@ -176,25 +186,34 @@ def _progressively(task: Task, plan: Progressive) -> Outcome:
     metrics = [parse_metric(name) for name in task.metrics]
     sums = {name: np.zeros(development.n_queries) for name in task.metrics}
     costs, until = _Costs(), time.monotonic() + task.limit
-    for order in plan.orders:
+    for place, order in enumerate(plan.orders, start=1):
         if time.monotonic() > until:
             raise _OutOfTime
         ranker: Any = make(task.solver, dict(task.parameters), task.seed)
         with costs.learning():
             scores = ranker.progressive(development, order)
         for name, metric in zip(task.metrics, metrics, strict=True):
-            sums[name] += metric.per_query(scores, development)
+            values = metric.per_query(scores, development)
+            sums[name] += values
+            if name == task.metrics[0]:
+                costs.step(f"order {place} of {len(plan.orders)}", values)
         costs.model(ranker)
     return costs.outcome({name: total / len(plan.orders) for name, total in sums.items()}, None)
 
 
 class _Costs:
-    """What the models of one configuration cost, summed up as they come."""
+    """What the models of one configuration cost, summed up as they come, and what each part of the plan scored."""
 
     def __init__(self) -> None:
         self.seconds, self._scoring, self._documents = 0.0, 0.0, 0
         self._nonzeros: list[float] = []
         self._bytes: list[float] = []
+        self._steps: list[tuple[float, str, float]] = []
+
+    def step(self, what: str, values: Floats) -> None:
+        """Take note of a part that is done, and of what its queries scored, (n,), NaN where the metric skips one."""
+        counted = values[~np.isnan(values)]
+        self._steps.append((time.time(), what, float(counted.mean()) if len(counted) else float("nan")))
 
     @contextmanager
     def learning(self) -> Iterator[None]:
@@ -221,4 +240,5 @@ class _Costs:
         """Return what the configuration showed and cost."""
         micro = self._scoring / self._documents * 1e6 if self._documents else float("nan")
         nonzeros, size = float(np.mean(self._nonzeros)), float(np.mean(self._bytes))
-        return Outcome(per_query, nonzeros, self.seconds, bytes=size, microseconds=micro, scores=scores)
+        steps = tuple(self._steps)
+        return Outcome(per_query, nonzeros, self.seconds, bytes=size, microseconds=micro, scores=scores, steps=steps)

@@ -24,7 +24,7 @@ from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, pulled_i
 from ranktune.tuner.history import LESS_SURE, arranged, relative_variance
 from ranktune.tuner.hyperparameters import fit
 from ranktune.tuner.kernels import matern52, squared_distances
-from ranktune.tuner.surfaces import Path
+from ranktune.tuner.paths import Paths
 
 MOST = 150
 """Trials that a belief is made of at most."""
@@ -105,8 +105,7 @@ class Belief:
         """Return count functions drawn from the posterior at masked rows, (count, m)."""
         y = standardised(self.gains)
         E = self.cube.embed(rows)
-        drawn = [Path.drawn(self.posterior, y, generator).values(E) for _ in range(count)]
-        return self.centre + self.spread * np.array(drawn).reshape(count, len(rows))
+        return self.centre + self.spread * Paths.drawn(self.posterior, y, generator, count).values(E).T
 
     def left_out(self) -> tuple[Floats, Floats]:
         """Return what would be expected of each trial had it not been made, and how far off it may be, each (n,).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +73,7 @@ def write_split(split: Split, study: Study, parent: Path) -> str:
         permutations=study.permutations if study.plan == "progressive" else None,
     )
     digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
-    own = parent / folder_name(split.name, digest)
+    own = parent / folder_name(split.name, digest, study)
     fresh = () if study.strict else fresh_plan(plan, development, study.seed)
     write_problem(development, {PLAN: plan, FRESH: fresh}, own)
     if split.test is not None:
@@ -80,6 +81,11 @@ def write_split(split: Split, study: Study, parent: Path) -> str:
     return digest
 
 
-def folder_name(name: str, digest: str) -> str:
-    """Return the name of a split's folder. Other data get another name: workers keep mapped what they have read."""
-    return f"{name or 'all'}-{digest[:8]}{digest[-8:]}"
+def folder_name(name: str, digest: str, study: Study) -> str:
+    """Return the name of a split's folder, which tells its data and how they are dealt.
+
+    Other data, or folds, get another name: workers keep what they have read, mapped or in a folder of their own.
+    """
+    dealt = (study.seed, study.plan, study.folds, study.repeats, study.outer, study.permutations, study.refit)
+    dealt_digest = hashlib.sha256(repr((digest, dealt)).encode()).hexdigest()
+    return f"{name or 'all'}-{dealt_digest[:16]}"

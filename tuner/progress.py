@@ -36,6 +36,10 @@ class Progress(Protocol):
         """Hear of a finished trial, once it is safely in the record."""
         ...
 
+    def event(self, text: str) -> None:
+        """Hear of anything that happens, as a line of the log: to be shown to those who want to know it all."""
+        ...
+
     def close(self) -> None:
         """Hear that the study ended, well or not."""
         ...
@@ -51,6 +55,9 @@ class Silent:
         """Say nothing."""
 
     def trial(self, told: Told) -> None:
+        """Say nothing."""
+
+    def event(self, text: str) -> None:
         """Say nothing."""
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The record of a split's trials: an Optuna study in SQLite, with the per-query arrays beside it.
+"""The record of a split's trials: an Optuna study in SQLite or PostgreSQL, with the per-query arrays beside it.
 
 A finished trial is written once, in one transaction, after its arrays are safely on disk; so whatever was
 reported as finished survives the end of the process at any moment. Running trials are not in the record: a resumed
@@ -9,62 +9,90 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import uuid
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import optuna
-from optuna.artifacts import ArtifactMeta, FileSystemArtifactStore, get_all_artifact_meta
+from optuna.artifacts import ArtifactMeta, get_all_artifact_meta
 from optuna.distributions import BaseDistribution
-from optuna.storages import RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
-from sqlalchemy import event
-from sqlalchemy.exc import DatabaseError
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import StudyError
 from ranktune.solvers.space import Value
+from ranktune.tuner.artifacts import Artifacts
+from ranktune.tuner.leases import Leases, close_lease
 from ranktune.tuner.objective import Outcome
+from ranktune.tuner.parties import keep_owner
+from ranktune.tuner.retrying import Told, retrying
+from ranktune.tuner.storage import open_storage
+from ranktune.tuner.storage import quiet as quiet
+from ranktune.tuner.trial_rows import TrialRows, begin_writing
 
 NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
     "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
 )  # fmt: skip
 MICROSECONDS, BYTES, WORKER, RESTARTS = "microseconds", "bytes", "worker", "restarts"
 ARRAYS = "per_query.npz"
+T = TypeVar("T")
 
 
 class Record:
     """The finished trials of one split, appended to and read back.
 
-    folder holds record.db and artifacts/; name is the Optuna study in it; metric is what the trials maximise.
+    folder holds artifacts/, and record.db unless storage is the URL of a server; name is the Optuna study in it; metric
+    is what the trials maximise. told hears of a storage that is away or back ("storage_away", a sentence), for which
+    all methods wait.
     """
 
-    def __init__(self, folder: Path, name: str, metric: str) -> None:
-        self.metric = metric
-        self._folder = folder / "artifacts"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._arrays = FileSystemArtifactStore(self._folder)
-        self.storage = _open_storage(folder / "record.db")
-        with quiet():
-            # The only study in the file is the one, also after its folder was renamed or copied.
-            name = next(iter(optuna.get_all_study_names(self.storage)), name)
-            self.study = optuna.create_study(
-                storage=self.storage, study_name=name, direction=StudyDirection.MAXIMIZE, load_if_exists=True
-            )
-            self.study.set_user_attr("metric", metric)
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        metric: str,
+        storage: str | None = None,
+        artifacts: str | None = None,
+        *,
+        told: Told | None = None,
+    ) -> None:
+        self.metric, self._told = metric, told
+        folder.mkdir(parents=True, exist_ok=True)
+        self._arrays = Artifacts(folder / "artifacts" if artifacts is None else artifacts)
+        self.storage = open_storage(folder / "record.db" if storage is None else storage, told=told)
+        try:
+            self.study = self.retried(lambda: self._study(name, exact=storage is not None))
+        except BaseException:
+            self.storage.remove_session()
+            self.storage.engine.dispose()
+            raise
+        self._rows = TrialRows(self.study._study_id, NUMBER)
+        self._leases: Leases | None = None
+
+    @property
+    def leases(self) -> Leases:
+        """Who runs the study, and who is trying which trial."""
+        if self._leases is None:
+            self._leases = Leases(self.storage, self.study.study_name, told=self._told)
+        return self._leases
+
+    def settle(self) -> None:
+        """Remove the leases of trials that are in the record: what an owner does first."""
+        self.leases.settle([number_of(trial) for trial in self.trials()])
 
     def trials(self) -> list[FrozenTrial]:
         """Return the finished trials, by their number."""
         states = (TrialState.COMPLETE, TrialState.FAIL)
-        return sorted(self.study.get_trials(deepcopy=False, states=states), key=number_of)
+        with quiet():
+            found = self.retried(lambda: self.study.get_trials(deepcopy=False, states=states))
+        return sorted(found, key=number_of)
 
     def append(
         self,
@@ -74,39 +102,96 @@ class Record:
         outcome: Outcome,
         restarts: int = 0,
     ) -> FrozenTrial:
-        """Write a finished trial durably and return it; it counts as failed where its metric is not a number."""
+        """Write a finished trial durably, end its lease, and return it; of one that is there already, nothing changes.
+
+        It counts as failed where its metric is not a number. Raises StudyError where another process has taken the
+        study over, or where it cannot be written: then it is not in the record.
+        """
         value, attrs = _summary(number, outcome, self.metric)
         if restarts:
             attrs[RESTARTS] = restarts
-        system_attrs: dict[str, Any] = {}
-        if outcome.per_query:
-            meta = ArtifactMeta(str(uuid.uuid4()), ARRAYS, "application/zip", None)
-            self._arrays.write(meta.artifact_id, _packed(outcome.per_query))
-            _flush(self._folder / meta.artifact_id)
-            system_attrs[f"artifacts:{meta.artifact_id}"] = json.dumps(asdict(meta))
+        arrays = self.retried(lambda: self._write_arrays(outcome.per_query)) if outcome.per_query else None
         trial = create_trial(
             state=TrialState.FAIL if value is None else TrialState.COMPLETE,
             value=value,
             params=dict(parameters),
             distributions={name: distributions[name] for name in parameters},
             user_attrs=attrs,
-            system_attrs=system_attrs,
+            system_attrs={} if arrays is None else {f"artifacts:{arrays.artifact_id}": json.dumps(asdict(arrays))},
         )
         if outcome.ended:
             trial.datetime_start = datetime.fromtimestamp(outcome.begun)
             trial.datetime_complete = datetime.fromtimestamp(outcome.ended)
-        self.study.add_trial(trial)
-        return trial
+        # Where this fails the arrays stay: the transaction may have been done, and only its answer lost.
+        found = self.retried(lambda: self._write(number, trial))
+        if found is None:
+            return trial
+        written = self.retried(lambda: self.storage.get_trial(found))
+        if not trial.system_attrs.keys() <= written.system_attrs.keys():  # else it is what a lost answer was about
+            self._remove_arrays(arrays)
+        return written
 
     def per_query(self, trial: FrozenTrial) -> dict[str, Floats]:
         """Return the arrays of a finished trial, metric -> (n validation queries,)."""
-        (meta,) = get_all_artifact_meta(trial, storage=self.storage)
-        with self._arrays.open_reader(meta.artifact_id) as file, np.load(io.BytesIO(file.read())) as arrays:
+        (meta,) = self.retried(lambda: get_all_artifact_meta(trial, storage=self.storage))
+        content = self._arrays.read(meta.artifact_id)
+        if content is None:
+            raise StudyError(
+                f"the arrays of trial {number_of(trial)} are not in {self._arrays.where}. "
+                "Go on where the study began, or begin it with --artifacts."
+            )
+        with np.load(io.BytesIO(content)) as arrays:
             return {name: arrays[name] for name in arrays.files}
 
+    def retried(self, operation: Callable[[], T]) -> T:
+        """Return what an operation on the storage returns, tried again while that is away (see retrying)."""
+        return retrying(operation, self.storage.engine, told=self._told)
+
     def close(self) -> None:
-        """Let go of the database file."""
+        """Let go of the database."""
+        if self._leases is not None:
+            self._leases.disconnect()
+        self.storage.remove_session()
         self.storage.engine.dispose()
+
+    def _study(self, name: str, *, exact: bool) -> optuna.Study:
+        with quiet():
+            if not exact:  # the only study in the file is the one, also after its folder was renamed or copied
+                name = next(iter(optuna.get_all_study_names(self.storage)), name)
+            study = optuna.create_study(
+                storage=self.storage, study_name=name, direction=StudyDirection.MAXIMIZE, load_if_exists=True
+            )
+            if study.user_attrs.get("metric") != self.metric:
+                study.set_user_attr("metric", self.metric)
+        return study
+
+    def _write(self, number: int, trial: FrozenTrial) -> int | None:
+        """Write a trial in one transaction with the end of its lease; return the id of one that has the number."""
+        with self.storage.engine.begin() as connection:
+            begin_writing(connection, self.study._study_id)
+            if self._leases is not None and self._leases.held:
+                keep_owner(connection, *self._leases.held)
+            found = self._rows.find(connection, number)
+            if found is None:
+                self._rows.write(connection, trial)
+            if self._leases is not None:
+                close_lease(connection, self._leases.study, number)
+        return found
+
+    def _write_arrays(self, per_query: Mapping[str, Floats]) -> ArtifactMeta:
+        """Write arrays so that they are on the disk before the transaction that names them."""
+        meta = ArtifactMeta(str(uuid.uuid4()), ARRAYS, "application/zip", None)
+        try:
+            self._arrays.write(meta.artifact_id, _packed(per_query))
+        except BaseException:
+            self._remove_arrays(meta)
+            raise
+        return meta
+
+    def _remove_arrays(self, meta: ArtifactMeta | None) -> None:
+        if meta is not None:
+            with suppress(StudyError):
+                self._arrays.remove(meta.artifact_id)
 
 
 def number_of(trial: FrozenTrial) -> int:
@@ -141,7 +226,7 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
     return attrs[MEANS][metric], attrs
 
 
-def _packed(arrays: Mapping[str, Floats]) -> io.BytesIO:
+def _packed(arrays: Mapping[str, Floats]) -> bytes:
     """Return an npz of arrays; written by hand because a metric's name may not be a Python keyword argument."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -149,49 +234,4 @@ def _packed(arrays: Mapping[str, Floats]) -> io.BytesIO:
             member = io.BytesIO()
             np.save(member, values)
             archive.writestr(f"{name}.npy", member.getvalue())
-    buffer.seek(0)
-    return buffer
-
-
-def _open_storage(path: Path) -> RDBStorage:
-    """Return an Optuna storage on SQLite that waits for others and commits durably.
-
-    Raises StudyError where the file is not a database that can be opened and written.
-    """
-    connect_args = {"timeout": 60}
-    try:
-        with quiet():
-            storage = RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": connect_args})
-        event.listen(storage.engine, "connect", _durable)
-        storage.engine.dispose()  # connections made before the listener are not durable
-    except (DatabaseError, OSError) as error:
-        cause = str(getattr(error, "orig", error))
-        raise StudyError(
-            f"cannot open the record {path}: {cause}. Is the folder writable, and the file a record?"
-        ) from None
-    return storage
-
-
-def _durable(connection: Any, _: Any) -> None:
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-
-
-def _flush(path: Path) -> None:
-    """Wait until the file is on the disk: the transaction that names it must not come first."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep Optuna's own messages out of the user's terminal."""
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(level)
+    return buffer.getvalue()

@@ -1,29 +1,40 @@
-"""The loop of a split: ask for a trial, run trials in parallel, tell what became of each, write it down.
+"""The loop of a split: ask for a trial, have it run, tell what became of it, write it down.
 
 A trial's number is its place in the order of asking. The sampler sees the finished trials and those still running,
-kept in memory (ranktune.tuner.turns); the record on disk gets each trial once, when it has finished. A resumed run puts
-the finished trials back into memory and asks for the numbers that are missing.
+kept in memory (ranktune.tuner.turns); the record on disk gets each trial once, when it has finished; those at work
+have a lease beside it (ranktune.tuner.crew). A resumed run puts the finished trials back into memory, begins those
+again that were interrupted, and asks for the numbers that are missing.
+
+What is the same. With one job and the same data, settings, versions and kind of machine, a seed gives the same trials,
+parameters and values to the last bit, also where the run was killed and resumed (unless a solver is chosen by the
+seconds that trials took, which a study with a timeout does on little data). With several jobs that holds where trials
+also end in the same order (sampler random: in any order), for what a sampler sees is what has ended when it is asked;
+otherwise each trial is still a function of its parameters alone, and the search goes another way.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.arrays import Floats
-from ranktune.solvers.errors import StudyError
+from ranktune.solvers.errors import AllFailed, StudyError
 from ranktune.solvers.space import Value
+from ranktune.tuner.crew import GRACE, Asked, Clock, Crew, Ended
 from ranktune.tuner.deadline import Deadline
+from ranktune.tuner.events import Event, Events
 from ranktune.tuner.executor import Executor
-from ranktune.tuner.interrupts import Interrupts
+from ranktune.tuner.interrupts import Interrupted, Interrupts
 from ranktune.tuner.objective import Outcome, Task, evaluate
 from ranktune.tuner.progress import Progress, Told
 from ranktune.tuner.record import ERROR, Record, number_of, seconds_of
+from ranktune.tuner.soundness import comparable, judged_by
 from ranktune.tuner.space import UnionSpace
 from ranktune.tuner.study import Study
 from ranktune.tuner.turns import Suggested, Turns
@@ -34,15 +45,13 @@ MAX_FAILURES = 20
 Objective = Callable[[Task], Outcome]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Running:
-    """A trial at work: what was suggested and when, what is evaluated, and how often a dead worker cost it a start."""
+    """A trial at work: what was suggested, and how long that took in seconds."""
 
-    number: int
     suggested: Suggested
-    task: Task
+    solver: str
     asking: float
-    restarts: int = 0
 
 
 @dataclass
@@ -63,114 +72,154 @@ class TrialLoop:
     deadline: Deadline = field(default_factory=Deadline)
     reserve: Callable[[Mapping[str, float]], float] = lambda seconds: 0.0
     apart: bool = True
+    events: Events = field(default_factory=lambda: Events(None))
+    check: Callable[[], None] = lambda: None
+    clock: Clock = field(default_factory=Clock)
     space: UnionSpace = field(init=False)
 
     def __post_init__(self) -> None:
         """Put what the record holds into memory, where the sampler looks."""
         self.space = self.study.union_space()
-        self.finished = self.record.trials()
         self.turns = Turns(self.study, self.space, apart=self.apart and self.deadline.left < float("inf"))
-        self.turns.remember((trial, self._values(trial)) for trial in self.finished)
+        self.record.settle()
+        self.crew = Crew(self.executor, self.record.leases, self.objective, self.events, self.clock, self.split)
+        self.judged: NDArray[np.bool_] | None = None
+        finished = self.record.trials()
+        self.turns.remember((trial, self._values(trial)) for trial in finished)
+        self.best: dict[str, FrozenTrial] = {}
+        for trial in finished:
+            self._note(trial)
+        done = {number_of(trial) for trial in finished}
+        self.done = len(done)
+        self.missing = [number for number in range(self.study.trials) if number not in done]
+        self.running: dict[int, Running] = {}
         self.failed_in_a_row = 0
 
     def _values(self, trial: FrozenTrial) -> Floats | None:
-        return self.record.per_query(trial)[self.study.metric] if trial.state == TrialState.COMPLETE else None
+        """Return what a recorded trial gave each query, (n,), None where it failed; which it judges is noted."""
+        if trial.state != TrialState.COMPLETE:
+            return None
+        values = self.record.per_query(trial)[self.study.metric]
+        self.judged = judged_by(values) if self.judged is None else self.judged
+        return values
 
     def run(self) -> None:
-        """Run until the study's number of trials have finished. Raises StudyError where all of the last 20 failed."""
-        done = {number_of(trial) for trial in self.finished}
-        missing = [number for number in range(self.study.trials) if number not in done]
-        self.progress.split(self.split, self.study.trials, min(len(done), self.study.trials))
-        with Interrupts() as interrupts:
-            self._run(missing, interrupts)
+        """Run until the study's number of trials have finished.
 
-    def _run(self, missing: list[int], interrupts: Interrupts) -> None:
-        pending: dict[Future[Outcome], Running] = {}
-        while missing or pending:
-            interrupts.check()
-            while missing and len(pending) < self.executor.jobs:
-                running = self._ask(missing[0])
-                if running is None:
-                    missing.clear()
-                    break
-                del missing[0]
-                pending[self.executor.submit(self.objective, running.task)] = running
-            if not pending:
-                break
-            ready, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in ready:
-                running = pending.pop(future)
-                outcome = _outcome(future)
-                if outcome is not None and outcome.given_up:  # the time is over: it never was
-                    missing.clear()
-                elif outcome is None and running.restarts == 0:  # its worker died: the same parameters once more
-                    running.restarts = 1
-                    pending[self.executor.submit(self.objective, running.task)] = running
-                else:
-                    self._tell(
-                        running, outcome or Outcome(error="the worker process died twice (killed, or out of memory)")
-                    )
+        Raises AllFailed where all of the last 20 failed, and Interrupted after a signal to end: what ran then was
+        given some seconds to finish, the rest is put back for the next run.
+        """
+        self.progress.split(self.split, self.study.trials, min(self.done, self.study.trials))
+        with Interrupts() as interrupts:
+            try:
+                with interrupts.gentle(self.crew.apart):
+                    self._run(interrupts)
+            except KeyboardInterrupt:  # a second signal, or the first where the trial itself runs in this process
+                interrupts.asked = True
+                self._stop(0.0)
+            except Exception:
+                with suppress(StudyError):  # where even that cannot be written, the next run puts it back
+                    self._stop(0.0)
+                raise
+            if interrupts.asked:
+                raise Interrupted(self.crew.put_back)
+
+    def _run(self, interrupts: Interrupts) -> None:
+        for number, params in self.crew.left_over(self.missing).items():
+            self.missing.remove(number)
+            self.crew.resume(self._begun(number, self.turns.again(params), self._time_left(), 0.0))
+        while (self.missing or self.crew.busy) and not interrupts.asked:
+            while self.missing and self.crew.room > 0 and not interrupts.asked:
+                self._ask(self.missing.pop(0))
+            self.check()
+            for ended in self.crew.ended():
+                self._tell(ended)
+        if interrupts.asked:
+            self.progress.stage("stopping: running trials have a few seconds to finish; Ctrl-C again ends at once")
+            self._stop(GRACE)
+
+    def _stop(self, grace: float) -> None:
+        with closing(self.crew.stop(grace)) as ending:
+            for ended in ending:
+                self._tell(ended)
 
     def _time_left(self) -> float:
         """Return the seconds that are left for trials, those that the end will take put aside; one always runs.
 
         What is for sure behind needs no time at the end: it is scored again if there is some.
         """
-        if not self.finished or self.deadline.left == float("inf"):
+        if not self.done or self.deadline.left == float("inf"):
             return float("inf")
-        best: dict[str, FrozenTrial] = {}
-        for trial in self.finished:
-            solver = self.space.split(trial.params)[0]
-            if trial.value is not None and (solver not in best or trial.value > (best[solver].value or 0.0)):
-                best[solver] = trial
-        seconds = {s: seconds_of(trial) for s, trial in best.items() if not self.turns.is_behind(s)}
+        seconds = {s: seconds_of(trial) for s, trial in self.best.items() if not self.turns.is_behind(s)}
         ending = self.reserve(seconds) if seconds else 0.0
         return self.deadline.left - ending / self.executor.jobs
 
-    def _ask(self, number: int) -> Running | None:
-        """Return the trial of that number, None where it is better to end."""
+    def _ask(self, number: int) -> None:
+        """Have the trial of that number run, or no further one where it is better to end."""
         begun, left = time.monotonic(), self._time_left()
         suggested = self.turns.next(number, left) if left > 0.0 else None
         if suggested is None:
-            return None
-        task = replace(self.task_of(*self.space.split(suggested.params)), limit=left)
-        return Running(number, suggested, task, time.monotonic() - begun)
+            self.missing.clear()
+            return
+        self.crew.start(self._begun(number, suggested, left, time.monotonic() - begun))
 
-    def _tell(self, running: Running, outcome: Outcome) -> None:
+    def _begun(self, number: int, suggested: Suggested, left: float, asking: float) -> Asked:
+        solver, parameters = self.space.split(suggested.params)
+        self.running[number] = Running(suggested, solver, asking)
+        self.events.write(Event.ASKED, trial=number, split=self.split, params=suggested.params)
+        return Asked(number, suggested.params, replace(self.task_of(solver, parameters), limit=left))
+
+    def _tell(self, ended: Ended) -> None:
+        running = self.running.pop(ended.number)
+        outcome = comparable(ended.outcome, self.study.metric, self.judged)
+        if outcome.given_up:  # the time is over: it never was
+            self.missing.clear()
+            self.events.write(Event.PRUNED, trial=ended.number, split=self.split, reason=outcome.error)
+            self.crew.recorded(ended.number)
+            return
         written = self.record.append(
-            running.number, running.suggested.params, self.space.distributions, outcome, running.restarts
+            ended.number, running.suggested.params, self.space.distributions, outcome, ended.restarts
         )
+        self.done += 1
+        self._note(written)
+        self._log(ended, written)
         seconds = running.asking + outcome.ended - outcome.begun
-        self.turns.told(running.suggested, written, seconds, outcome.per_query.get(self.study.metric))
-        self.finished.append(written)
-        self.progress.trial(self._told(running, written))
+        values = outcome.per_query.get(self.study.metric)
+        self.judged = judged_by(values) if self.judged is None and values is not None else self.judged
+        self.turns.told(running.suggested, written, seconds, values)
+        self.progress.trial(self._told(ended.number, running.solver, written))
         self.failed_in_a_row = 0 if written.state == TrialState.COMPLETE else self.failed_in_a_row + 1
         if self.failed_in_a_row >= MAX_FAILURES:
-            raise StudyError(
+            raise AllFailed(
                 f"the last {MAX_FAILURES} trials failed, the last with: {written.user_attrs[ERROR]}. "
                 "What had finished is in the record; `ranktune resume` goes on."
             )
 
-    def _told(self, running: Running, written: FrozenTrial) -> Told:
-        complete = [t for t in self.finished if t.state == TrialState.COMPLETE]
-        best = max(complete, key=lambda t: t.value or float("-inf"), default=None)
+    def _log(self, ended: Ended, written: FrozenTrial) -> None:
+        for at, what, value in ended.outcome.steps:
+            self.events.write(Event.STEP, at=at, trial=ended.number, split=self.split, step=what, value=value)
+        error = written.user_attrs.get(ERROR)
+        kind = Event.FINISHED if error is None else Event.FAILED
+        told = {"value": written.value} if error is None else {"reason": error}
+        self.events.write(kind, trial=ended.number, split=self.split, **told, worker=ended.outcome.worker)
+
+    def _note(self, trial: FrozenTrial) -> None:
+        """Remember the best trial of each solver."""
+        solver = self.space.split(trial.params)[0]
+        known = self.best.get(solver)
+        if trial.value is not None and (known is None or trial.value > (known.value or 0.0)):
+            self.best[solver] = trial
+
+    def _told(self, number: int, solver: str, written: FrozenTrial) -> Told:
+        best_solver, best = max(self.best.items(), key=lambda own: own[1].value or float("-inf"), default=(None, None))
         return Told(
             split=self.split,
-            number=running.number,
-            done=len(self.finished),
+            number=number,
+            done=self.done,
             total=self.study.trials,
-            solver=running.task.solver,
+            solver=solver,
             value=written.value,
             error=written.user_attrs.get(ERROR),
             best=None if best is None else best.value,
-            best_solver=None if best is None else self.space.split(best.params)[0],
+            best_solver=best_solver,
         )
-
-
-def _outcome(future: Future[Any]) -> Outcome | None:
-    """Return what the worker returned, or None where it died."""
-    try:
-        outcome: Outcome = future.result()
-    except BrokenExecutor:
-        return None
-    return outcome

@@ -1,7 +1,8 @@
 """ThompsonSampler: the optimiser as an Optuna sampler, for mixed and conditional spaces.
 
-Works in any Optuna study with one objective. Suggestions depend on the seed, the trial's number and the finished and
-running trials, and on nothing else: not on the process, the thread or what the sampler did before.
+Works in any Optuna study, of one objective or several, with constraints or without. Suggestions depend on the seed, the
+trial's number and the finished and running trials, and on nothing else: not on the process, the thread or what the
+sampler did before.
 """
 
 from __future__ import annotations
@@ -19,11 +20,19 @@ from optuna.trial import FrozenTrial
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import ParameterError, nearest
 from ranktune.tuner.cube import keys
-from ranktune.tuner.history import Activation, Declared, History, past, read, seen_distributions, uniform_value
+from ranktune.tuner.history import (
+    Activation,
+    Constraints,
+    Declared,
+    History,
+    past,
+    read,
+    seen_distributions,
+    uniform_value,
+)
 from ranktune.tuner.search import quasi_random
-from ranktune.tuner.thompson import propose
+from ranktune.tuner.thompson import ACQUISITIONS, DRAWS, expected_gains, propose
 
-ACQUISITIONS = ("auto", "ei", "thompson")
 START = 0x5EED
 """Tells the stream of the first, quasi-random trials, which they share, from those of single trials."""
 
@@ -34,8 +43,12 @@ class CubeSampler(BaseSampler):
     seed is of everything random (None: a fresh one). The first startup trials, or rather those until so many are
     complete, are spread quasi-randomly. conditions tell which parameters are active: a UnionSpace, or a function
     from the values of all parameters to the names of the active ones; without, that is learnt from the trials.
-    number stands for the trial's own number where a study in memory counts differently.
+    number stands for the trial's own number where a study in memory counts differently. constraints_func is Optuna's:
+    from a finished trial to numbers that must not be above 0; without, what trial.set_constraint has set is used.
     """
+
+    several = True
+    """Whether it knows what to do with several objectives."""
 
     def __init__(
         self,
@@ -44,6 +57,7 @@ class CubeSampler(BaseSampler):
         startup: int = 10,
         conditions: Declared | Activation | None = None,
         number: int | None = None,
+        constraints_func: Constraints | None = None,
     ) -> None:
         if startup < 0:
             raise ParameterError(f"startup={startup}: it must be a whole number of at least 0.")
@@ -53,6 +67,7 @@ class CubeSampler(BaseSampler):
         self._startup = startup
         self._conditions = conditions
         self._number = number
+        self._constraints = constraints_func
         self._suggested: dict[str, dict[int, dict[str, Any]]] = {}
         self._lock = threading.Lock()
 
@@ -75,6 +90,9 @@ class CubeSampler(BaseSampler):
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return all parameters that are declared or that any trial had: the union, not the intersection."""
         self._check_single(study)
+        return self._space(study, trial)
+
+    def _space(self, study: Study, trial: FrozenTrial | None) -> dict[str, BaseDistribution]:
         if self._conditions is not None and not callable(self._conditions):
             return dict(self._conditions.distributions)
         return seen_distributions(past(study, trial))
@@ -92,7 +110,7 @@ class CubeSampler(BaseSampler):
             return {}
         with self._lock:
             suggested = self._suggested.get(study.study_name, {})
-            history = read(study, trial, search_space, self._conditions, suggested)
+            history = read(study, trial, search_space, self._conditions, suggested, self._constraints)
             params = history.params(self._row(history, self._number_of(trial)))
             still_running = {number: values for number, values in suggested.items() if number in history.running}
             self._suggested[study.study_name] = still_running | {trial.number: params}
@@ -115,7 +133,7 @@ class CubeSampler(BaseSampler):
         return uniform_value(param_name, param_distribution, generator.random())
 
     def _check_single(self, study: Study) -> None:
-        if len(study.directions) > 1:
+        if len(study.directions) > 1 and not self.several:
             raise ParameterError(
                 f"{type(self).__name__} improves one objective, and the study has {len(study.directions)}. "
                 "Take one of Optuna's multi-objective samplers, or one objective."
@@ -135,17 +153,18 @@ class CubeSampler(BaseSampler):
 
 
 class ThompsonSampler(CubeSampler):
-    """Propose the maximiser of one function drawn from a Gaussian-process posterior.
+    """Propose what improves most on functions drawn from the Gaussian-process posteriors of objectives and constraints.
 
-    acquisition: "thompson" always does that; "ei" takes the maximiser of the expected improvement instead; "auto" takes
-    the improvement when no other trial is running (one after the other, it wastes fewer trials), and draws functions
-    when some are (their maximisers spread by themselves).
+    acquisition: "thompson" does that; "ei" takes the expected improvement, averaged over hyperparameters, instead, for
+    one objective without constraints. draws: how many functions; 1 is Thompson sampling as it was first thought of,
+    more look less far and find sooner.
 
     Trials that ended without a value, were pruned or are running are accounted for (ranktune.tuner.history), and no
     configuration is suggested twice while others exist. Raises ParameterError (a ValueError) for options that cannot
-    be, and in a study with several objectives.
+    be, and for "ei" where there are several objectives or constraints.
 
-    Source: Thompson 1933; Wilson et al. 2020, "Efficiently Sampling Functions from Gaussian Process Posteriors".
+    Source: Thompson 1933; Wilson et al. 2020, "Efficiently Sampling Functions from Gaussian Process Posteriors"; Letham
+    et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments".
     """
 
     def __init__(
@@ -154,16 +173,43 @@ class ThompsonSampler(CubeSampler):
         seed: int | None = None,
         startup: int = 10,
         conditions: Declared | Activation | None = None,
-        acquisition: str = "auto",
+        acquisition: str = "thompson",
+        draws: int = DRAWS,
         number: int | None = None,
+        constraints_func: Constraints | None = None,
     ) -> None:
-        super().__init__(seed=seed, startup=startup, conditions=conditions, number=number)
+        super().__init__(
+            seed=seed, startup=startup, conditions=conditions, number=number, constraints_func=constraints_func
+        )
         if acquisition not in ACQUISITIONS:
             raise ParameterError(f"unknown acquisition '{acquisition}'. {nearest(acquisition, ACQUISITIONS)}")
+        if draws < 1:
+            raise ParameterError(f"draws={draws}: it must be a whole number of at least 1.")
         self._acquisition = acquisition
+        self._draws = int(draws)
 
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
-        acquisition = self._acquisition
-        if acquisition == "auto":
-            acquisition = "thompson" if history.running else "ei"
-        return propose(history.cube, history.trials, history.taken, generator, acquisition)
+        if self._acquisition == "ei" and not history.trials.is_plain:
+            raise ParameterError(
+                "acquisition 'ei' knows one objective and no constraints. Take 'thompson', which knows several."
+            )
+        return propose(history.cube, history.trials, history.taken, generator, self._acquisition, self._draws)
+
+    def believed_best(self, study: Study) -> FrozenTrial:
+        """Return the complete trial whose configuration is expected to be best, noise and neighbours considered.
+
+        Unlike the best observed value, it is not simply the luckiest of many. Of trials that do not satisfy the
+        constraints, none is best while one does; if none does, the one that breaks them least. Raises ParameterError
+        where no trial is complete, and in a study with several objectives: its best_trials are a front.
+        """
+        if len(study.directions) > 1:
+            raise ParameterError(f"the study has {len(study.directions)} objectives: see its best_trials.")
+        history = read(study, None, self._space(study, None), self._conditions, function=self._constraints)
+        if not history.completed:
+            raise ParameterError("no trial of the study is complete, so none is best.")
+        trials = history.trials
+        broken = np.sum([np.maximum(np.nan_to_num(c, nan=0.0), 0.0) for c in trials.constraints], axis=0)
+        broken = np.where(history.complete, broken, np.inf)
+        expected = np.where(broken == broken.min(), expected_gains(history.cube, trials), -np.inf)
+        number = int(history.numbers[np.argmax(expected)])
+        return next(t for t in study.get_trials(deepcopy=False) if t.number == number)

@@ -6,14 +6,14 @@ as a change of another parameter makes it active. Surfaces only ever see masked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
-import scipy
 
 from ranktune.solvers.arrays import Floats
+from ranktune.tuner.ascent import ascend
 from ranktune.tuner.cube import Cube, keys
 from ranktune.tuner.surfaces import Surface
 
@@ -21,8 +21,12 @@ GLOBAL, LOCAL = 512, 40
 """Candidates over the whole space, and around each of the promising trials."""
 CLIMBERS = 4
 """Candidates from which the search climbs."""
-ROUNDS = 4
+ROUNDS = 3
 """Alternations of climbing along numbers and changing one other parameter at a time."""
+CALLS = 16
+"""Evaluations of one ascent along numbers, all climbers together."""
+TOLERANCE = 1e-4
+"""What a step must gain, as a share of how far the best candidate is above their median."""
 FLIPPED = 12
 """A whole-number axis with at most so many values has all of them tried; one with more, the nearest two."""
 
@@ -94,8 +98,9 @@ def maximise(
         return _one_masked(cube, pool.best_free(taken)[0])
     candidates = _candidates(cube, promising, generator)
     values = pool.add(candidates)
-    for index in _climbers(cube, candidates, values):
-        _climb(pool, candidates[index], float(values[index]))
+    chosen = _climbers(cube, candidates, values)
+    tolerance = TOLERANCE * (float(values.max() - np.median(values)) + 1e-12)
+    _climb(pool, candidates[chosen], values[chosen], tolerance)
     row, free = pool.best_free(taken)
     for _ in range(8):
         if free:
@@ -141,53 +146,42 @@ def _climbers(cube: Cube, candidates: Floats, values: Floats) -> list[int]:
     return list(dict.fromkeys(chosen))[:CLIMBERS]
 
 
-def _climb(pool: _Pool, row: Floats, value: float) -> None:
-    """Improve row along its numbers and by single changes of the others, in turn, until neither helps."""
+def _climb(pool: _Pool, rows: Floats, values: Floats, tolerance: float) -> None:
+    """Improve full rows along their numbers and by single changes of the others, in turn, while that helps."""
     for _ in range(ROUNDS):
-        before = value
-        moved = _along_numbers(pool, row)
-        reached = float(pool.add(moved[None])[0])
-        if reached > value:
-            row, value = moved, reached
-        changed = _single_changes(pool.cube, row)
-        if len(changed):
-            values = pool.add(changed)
-            best = int(np.argmax(values))
-            if values[best] > value:
-                row, value = changed[best], float(values[best])
-        if value <= before + 1e-9 * max(1.0, abs(before)):
+        moved = _along_numbers(pool, rows, tolerance)
+        reached = pool.add(moved)
+        better = reached > values
+        rows, values = np.where(better[:, None], moved, rows), np.where(better, reached, values)
+        changes = [_single_changes(pool.cube, row) for row in rows]
+        if not sum(map(len, changes)):
             return
+        found, ends = pool.add(np.concatenate(changes)), np.cumsum([len(some) for some in changes])
+        helped = []
+        for i, (some, end) in enumerate(zip(changes, ends, strict=True)):
+            own = found[end - len(some) : end]
+            if len(own) and own.max() > values[i] + tolerance:
+                helped.append((some[np.argmax(own)], float(own.max())))
+        if not helped:
+            return
+        rows, values = np.array([row for row, _ in helped]), np.array([value for _, value in helped])
 
 
-def _along_numbers(pool: _Pool, row: Floats) -> Floats:
-    """Return row with its active numbers moved to a local maximum, snapped to values that exist."""
+def _along_numbers(pool: _Pool, rows: Floats, tolerance: float) -> Floats:
+    """Return full rows with their active numbers moved to a local maximum, snapped to values that exist."""
     cube = pool.cube
-    active = cube.activity(row[None])[0]
-    free = [j for j in cube.varying if active[j] and cube.axes[j].choices == 0 and cube.axes[j].count > FLIPPED]
-    if not free:
-        return row
-    columns = [cube.columns[cube.varying.index(j)].start for j in free]
-    embedded = cube.embed(cube.masked(row[None]))[0]
-    found = scipy.optimize.minimize(
-        _descent(pool.surface, embedded, columns), row[free], jac=True, method="L-BFGS-B",
-        bounds=[(0.0, 1.0)] * len(free), options={"maxiter": 20, "ftol": 1e-6},
-    )  # fmt: skip
-    moved = row.copy()
-    moved[free] = np.clip(found.x, 0.0, 1.0)
-    snapped: Floats = cube.snap(moved[None])[0]
-    return snapped
-
-
-def _descent(surface: Surface, embedded: Floats, columns: list[int]) -> Callable[[Floats], tuple[float, Floats]]:
-    """Return the negated surface as a function of some columns of one embedded row."""
-
-    def objective(places: Floats) -> tuple[float, Floats]:
-        e = embedded.copy()
-        e[columns] = places
-        value, gradient = surface.value_and_gradient(e)
-        return -value, -gradient[columns]
-
-    return objective
+    active = cube.activity(rows)
+    smooth = [j for j in cube.varying if cube.axes[j].choices == 0 and cube.axes[j].count > FLIPPED]
+    if not active[:, smooth].any():
+        return rows
+    columns = [cube.columns[cube.varying.index(j)].start for j in smooth]
+    embedded = cube.embed(cube.masked(rows))
+    free = np.zeros(embedded.shape, dtype=bool)
+    free[:, columns] = active[:, smooth]
+    climbed = ascend(pool.surface.values_and_gradients, embedded, free, calls=CALLS, tolerance=tolerance)
+    moved = rows.copy()
+    moved[:, smooth] = np.where(active[:, smooth], climbed[:, columns], rows[:, smooth])
+    return cube.snap(moved)
 
 
 def _single_changes(cube: Cube, row: Floats) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.arrays import Floats
-from ranktune.solvers.errors import RankTuneWarning, StudyError
+from ranktune.solvers.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.space import Value
 from ranktune.tuner.record import ERROR, Record, number_of, seconds_of
 from ranktune.tuner.results import Failure
@@ -61,7 +61,8 @@ class Candidate:
 def candidates(record: Record, space: UnionSpace, limits: Mapping[str, float] | None = None) -> list[Candidate]:
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
-    Raises StudyError, with the shared cause, where no trial succeeded, or none keeps the limits.
+    Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
+    the limits.
     """
     by_solver: dict[str, list[FrozenTrial]] = {}
     trials = record.trials()
@@ -70,7 +71,8 @@ def candidates(record: Record, space: UnionSpace, limits: Mapping[str, float] | 
             by_solver.setdefault(space.split(trial.params)[0], []).append(trial)
     if not by_solver:
         causes = sorted({str(trial.user_attrs.get(ERROR)) for trial in trials})
-        raise StudyError(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
+        kind = AllFailed if trials else StudyError
+        raise kind(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
     _warn_if_all_alike([trial for own in by_solver.values() for trial in own], record.metric)
     by_solver = {solver: kept for solver, own in by_solver.items() if (kept := _within(own, limits or {}))}
     if not by_solver:

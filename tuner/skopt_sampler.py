@@ -25,6 +25,8 @@ class SkoptSampler(CubeSampler):
     to it with the mean of the finished ones.
     """
 
+    several = False
+
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
         cube, trials = history.cube, history.trials
         if not cube.varying:

@@ -1,6 +1,6 @@
-"""What is maximised to choose the next trial: a function drawn from the posterior, or the expected improvement.
+"""What is maximised to choose the next trial, and the expected improvement as one such Surface (paths has another).
 
-Both are Surfaces over embedded configurations: E, (m, D), as in gaussian_process.
+Surfaces are over embedded configurations: E, (m, D), as in gaussian_process.
 """
 
 from __future__ import annotations
@@ -13,66 +13,22 @@ import scipy
 
 from ranktune.solvers.arrays import Floats
 from ranktune.tuner.gaussian_process import Posterior
-from ranktune.tuner.kernels import frequencies
 
-FREQUENCIES = 256
-"""Random frequencies of a prior path, a cosine and a sine each; more change a path by less than 0.1 deviations."""
 SMALLEST = 1e-12
 """The smallest variance, in units of the prior's: rounding leaves no less."""
 HALF_LOG_TAU = 0.5 * np.log(2.0 * np.pi)
 
 
 class Surface(Protocol):
-    """A differentiable function of one configuration."""
+    """A differentiable function of configurations."""
 
     def values(self, E: Floats) -> Floats:
         """Return the function at rows E, (m,)."""
         ...
 
-    def value_and_gradient(self, e: Floats) -> tuple[float, Floats]:
-        """Return the function at one row e, (D,), and its gradient, (D,)."""
+    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
+        """Return the function at rows E, (m,), and its gradients, (m, D)."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class Path:
-    """One function drawn from a Gaussian-process posterior; made by Path.drawn.
-
-    f(x) = sum_j weights_j feature_j(x) + k(x, X) update:  a prior path, and the correction that makes it agree with
-    the trials.
-    Source: Wilson et al. 2020, "Efficiently Sampling Functions from Gaussian Process Posteriors", eq. 9 and 13.
-    """
-
-    posterior: Posterior
-    omega: Floats  # (M, D) frequencies, for unscaled rows
-    cosines: Floats  # (M,) weights
-    sines: Floats  # (M,)
-    update: Floats  # (n,)
-
-    @classmethod
-    def drawn(cls, posterior: Posterior, y: Floats, generator: np.random.Generator, count: int = FREQUENCIES) -> Self:
-        """Return a path given the gains y that the posterior was made of."""
-        raw = frequencies(count, len(posterior.root), generator)
-        amplitude = np.sqrt(posterior.hyperparameters.scale / count)
-        cosines, sines = amplitude * generator.standard_normal((2, count))
-        phases = posterior.points @ raw.T
-        prior = np.cos(phases) @ cosines + np.sin(phases) @ sines  # the prior path at the trials
-        error = np.sqrt(posterior.noise) * generator.standard_normal(len(y))
-        update, _ = scipy.linalg.lapack.dpotrs(posterior.L, y - prior - error, lower=1)
-        return cls(posterior, raw * posterior.root, cosines, sines, np.asarray(update))
-
-    def values(self, E: Floats) -> Floats:
-        """Return the path at rows E, (m,)."""
-        phases = E @ self.omega.T
-        return np.cos(phases) @ self.cosines + np.sin(phases) @ self.sines + self.posterior.cross(E) @ self.update
-
-    def value_and_gradient(self, e: Floats) -> tuple[float, Floats]:
-        """Return the path at one row e, (D,), and its gradient, (D,)."""
-        phases = self.omega @ e
-        cos, sin = np.cos(phases), np.sin(phases)
-        cross, slope = self.posterior.cross_and_slope(e)
-        value = cos @ self.cosines + sin @ self.sines + cross @ self.update
-        return float(value), self.omega.T @ (cos * self.sines - sin * self.cosines) + slope.T @ self.update
 
 
 def log_improvement(z: Floats) -> Floats:
@@ -119,30 +75,27 @@ class ExpectedImprovement:
             logs[k] = np.log(sd) + log_improvement((cross @ posterior.a - best) / sd)
         return _log_mean(logs)
 
-    def value_and_gradient(self, e: Floats) -> tuple[float, Floats]:
-        """Return the log of the expected improvement at one row e, (D,), and its gradient, (D,)."""
-        count = len(self.posteriors)
-        z, sd, z_slopes, sd_slopes = (
-            np.empty(count),
-            np.empty(count),
-            np.empty((count, len(e))),
-            np.zeros((count, len(e))),
-        )
+    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
+        """Return the log of the expected improvement at rows E, (m,), and its gradients, (m, D)."""
+        logs = np.empty((len(self.posteriors), len(E)))
+        slopes = np.empty((len(self.posteriors), *E.shape))
         for k, (posterior, best, inverse) in enumerate(zip(self.posteriors, self.best, self.inverses, strict=True)):
-            cross, slope = posterior.cross_and_slope(e)
-            solved, scale = inverse @ cross, posterior.hyperparameters.scale
-            variance = float(scale - cross @ solved)
-            sd[k] = np.sqrt(max(variance, SMALLEST * scale))
-            if variance > SMALLEST * scale:
-                sd_slopes[k] = -(solved @ slope) / sd[k]
-            z[k] = (cross @ posterior.a - best) / sd[k]
-            z_slopes[k] = (posterior.a @ slope - z[k] * sd_slopes[k]) / sd[k]
-        log_h = log_improvement(z)  # its derivative is cdf / h
-        logs = np.log(sd) + log_h
-        ratio = np.exp(np.minimum(scipy.special.log_ndtr(z) - log_h, 700.0))
-        slopes = sd_slopes / sd[:, None] + ratio[:, None] * z_slopes
-        total = _log_mean(logs[:, None])[0]
-        return float(total), np.exp(logs - total) @ slopes / count
+            cross, slope = posterior.cross_and_slope(E)
+            solved, smallest = cross @ inverse, SMALLEST * posterior.hyperparameters.scale
+            variance = posterior.hyperparameters.scale - np.einsum("ij,ij->i", solved, cross)
+            sd = np.sqrt(np.maximum(variance, smallest))
+            z = (cross @ posterior.a - best) / sd
+            log_h = log_improvement(z)  # its derivative is cdf / h
+            ratio = np.exp(np.minimum(scipy.special.log_ndtr(z) - log_h, 700.0))
+            # d log(sd h(z)) = d sd / sd + ratio dz, with dz = (d mean - z d sd) / sd
+            by_mean = posterior.gradients(E, slope * posterior.a)
+            by_variance = -2.0 * posterior.gradients(E, slope * solved)
+            by_variance[variance <= smallest] = 0.0
+            logs[k] = np.log(sd) + log_h
+            slopes[k] = (ratio / sd)[:, None] * by_mean
+            slopes[k] += (0.5 * (1.0 - ratio * z) / (sd * sd))[:, None] * by_variance
+        totals = _log_mean(logs)
+        return totals, np.einsum("km,kmd->md", np.exp(logs - totals), slopes) / len(self.posteriors)
 
 
 def _log_mean(logs: Floats) -> Floats:

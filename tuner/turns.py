@@ -10,10 +10,14 @@ unlikely to be chosen or to help a blend.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import optuna
-from optuna.trial import FrozenTrial, Trial, create_trial
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.storages import InMemoryStorage
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.space import Value
@@ -27,6 +31,8 @@ STARTUP, STARTUP_APART = 10, 5
 """Trials that are spread over a space before the sampler learns from them: over that of all solvers, and of one."""
 BEHIND = 10.0
 """How many times its seconds count for a solver that is for sure behind."""
+BLIND = "random"
+"""The sampler that never looks at what was tried before."""
 TOGETHER = ""
 """Name of the search of all solvers."""
 
@@ -38,6 +44,50 @@ class Suggested:
         self.search, self.trial, self.params = search, trial, params
 
 
+class _Memory(InMemoryStorage):
+    """Trials in memory that keep of themselves, once they have ended, what a sampler looks at, and share the rest.
+
+    A study may have very many. looks is whether the sampler looks at what was tried before at all.
+    """
+
+    def __init__(self, distributions: Mapping[str, BaseDistribution], *, looks: bool) -> None:
+        super().__init__()
+        self._own, self._looks = distributions, looks
+        self._shared: dict[tuple[str, ...], dict[str, BaseDistribution]] = {}
+        self._nothing: dict[str, Any] = {}
+        self._no_reports: dict[int, float] = {}
+
+    def set_trial_state_values(self, trial_id: int, state: TrialState, values: Sequence[float] | None = None) -> bool:
+        """Note what became of a trial."""
+        done = super().set_trial_state_values(trial_id, state, values)
+        if state.is_finished():
+            trial = self.get_trial(trial_id)
+            trial.params = trial.params if self._looks else self._nothing
+            names = tuple(trial.params)
+            own = {name: self._own.get(name, trial.distributions[name]) for name in names}
+            trial.distributions = self._shared.setdefault(names, own)
+            trial.user_attrs = trial.user_attrs or self._nothing
+            trial.system_attrs = self._nothing
+            trial.intermediate_values = self._no_reports
+        return done
+
+
+class _Spent:
+    """The seconds of a search's trials: how many there were, their sum, and what the next may take.
+
+    That is the longest so far, of old ones less and less.
+    """
+
+    def __init__(self) -> None:
+        self.trials, self.seconds, self.usual = 0, 0.0, 0.0
+
+    def add(self, seconds: float) -> None:
+        """Take note of another trial."""
+        self.trials += 1
+        self.seconds += seconds
+        self.usual = max(0.9 * self.usual, seconds)
+
+
 class Turns:
     """The searches of a study, in memory: what was tried in each, how long it took, and whose turn it is."""
 
@@ -45,54 +95,78 @@ class Turns:
         """Search each solver apart, or all of them together."""
         self._study = study
         self._defaults = space.defaults()
+        self._untried = {str(defaults[SOLVER]): defaults for defaults in self._defaults}
         self._apart = apart
         names = study.solvers if apart else (TOGETHER,)
         self._spaces = {name: space.restricted({SOLVER: name}) if apart else space for name in names}
         self._most = -(-study.trials // len(names))
-        self._seconds: dict[str, list[float]] = {name: [] for name in names}
+        self._spent = {name: _Spent() for name in names}
         self._running = dict.fromkeys(names, 0)
         self._best: dict[str, Floats] = {}
         with quiet():
-            self._memories = {name: optuna.create_study(direction="maximize") for name in names}
+            self._memories = {
+                name: optuna.create_study(
+                    direction="maximize", storage=_Memory(own.distributions, looks=study.sampler != "random")
+                )
+                for name, own in self._spaces.items()
+            }
 
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
         """Add trials that finished in an earlier run, each with its values by query, None where it failed."""
         for trial, per_query in trials:
+            self._untried.pop(str(trial.params[SOLVER]), None)
             self._note(self._search_of(trial.params), per_query)
             name = self._search_of(trial.params)
-            self._memories[name].add_trial(_moved(trial, self._spaces[name]) if self._apart else trial)
-            self._seconds[name].append(seconds_of(trial))
+            self._memories[name].add_trial(_remembered(trial, self._spaces[name]))
+            self._spent[name].add(seconds_of(trial))
+
+    def again(self, params: Mapping[str, Value]) -> Suggested:
+        """Return a trial that an earlier run asked for and did not finish, with the parameters that it had."""
+        name = self._search_of(params)
+        self._memories[name].enqueue_trial(dict(params))
+        return self._begun(name, RandomSampler(seed=0))  # which has nothing to say: all is given
 
     def next(self, number: int, left: float) -> Suggested | None:
         """Return what to try as trial number, None where nothing is left that takes no more than left seconds.
 
-        Every solver's defaults come first: a floor that search has to beat.
+        Every solver's defaults come first: a floor that search has to beat. They also come first of solvers that were
+        added later, when the first numbers were taken.
         """
-        if number < len(self._defaults):
-            name = self._search_of(self._defaults[number])
-            self._memories[name].enqueue_trial(self._defaults[number])
+        first = self._defaults[number] if number < len(self._defaults) else next(iter(self._untried.values()), None)
+        if first is not None:
+            name = self._search_of(first)
+            self._memories[name].enqueue_trial(first)
         else:
-            open_ones = [name for name in self._spaces if self._is_open(name) and self._usual(name) <= left]
+            open_ones = [name for name in self._spaces if self._is_open(name) and self._spent[name].usual <= left]
             if not open_ones:
                 return None
             name = min(open_ones, key=self._used)
-        memory, space = self._memories[name], self._spaces[name]
         startup = STARTUP_APART if self._apart else STARTUP
-        memory.sampler = make_sampler(
-            self._study.sampler, seed=self._study.seed, number=number, space=space, startup=startup
+        return self._begun(
+            name,
+            make_sampler(
+                self._study.sampler, seed=self._study.seed, number=number, space=self._spaces[name], startup=startup
+            ),
         )
+
+    def _begun(self, name: str, sampler: BaseSampler) -> Suggested:
+        """Return the next trial of a search: what is enqueued, else what sampler suggests."""
+        memory, space = self._memories[name], self._spaces[name]
+        memory.sampler = sampler
         trial = memory.ask()
         self._running[name] += 1
-        return Suggested(name, trial, space.suggest(trial))
+        suggested = Suggested(name, trial, space.suggest(trial))
+        self._untried.pop(str(suggested.params[SOLVER]), None)
+        return suggested
 
     def told(self, suggested: Suggested, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
         """Take note of what became of a trial: of the seconds that it and its suggestion took, its values by query."""
         self._note(suggested.search, per_query)
-        if VARIANCE in written.user_attrs:  # how sure the value is: the Gaussian process wants to know
+        if VARIANCE in written.user_attrs and self._study.sampler != "random":  # how sure the value is
             suggested.trial.set_user_attr(VARIANCE, written.user_attrs[VARIANCE])
         self._memories[suggested.search].tell(suggested.trial, written.value, state=written.state)
         self._running[suggested.search] -= 1
-        self._seconds[suggested.search].append(seconds)
+        self._spent[suggested.search].add(seconds)
 
     def is_behind(self, solver: str) -> bool:
         """Return whether the best of a solver is for sure worse than that of all; not known where searched together."""
@@ -105,19 +179,12 @@ class Turns:
 
     def _is_open(self, name: str) -> bool:
         """Return whether a search has configurations left, and has not had its part of the trials."""
-        tried = len(self._seconds[name]) + self._running[name]
+        tried = self._spent[name].trials + self._running[name]
         return not self._apart or tried < min(self._most, self._spaces[name].size)
-
-    def _usual(self, name: str) -> float:
-        """Return the seconds that the next trial may take: the longest so far, of old ones less and less."""
-        usual = 0.0
-        for seconds in self._seconds[name]:
-            usual = max(0.9 * usual, seconds)
-        return usual
 
     def _used(self, name: str) -> float:
         """Return the seconds that a search has used, with those that its running trials are expected to take."""
-        used = sum(self._seconds[name]) + self._running[name] * self._usual(name)
+        used = self._spent[name].seconds + self._running[name] * self._spent[name].usual
         return used * BEHIND if self.is_behind(name) else used
 
     def _note(self, name: str, per_query: Floats | None) -> None:
@@ -125,12 +192,12 @@ class Turns:
             self._best[name] = per_query
 
 
-def _moved(trial: FrozenTrial, space: UnionSpace) -> FrozenTrial:
-    """Return a trial of the union of spaces as one of its solver's own."""
+def _remembered(trial: FrozenTrial, space: UnionSpace) -> FrozenTrial:
+    """Return what a search has to know of a trial in the record; the distributions are those of its own space."""
     return create_trial(
         state=trial.state,
         value=trial.value,
         params=trial.params,
         distributions={name: space.distributions[name] for name in trial.params},
-        user_attrs=trial.user_attrs,
+        user_attrs={name: value for name, value in trial.user_attrs.items() if name == VARIANCE},
     )

@@ -1,7 +1,7 @@
 """The command line: parse, call, print. Results go to standard output, everything else to standard error.
 
 Heavy modules are imported inside the commands, so that --help answers at once. Exit code 2: something that was given
-cannot be, and the message says what; 130: interrupted.
+cannot be, and the message says what; 3: the trials of a study failed one and all; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,12 @@ def version(
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning as a person reads it, without the place in our source."""
-    print(f"warning: {_as_options(str(message))}", file=sys.stderr)
+    print(f"warning: {_printable(_as_options(str(message)))}", file=sys.stderr)
+
+
+def _printable(text: str) -> str:
+    """Return text without control characters: paths and what is quoted from files may hold any."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 _SPELT = {"one_based=False": "--zero-based", "solvers=": "--solver "}
@@ -69,8 +74,8 @@ def _as_options(message: str) -> str:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one message and exit code 2, never a traceback."""
-    from ranktune.solvers.errors import RankTuneError
+    """Run the command line; an error of ours is one message and exit code 2 or 3, never a traceback."""
+    from ranktune.solvers.errors import AllFailed, RankTuneError
     from ranktune.tuner.garbage import collect_seldom
 
     collect_seldom()
@@ -78,5 +83,5 @@ def main() -> None:
     try:
         app()
     except RankTuneError as error:
-        print(f"error: {_as_options(str(error))}", file=sys.stderr)
-        sys.exit(2)
+        print(f"error: {_printable(_as_options(str(error)))}", file=sys.stderr)
+        sys.exit(3 if isinstance(error, AllFailed) else 2)

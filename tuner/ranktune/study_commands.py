@@ -13,7 +13,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranktune.options import Also, Home, Jobs, Json, Missing, ZeroBased, console, print_json, reading
+from ranktune.options import (
+    Address,
+    Also,
+    Artifacts,
+    Executor,
+    Extend,
+    Home,
+    Jobs,
+    Json,
+    Missing,
+    Storage,
+    TrialMemory,
+    TrialTimeout,
+    Verbose,
+    ZeroBased,
+    console,
+    print_json,
+    reading,
+)
 
 if TYPE_CHECKING:
     from ranktune.tuner.results import Result
@@ -45,6 +63,10 @@ def tune(
         float | None, typer.Option(help="Seconds that everything may take, reading and learning again too.", min=0.001)
     ] = None,
     jobs: Jobs = None,
+    trial_timeout: TrialTimeout = None,
+    trial_memory: TrialMemory = None,
+    executor: Executor = "processes",
+    address: Address = None,
     solver: Annotated[
         list[str] | None,
         typer.Option(help="A solver that competes, or all. Repeatable. (default: the standard ones)"),
@@ -71,9 +93,16 @@ def tune(
     seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = 0,
     refit: Annotated[bool, typer.Option(help="Learn the chosen model again on train and vali together.")] = True,
     name: Annotated[str | None, typer.Option(help="What the study is called; an existing one is continued.")] = None,
+    join: Annotated[
+        bool, typer.Option("--join", help="Where another process runs the study of that name, run trials for it.")
+    ] = False,
+    extend: Extend = False,
     home: Home = None,
+    storage: Storage = None,
+    artifacts: Artifacts = None,
     missing: Missing = "error",
     zero_based: ZeroBased = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Tune the solvers on DATA, choose by validation, judge on test, save the model.
@@ -82,12 +111,16 @@ def tune(
     """
     from ranktune import api
 
-    with _watched(as_json) as progress:
+    if join and _worked_for(name, home, storage, jobs, as_json):
+        return
+    with _watched(as_json, verbose) as progress:
         result = api.tune(
             data, vali=vali, test=test, metric=metric, also=also or (), solvers=solver or (), plan=plan,
             permutations=permutations, folds=folds, repeats=repeats, outer=outer, trials=trials, timeout=timeout,
             sampler=sampler, within=within, seed=seed, refit=refit,
-            reading=reading(missing, zero_based), name=name, home=home, jobs=jobs, progress=progress,
+            reading=reading(missing, zero_based), name=name, home=home, jobs=jobs, trial_timeout=trial_timeout,
+            trial_memory=trial_memory, executor=executor, address=address, storage=storage, artifacts=artifacts,
+            extend=extend, progress=progress,
         )  # fmt: skip
     _finish(result, as_json)
 
@@ -96,14 +129,25 @@ def tune(
 def run(
     study: Annotated[Path, typer.Argument(help="A study declared in TOML.")],
     jobs: Jobs = None,
+    trial_timeout: TrialTimeout = None,
+    trial_memory: TrialMemory = None,
+    executor: Executor = "processes",
+    address: Address = None,
+    extend: Extend = False,
     home: Home = None,
+    storage: Storage = None,
+    artifacts: Artifacts = None,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Run a declared study: a TOML file with the fields of `tune` (data, metric, solvers, trials, space, ...)."""
     from ranktune import api
 
-    with _watched(as_json) as progress:
-        result = api.run(study, home=home, jobs=jobs, progress=progress)
+    with _watched(as_json, verbose) as progress:
+        result = api.run(
+            study, home=home, jobs=jobs, trial_timeout=trial_timeout, trial_memory=trial_memory, executor=executor,
+            address=address, storage=storage, artifacts=artifacts, extend=extend, progress=progress,
+        )  # fmt: skip
     _finish(result, as_json)
 
 
@@ -112,15 +156,51 @@ def resume(
     name: Annotated[str, typer.Argument(help="The study; `ranktune list` shows them.")],
     trials: Annotated[int | None, typer.Option(help="New total of trials (for each fold).", min=1)] = None,
     jobs: Jobs = None,
+    trial_timeout: TrialTimeout = None,
+    trial_memory: TrialMemory = None,
+    executor: Executor = "processes",
+    address: Address = None,
     home: Home = None,
+    storage: Storage = None,
+    extend: Extend = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Continue a study that was interrupted or killed, or give a finished one more trials."""
     from ranktune import api
 
-    with _watched(as_json) as progress:
-        result = api.resume(name, trials=trials, home=home, jobs=jobs, progress=progress)
+    with _watched(as_json, verbose) as progress:
+        result = api.resume(
+            name, trials=trials, home=home, jobs=jobs, trial_timeout=trial_timeout, trial_memory=trial_memory,
+            executor=executor, address=address, storage=storage, extend=extend, progress=progress,
+        )  # fmt: skip
     _finish(result, as_json)
+
+
+@commands.command()
+def worker(
+    name: Annotated[str, typer.Option(help="The study, which another process runs.")],
+    storage: Storage = None,
+    home: Home = None,
+    jobs: Jobs = None,
+    trial_timeout: TrialTimeout = None,
+    trial_memory: TrialMemory = None,
+    wait: Annotated[float, typer.Option(help="Seconds without a trial to take after which it leaves.", min=0.0)] = 600,
+) -> None:
+    """Run trials for a study that another process runs, on this machine or on another one.
+
+    On one host:  ranktune tune train.txt --name N --storage postgresql://host/runs --artifacts /shared/runs
+
+    On others:    ranktune worker --name N --storage postgresql://host/runs --jobs 8
+    """
+    from ranktune import api
+
+    with _watched(as_json=True) as progress:
+        done = api.work(
+            name, storage=storage, home=home, jobs=jobs, trial_timeout=trial_timeout, trial_memory=trial_memory,
+            wait=wait, progress=progress,
+        )  # fmt: skip
+    print(f"{done} trials of study '{name}' were run here.", file=sys.stderr)
 
 
 @commands.command("list")
@@ -199,18 +279,34 @@ def dashboard(
     serve(Serving(home or default_home(), name, host, port, token, optuna), told)
 
 
+def _worked_for(name: str | None, home: Path | None, storage: str | None, jobs: int | None, as_json: bool) -> bool:
+    """Run trials for a study that another process runs, and show what it found; False where none runs it."""
+    from ranktune import api
+    from ranktune.solvers.errors import ParameterError
+    from ranktune.tuner.home import StudyFolder, default_home
+    from ranktune.tuner.results import load_result
+
+    if name is None:
+        raise ParameterError("--join joins a study by its name. Give --name too.")
+    folder = StudyFolder((home or default_home()) / name)
+    if not folder.held():
+        return False
+    with _watched(as_json=True) as progress:
+        api.work(name, storage=storage, home=home, jobs=jobs, progress=progress)
+    if folder.result.exists():
+        _show(load_result(folder.result), as_json)
+    return True
+
+
 @contextmanager
-def _watched(as_json: bool) -> Iterator[Any]:
+def _watched(as_json: bool, verbose: bool = False) -> Iterator[Any]:
     """Yield a progress display; an interrupt ends with a word on how to go on, and exit code 130."""
-    from ranktune.terminal import Lines, watcher
+    from ranktune.terminal import Lines, Verbose, watcher
 
     try:
-        yield Lines() if as_json else watcher()
-    except KeyboardInterrupt:
-        print(
-            "Interrupted. Finished trials are in the record: `ranktune list`, then `ranktune resume NAME`.",
-            file=sys.stderr,
-        )
+        yield Verbose() if verbose else Lines() if as_json else watcher()
+    except KeyboardInterrupt as error:
+        print(str(error) or "Interrupted.", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
@@ -227,6 +323,8 @@ def _finish(result: Result, as_json: bool) -> None:
     """Print what a study found, and write its report where the extra for it is installed."""
     from importlib.util import find_spec
 
+    from ranktune.solvers.errors import RankTuneError
+
     _show(result.as_dict(), as_json)
     if find_spec("plotly") is None:
         print('pip install "ranktune[dashboard]" for a report with pictures.', file=sys.stderr)
@@ -234,4 +332,7 @@ def _finish(result: Result, as_json: bool) -> None:
     from ranktune.pages import write
 
     folder = Path(result.folder)
-    print(f"Report: {write(folder.name, folder.parent, None)}", file=sys.stderr)
+    try:
+        print(f"Report: {write(folder.name, folder.parent, None)}", file=sys.stderr)
+    except RankTuneError as error:  # the study itself is finished, and safe
+        print(f"warning: no report was written: {error} `ranktune report {folder.name}` tries again.", file=sys.stderr)

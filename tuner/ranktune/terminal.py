@@ -53,6 +53,9 @@ class Lines:
             f"{_label(told.split)}trial {told.done} of {told.total}  {told.solver}  {ended}{best}  {self._left(told)}"
         )
 
+    def event(self, text: str) -> None:
+        """Say nothing: lines are for news."""
+
     def close(self) -> None:
         """Say nothing more."""
 
@@ -64,6 +67,14 @@ class Lines:
     def _say(self, text: str) -> None:
         self._last_line = time.monotonic()
         print(_printable(text), file=sys.stderr, flush=True)
+
+
+class Verbose(Lines):
+    """A line for every event, and for how far the study is."""
+
+    def event(self, text: str) -> None:
+        """Print it."""
+        self._say(text)
 
 
 class Live:
@@ -103,6 +114,9 @@ class Live:
         self._bar.update(self._task, completed=told.done, best=best)
         if told.error is not None:
             self.stage(f"trial {told.number} ({told.solver}) failed: {told.error}")
+
+    def event(self, text: str) -> None:
+        """Say nothing: the bar is for news."""
 
     def close(self) -> None:
         """Leave the bar as it is and give the cursor back."""

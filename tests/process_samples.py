@@ -1,0 +1,35 @@
+"""Processes that functions of tests run in: their numbers, and whether they are still there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+SOON = 30.0
+"""Seconds after which a machine is not busy but a test has failed."""
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that is dead but not yet asked after does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def soon(holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + SOON
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.01)
+    return holds()
+
+
+def pid_in(path: Path) -> int:
+    """The number that a function writes to path when it begins."""
+    assert soon(lambda: path.exists() and path.read_text().endswith("\n"))
+    return int(path.read_text())
+
+
+def note(path: Path, number: int) -> None:
+    path.write_text(f"{number}\n")

@@ -1,0 +1,61 @@
+"""The tables beside an Optuna study: who runs it, who has joined, and who is trying which trial."""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, Engine, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text, text
+from sqlalchemy.sql.elements import TextClause
+
+NAME = 512  # letters of a study's name at most, as in Optuna
+_METADATA = MetaData()
+
+LEASES = Table(
+    "ranktune_leases",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("state", String(16), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("token", String(64), nullable=False),
+    Column("worker", String(NAME), nullable=False),
+    Column("joined", Boolean, nullable=False),  # whether its worker is one that joined, not a lane of the owner's
+    Column("beat", Integer, nullable=False),  # changes with each renewal
+    Column("deadline", String(32)),  # for people: decisions are taken by a steady clock
+    Column("trial_limit", Float),
+    Column("params", Text, nullable=False),
+    Column("outcome", LargeBinary),
+    Index("ranktune_leases_by_state", "study", "state", "number"),
+)
+WORKERS = Table(
+    "ranktune_workers",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("worker", String(NAME), primary_key=True),
+    Column("host", String(NAME), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("jobs", Integer, nullable=False),
+    Column("version", String(64), nullable=False),
+    Column("beat", Integer, nullable=False),
+)
+OWNERS = Table(
+    "ranktune_owners",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("token", String(64), nullable=False),  # empty where nobody runs it
+    Column("host", String(NAME), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("started", String(64), nullable=False),
+    Column("beat", Integer, nullable=False),
+    Column("concluded", Boolean, nullable=False),
+)
+
+
+def make_tables(engine: Engine) -> None:
+    """Make the tables that are missing."""
+    _METADATA.create_all(engine)
+
+
+def deadline(engine: Engine, seconds: float) -> TextClause:
+    """Return the SQL for the time of the database so many seconds from now, in UTC."""
+    if engine.dialect.name == "sqlite":
+        return text(f"datetime('now', '+{seconds:.0f} seconds')")
+    return text(f"to_char(timezone('utc', now()) + interval '{seconds:.0f} seconds', 'YYYY-MM-DD HH24:MI:SS')")

@@ -1,0 +1,111 @@
+"""Finished trials in Optuna's tables, each written once, whole, in one transaction that may do more.
+
+Optuna's own way to add a trial looks each parameter and attribute up first and cannot be made part of a transaction:
+it takes several times as long, and cannot say whether a trial whose commit went unanswered was written.
+"""
+
+from __future__ import annotations
+
+import json
+
+from optuna.distributions import check_distribution_compatibility, distribution_to_json, json_to_distribution
+from optuna.storages._rdb import models
+from optuna.trial import FrozenTrial
+from sqlalchemy import Connection, Table, insert, select
+
+
+def _table(model: type[models.BaseModel]) -> Table:
+    table = model.__table__
+    assert isinstance(table, Table)
+    return table
+
+
+_STUDIES, _TRIALS, _VALUES = _table(models.StudyModel), _table(models.TrialModel), _table(models.TrialValueModel)
+_PARAMS, _USER = _table(models.TrialParamModel), _table(models.TrialUserAttributeModel)
+_SYSTEM = _table(models.TrialSystemAttributeModel)
+
+
+def begin_writing(connection: Connection, study_id: int) -> None:
+    """Begin the transaction by shutting other writers of the study out, so that what is read in it stays so."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.execute(select(_STUDIES.c.study_id).where(_STUDIES.c.study_id == study_id).with_for_update())
+
+
+class TrialRows:
+    """The trials of one study; key is the user attribute, a whole number, by which they are told apart."""
+
+    def __init__(self, study_id: int, key: str) -> None:
+        self._study_id, self._key = study_id, key
+        self._last = -1
+        self._ids: dict[int, int] = {}
+        self._checked: dict[str, str] = {}
+
+    def find(self, connection: Connection, number: int) -> int | None:
+        """Return the id of the trial with a number, None where there is none; looks at what has come since only."""
+        query = (
+            select(_TRIALS.c.trial_id, _USER.c.value_json)
+            .join(_USER, (_USER.c.trial_id == _TRIALS.c.trial_id) & (_USER.c.key == self._key))
+            .where(_TRIALS.c.study_id == self._study_id, _TRIALS.c.trial_id > self._last)
+        )
+        for trial_id, value in connection.execute(query):
+            self._ids[json.loads(value)] = trial_id
+            self._last = max(self._last, trial_id)
+        return self._ids.get(number)
+
+    def write(self, connection: Connection, trial: FrozenTrial) -> None:
+        """Write a finished trial. Raises ValueError where a distribution cannot be beside those that are there."""
+        self._check(connection, trial)
+        times = models.TrialModel(datetime_start=trial.datetime_start, datetime_complete=trial.datetime_complete)
+        values = {
+            "study_id": self._study_id,
+            "number": self._next(connection),
+            "state": trial.state,
+            "datetime_start": times._datetime_start_utc,
+            "datetime_complete": times._datetime_complete_utc,
+        }
+        new = connection.execute(insert(_TRIALS).values(values)).inserted_primary_key
+        assert new is not None
+        trial_id = int(new[0])
+        if trial.value is not None:
+            stored, kind = models.TrialValueModel.value_to_stored_repr(trial.value)
+            row = {"trial_id": trial_id, "objective": 0, "value": stored, "value_type": kind}
+            connection.execute(insert(_VALUES), [row])
+        if trial.params:
+            connection.execute(insert(_PARAMS), [self._parameter(trial, trial_id, name) for name in trial.params])
+        for table, attributes in ((_USER, trial.user_attrs), (_SYSTEM, trial.system_attrs)):
+            if attributes:
+                rows = [{"trial_id": trial_id, "key": k, "value_json": json.dumps(v)} for k, v in attributes.items()]
+                connection.execute(insert(table), rows)
+
+    def _next(self, connection: Connection) -> int:
+        """Return Optuna's number for a new trial, which counts the trials of the study by their id."""
+        last = select(_TRIALS.c.number).where(_TRIALS.c.study_id == self._study_id).order_by(_TRIALS.c.trial_id.desc())
+        found = connection.execute(last.limit(1)).scalar_one_or_none()
+        return 0 if found is None else int(found) + 1
+
+    def _parameter(self, trial: FrozenTrial, trial_id: int, name: str) -> dict[str, object]:
+        distribution = trial.distributions[name]
+        return {
+            "trial_id": trial_id,
+            "param_name": name,
+            "param_value": distribution.to_internal_repr(trial.params[name]),
+            "distribution_json": self._checked[name],
+        }
+
+    def _check(self, connection: Connection, trial: FrozenTrial) -> None:
+        """Check each parameter's distribution against the one it first had, once while it stays the same."""
+        for name in trial.params:
+            own = distribution_to_json(trial.distributions[name])
+            if self._checked.get(name) != own:
+                first = (
+                    select(_PARAMS.c.distribution_json)
+                    .join(_TRIALS, _TRIALS.c.trial_id == _PARAMS.c.trial_id)
+                    .where(_TRIALS.c.study_id == self._study_id, _PARAMS.c.param_name == name)
+                    .limit(1)
+                )
+                before = connection.execute(first).scalar_one_or_none()
+                if before is not None:
+                    check_distribution_compatibility(json_to_distribution(before), trial.distributions[name])
+                self._checked[name] = own
