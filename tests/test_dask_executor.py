@@ -19,6 +19,7 @@ from engine_samples import judged
 from process_samples import SOON, alive, pid_in, soon
 
 from ranktune.solvers.errors import ParameterError, StudyError, TooLong, WorkerLost
+from ranktune.tuner.dask_executor import DaskWorkers
 from ranktune.tuner.events import read_events
 from ranktune.tuner.executor import Executor, Limits, make_executor
 from ranktune.tuner.objective import PLAN, Task, evaluate, read_development, write_problem
@@ -109,6 +110,7 @@ def test_trials_run_on_the_workers_within_their_limits(cluster: Cluster) -> None
             executor.submit(time.sleep, 1000.0, limits=Limits(seconds=0.5)).result(SOON)
         assert executor.call(os.getpid) not in lanes  # here, in a process of its own
         running = executor.submit(time.sleep, 1000.0)
+        assert isinstance(executor, DaskWorkers)
         assert executor.worker_of(running).startswith("tcp://127.0.0.1:")
         executor.stop(running)
         with pytest.raises(WorkerLost, match="stopped"):
@@ -142,6 +144,7 @@ def test_the_data_come_along_and_to_those_who_join_later(
             assert time.monotonic() < until
             time.sleep(0.1)
         futures = [executor.submit(evaluate, task) for _ in range(3)]
+        assert isinstance(executor, DaskWorkers)
         assert len({executor.worker_of(future) for future in futures}) == 3
         outcomes += [future.result(4 * SOON) for future in futures]
     for outcome in outcomes:

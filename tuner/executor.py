@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
@@ -41,14 +40,6 @@ class Executor(Protocol):
         """End the function of future at once: the future fails with WorkerLost, others go on."""
         ...
 
-    def watch(self) -> float:
-        """Return the seconds until the next function is ended at its time limit, infinity where there is none."""
-        ...
-
-    def worker_of(self, future: Future[Any]) -> str:
-        """Return the name of the place where the function of future runs, "" where it waits or has ended."""
-        ...
-
     def __enter__(self) -> Self: ...
 
     def __exit__(
@@ -84,14 +75,6 @@ class InProcess:
 
     def stop(self, future: Future[Any]) -> None:
         """Do nothing: what was submitted has ended."""
-
-    def watch(self) -> float:
-        """Return infinity."""
-        return math.inf
-
-    def worker_of(self, future: Future[Any]) -> str:
-        """Return nothing: what was submitted has ended."""
-        return ""
 
 
 def make_executor(
