@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.arrays import Floats
-from ranktune.solvers.space import Value
 from ranktune.tuner.artifacts import Artifacts
 from ranktune.tuner.blending import FEW
 from ranktune.tuner.deadline import Deadline
@@ -27,7 +26,7 @@ from ranktune.tuner.finals import Entry, blended_candidates, learnt_again, score
 from ranktune.tuner.fingerprint import claim
 from ranktune.tuner.home import StudyFolder, writing
 from ranktune.tuner.joining import Declaration, share, this_version
-from ranktune.tuner.objective import Task, check_metrics, evaluate
+from ranktune.tuner.objective import check_metrics, evaluate
 from ranktune.tuner.ownership import Ownership
 from ranktune.tuner.parties import this_host
 from ranktune.tuner.places import Places, record_name
@@ -42,6 +41,7 @@ from ranktune.tuner.selection import Candidate, candidates, failures, settled
 from ranktune.tuner.split import WHOLE, Split
 from ranktune.tuner.statistics import Interval
 from ranktune.tuner.study import Study
+from ranktune.tuner.tasks import Tasks
 
 MODELS = "models"
 """Folder of the models of all rows of a split's leaderboard."""
@@ -178,7 +178,7 @@ def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
             study,
             problem.name,
             record,
-            partial(_task, study, problem),
+            Tasks(study, problem.folder),
             executor,
             progress,
             run.objective,
@@ -207,10 +207,6 @@ def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
         )
     finally:
         record.close()
-
-
-def _task(study: Study, problem: Problem, solver: str, parameters: Mapping[str, Value]) -> Task:
-    return Task(str(problem.folder), study.metrics, solver, parameters, study.seed)
 
 
 def _chosen(

@@ -23,6 +23,7 @@ from ranktune.tuner.record import Record
 from ranktune.tuner.retrying import retrying
 from ranktune.tuner.storage import open_storage, shown_url
 from ranktune.tuner.study import Study
+from ranktune.tuner.tasks import Tasks
 
 DECLARED = "ranktune"
 """Attribute of an Optuna study that holds a Declaration."""
@@ -166,13 +167,7 @@ def _part(name: str, text: str | None, leases: Leases) -> Part | None:
     declared = Declaration(**json.loads(text))
     _check_version(declared.version, name)
     study = Study.from_dict(declared.study)
-    space, folder = study.union_space(), _data(declared, name)
-
-    def task_of(params: Mapping[str, Value]) -> Task:
-        solver, parameters = space.split(params)
-        return Task(str(folder), study.metrics, solver, parameters, study.seed)
-
-    return Part(name, declared.version, leases, task_of)
+    return Part(name, declared.version, leases, Tasks(study, _data(declared, name)).of)
 
 
 def _check_version(theirs: str, name: str) -> None:

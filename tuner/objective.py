@@ -6,7 +6,6 @@ import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.arrays import Floats
+from ranktune.solvers.arrays import Floats, Ints
 from ranktune.solvers.compiled import compiling
 from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.queries import Queries
@@ -26,7 +25,9 @@ from ranktune.tuner.limits import uncounted
 from ranktune.tuner.plans import Fold, Plan, Progressive, write_plan
 from ranktune.tuner.plans import read_plan as read_plan_file
 from ranktune.tuner.problem_store import located
+from ranktune.tuner.racing import FEWEST_ORDERS, all_behind, is_behind
 from ranktune.tuner.store import read_queries, write_queries
+from ranktune.tuner.tally import Tally
 
 PLAN, FRESH = "plan", "fresh"
 
@@ -37,7 +38,10 @@ class Task:
 
     plan is the name of the plan there: PLAN of the trials, or a FRESH one for those that it cannot tell apart.
     keep_scores asks for the scores of the validation documents too, to blend models by. limit is how many seconds it
-    may take: it is given up between two steps of learning then.
+    may take: it is given up between two steps of learning then. path are values of the parameter along, of which one
+    fit gives a model for each (BaseRanker.fit_along), in the order in which they come: the best is the outcome. rival
+    is what the configuration to beat scored, (n validation queries,), or by order of a progressive plan: what is for
+    sure behind it is stopped (ranktune.tuner.racing).
     """
 
     folder: str
@@ -48,6 +52,9 @@ class Task:
     plan: str = PLAN
     keep_scores: bool = False
     limit: float = float("inf")
+    along: str = ""
+    path: tuple[float, ...] = ()
+    rival: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,10 @@ class Outcome:
     begun, ended  seconds since 1970; worker: the process. What kernels took to be compiled, at their first use on a
                   machine, is not of the trial: it begins so much later
     given_up      whether it took longer than its limit; error then says so
+    stopped       the part of the plan after which it was for sure behind, "" where it was judged in full; queries that
+                  were not judged then are NaN in per_query
+    along         the parameter along which a path was followed, "" for none; chosen: its value that scored best, which
+                  all else is about; path: (value, mean of the metric on the queries that were judged), the dearest last
     scores        (n development documents,) float32, 0 where the plan scores none, where the task asked for them
     steps         (seconds since 1970, what was done, what it scored), as the evaluation went on
     """
@@ -79,6 +90,10 @@ class Outcome:
     given_up: bool = False
     scores: NDArray[np.float32] | None = None
     steps: tuple[tuple[float, str, float], ...] = ()
+    stopped: str = ""
+    along: str = ""
+    chosen: float | None = None
+    path: tuple[tuple[float, float], ...] = ()
 
 
 def check_metrics(metrics: Sequence[str], queries: Queries) -> None:
@@ -136,13 +151,6 @@ class _OutOfTime(Exception):
     """A task took longer than its limit."""
 
 
-def _learn(ranker: BaseRanker, train: Queries, until: float) -> None:
-    """Learn step by step. Raises _OutOfTime between two steps once the steady clock is past until."""
-    for _ in ranker.fit_steps(train):
-        if time.monotonic() > until:
-            raise _OutOfTime
-
-
 def _evaluate(task: Task) -> Outcome:
     plan = read_plan(task.folder, task.plan)
     return _progressively(task, plan) if isinstance(plan, Progressive) else _by_folds(task, plan)
@@ -151,94 +159,90 @@ def _evaluate(task: Task) -> Outcome:
 def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
     """Score each fold by what was learnt from the others; queries that several folds score get their mean."""
     development = read_development(task.folder)
-    metrics = [parse_metric(name) for name in task.metrics]
-    sums = {name: np.zeros(development.n_queries) for name in task.metrics}
-    times = np.zeros(development.n_queries)
-    costs, until = _Costs(), time.monotonic() + task.limit
-    kept = np.zeros(development.n_documents) if task.keep_scores else None
+    judged = np.unique(np.concatenate([fold.vali for fold in plan]))
+    looks = _looks(plan, len(judged))
+    tally = Tally(development, task.metrics, max(len(task.path), 1), keep=task.keep_scores)
+    until, stopped = time.monotonic() + task.limit, ""
     for place, fold in enumerate(plan, start=1):
         # A run of queries is a view. Others are gathered again for each trial: a copy costs little beside learning,
         # and keeping the copies would cost every worker the data many times.
         train, vali = development.select(fold.train), development.select(fold.vali)
-        ranker = make(task.solver, dict(task.parameters), task.seed)
-        with costs.learning():
-            _learn(ranker, train, until)
-        with costs.scoring(vali.n_documents):
-            scores = ranker.predict(vali)
-        for name, metric in zip(task.metrics, metrics, strict=True):
-            values = metric.per_query(scores, vali)
-            sums[name][fold.vali] += values
-            if name == task.metrics[0]:
-                costs.step(f"fold {place} of {len(plan)}", values)
-        times[fold.vali] += 1.0
-        costs.model(ranker)
-        if kept is not None:
-            kept[development.documents_of(fold.vali)] += scores
-    judged = times > 0.0
-    per_query = {name: total[judged] / times[judged] for name, total in sums.items()}
-    with np.errstate(over="ignore"):  # of features beyond single precision: such scores take no part in a blend
-        return costs.outcome(per_query, None if kept is None else kept.astype(np.float32))
+        documents = development.documents_of(fold.vali) if task.keep_scores else None
+        for candidate, ranker in enumerate(_learnt(task, train, tally, until)):
+            tally.judge(candidate, ranker, vali, fold.vali, documents)
+        part = f"fold {place} of {len(plan)}"
+        tally.step(part, fold.vali)
+        if task.rival is not None and place <= looks:
+            values = [tally.values(candidate, judged) for candidate in range(len(task.path) or 1)]
+            if all_behind(values, task.rival, looks):
+                stopped = part
+                break
+    return _outcome(task, tally, judged, stopped)
+
+
+def _looks(plan: tuple[Fold, ...], queries: int) -> int:
+    """Return after how many folds there is still something to judge for the first time."""
+    seen = np.cumsum([len(fold.vali) for fold in plan])
+    return int(np.count_nonzero(seen < queries))
 
 
 def _progressively(task: Task, plan: Progressive) -> Outcome:
     """Score each query before it is learnt from; a query's value is its mean over the orders."""
     development = read_development(task.folder)
-    metrics = [parse_metric(name) for name in task.metrics]
-    sums = {name: np.zeros(development.n_queries) for name in task.metrics}
-    costs, until = _Costs(), time.monotonic() + task.limit
+    every, count = np.arange(development.n_queries), len(plan.orders)
+    tally = Tally(development, task.metrics, 1)
+    until, stopped = time.monotonic() + task.limit, ""
     for place, order in enumerate(plan.orders, start=1):
         if time.monotonic() > until:
             raise _OutOfTime
         ranker: Any = make(task.solver, dict(task.parameters), task.seed)
-        with costs.learning():
+        with tally.learning():
             scores = ranker.progressive(development, order)
-        for name, metric in zip(task.metrics, metrics, strict=True):
-            values = metric.per_query(scores, development)
-            sums[name] += values
-            if name == task.metrics[0]:
-                costs.step(f"order {place} of {len(plan.orders)}", values)
-        costs.model(ranker)
-    return costs.outcome({name: total / len(plan.orders) for name, total in sums.items()}, None)
+        tally.add(0, scores, development, slice(None))
+        tally.model(0, ranker)
+        part = f"order {place} of {count}"
+        tally.step(part, slice(None))
+        if task.rival is not None and is_behind(tally.parts(0, count), task.rival, count - 1, fewest=FEWEST_ORDERS):
+            stopped = part
+            break
+    return _outcome(task, tally, every, stopped)
 
 
-class _Costs:
-    """What the models of one configuration cost, summed up as they come, and what each part of the plan scored."""
+def _learnt(task: Task, train: Queries, tally: Tally, until: float) -> Iterator[BaseRanker]:
+    """Yield the ranker that was learnt, or those along the path, each as it was then, its time counted.
 
-    def __init__(self) -> None:
-        self.seconds, self._scoring, self._documents = 0.0, 0.0, 0
-        self._nonzeros: list[float] = []
-        self._bytes: list[float] = []
-        self._steps: list[tuple[float, str, float]] = []
+    Raises _OutOfTime between two steps once the steady clock is past until.
+    """
+    ranker = make(task.solver, dict(task.parameters), task.seed)
+    steps = ranker.fit_along(train, task.path) if task.path else ranker.fit_steps(train)
+    while True:
+        with tally.learning():
+            step = next(steps, None)
+        if step is None:
+            break
+        if time.monotonic() > until:
+            raise _OutOfTime
+        if isinstance(step, tuple):
+            yield step[1]
+    if not task.path:
+        yield ranker
 
-    def step(self, what: str, values: Floats) -> None:
-        """Take note of a part that is done, and of what its queries scored, (n,), NaN where the metric skips one."""
-        counted = values[~np.isnan(values)]
-        self._steps.append((time.time(), what, float(counted.mean()) if len(counted) else float("nan")))
 
-    @contextmanager
-    def learning(self) -> Iterator[None]:
-        """Count the processor time of the block as learning."""
-        begun = time.process_time()
-        yield
-        self.seconds += time.process_time() - begun
-
-    @contextmanager
-    def scoring(self, documents: int) -> Iterator[None]:
-        """Count the processor time of the block as scoring so many documents."""
-        begun = time.process_time()
-        yield
-        self._scoring += time.process_time() - begun
-        self._documents += documents
-
-    def model(self, ranker: BaseRanker) -> None:
-        """Take note of the size of a fitted ranker's model."""
-        model = ranker.as_model()
-        self._nonzeros.append(float(model.nonzeros))
-        self._bytes.append(float(model.bytes))
-
-    def outcome(self, per_query: Mapping[str, Floats], scores: NDArray[np.float32] | None) -> Outcome:
-        """Return what the configuration showed and cost."""
-        micro = self._scoring / self._documents * 1e6 if self._documents else float("nan")
-        nonzeros, size = float(np.mean(self._nonzeros)), float(np.mean(self._bytes))
-        steps = tuple(self._steps)
-        return Outcome(per_query, nonzeros, self.seconds, bytes=size, microseconds=micro, scores=scores, steps=steps)
+def _outcome(task: Task, tally: Tally, judged: Ints, stopped: str) -> Outcome:
+    """Return what the best candidate showed, the cheapest of equal ones."""
+    means = tally.means(judged)
+    best = int(np.argmax(means))
+    shown = tally.shown(best, judged)
+    return Outcome(
+        shown.per_query,
+        shown.nonzeros,
+        tally.seconds,
+        bytes=shown.bytes,
+        microseconds=shown.microseconds,
+        scores=shown.scores,
+        steps=shown.steps,
+        stopped=stopped,
+        along=task.along,
+        chosen=task.path[best] if task.path else None,
+        path=tuple(zip(task.path, means, strict=True)) if task.path else (),
+    )

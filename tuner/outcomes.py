@@ -59,7 +59,10 @@ def _packed(outcome: Outcome) -> bytes:
     about: dict[str, Any] = {name: _text(getattr(outcome, name)) for name in _NUMBERS}
     about |= {"error": outcome.error, "warnings": list(outcome.warnings), "worker": outcome.worker}
     about["steps"] = [(_text(at), what, _text(value)) for at, what, value in outcome.steps]
-    about |= {"given_up": outcome.given_up, "metrics": list(outcome.per_query)}
+    about |= {"given_up": outcome.given_up, "metrics": list(outcome.per_query), "stopped": outcome.stopped}
+    about["along"] = outcome.along
+    about["chosen"] = None if outcome.chosen is None else _text(outcome.chosen)
+    about["path"] = [(_text(value), _text(scored)) for value, scored in outcome.path]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_MEMBER, json.dumps(about))
@@ -86,6 +89,10 @@ def _unpacked(packed: bytes) -> Outcome:
         warnings=tuple(map(str, about["warnings"])),
         worker=str(about["worker"]),
         given_up=bool(about["given_up"]),
+        stopped=str(about["stopped"]),
+        along=str(about["along"]),
+        chosen=_optional(float, about["chosen"]),
+        path=tuple((float(value), float(scored)) for value, scored in about["path"]),
         scores=scores,
         steps=tuple((float(at), str(what), float(value)) for at, what, value in about["steps"]),
         **numbers,

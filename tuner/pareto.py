@@ -50,6 +50,11 @@ def cost_name(name: str) -> str:
     return SPELLINGS[name]
 
 
+def keeps(costs: Mapping[str, float], limits: Mapping[str, float]) -> bool:
+    """Return whether costs, by name, are no higher than limits; what is not known to keep them does not."""
+    return all(float(costs.get(cost, math.inf)) <= most for cost, most in limits.items())
+
+
 def front(options: Sequence[Option], cost: str) -> list[Option]:
     """Return the options that no other beats: from the cheapest to the best, both cost and quality rising.
 

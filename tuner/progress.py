@@ -8,7 +8,11 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Told:
-    """One finished trial: done of total in this split; value is None where it failed, error then says why."""
+    """One finished trial: done of total in this split; value is None where it failed, error then says why.
+
+    stopped is after which part of the plan it was for sure behind the best; its value is then an estimate. "" where it
+    was judged in full.
+    """
 
     split: str
     number: int
@@ -19,6 +23,7 @@ class Told:
     error: str | None
     best: float | None
     best_solver: str | None
+    stopped: str = ""
 
 
 class Progress(Protocol):

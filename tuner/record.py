@@ -32,6 +32,7 @@ from ranktune.tuner.artifacts import Artifacts
 from ranktune.tuner.leases import Leases, close_lease
 from ranktune.tuner.objective import Outcome
 from ranktune.tuner.parties import keep_owner
+from ranktune.tuner.racing import Estimate
 from ranktune.tuner.retrying import Told, retrying
 from ranktune.tuner.storage import open_storage
 from ranktune.tuner.storage import quiet as quiet
@@ -41,6 +42,7 @@ NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
     "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
 )  # fmt: skip
 MICROSECONDS, BYTES, WORKER, RESTARTS = "microseconds", "bytes", "worker", "restarts"
+STOPPED, PARTIAL, PARTS, PATH = "stopped", "partial_variance", "parts", "path"
 ARRAYS = "per_query.npz"
 T = TypeVar("T")
 
@@ -89,7 +91,7 @@ class Record:
 
     def trials(self) -> list[FrozenTrial]:
         """Return the finished trials, by their number."""
-        states = (TrialState.COMPLETE, TrialState.FAIL)
+        states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
         with quiet():
             found = self.retried(lambda: self.study.get_trials(deepcopy=False, states=states))
         return sorted(found, key=number_of)
@@ -101,19 +103,26 @@ class Record:
         distributions: Mapping[str, BaseDistribution],
         outcome: Outcome,
         restarts: int = 0,
+        estimate: Estimate | None = None,
     ) -> FrozenTrial:
         """Write a finished trial durably, end its lease, and return it; of one that is there already, nothing changes.
 
-        It counts as failed where its metric is not a number. Raises StudyError where another process has taken the
+        One that was stopped counts as pruned, with the estimate of what it would have been in full as its value. It
+        counts as failed where its metric is not a number. Raises StudyError where another process has taken the
         study over, or where it cannot be written: then it is not in the record.
         """
         value, attrs = _summary(number, outcome, self.metric)
+        state = TrialState.FAIL if value is None else TrialState.COMPLETE
+        if estimate is not None and value is not None:
+            state, value = TrialState.PRUNED, estimate.value
+            attrs |= {STOPPED: outcome.stopped, PARTIAL: estimate.variance, MEANS: {self.metric: value}}
         if restarts:
             attrs[RESTARTS] = restarts
         arrays = self.retried(lambda: self._write_arrays(outcome.per_query)) if outcome.per_query else None
         trial = create_trial(
-            state=TrialState.FAIL if value is None else TrialState.COMPLETE,
+            state=state,
             value=value,
+            intermediate_values={len(outcome.steps): value} if state == TrialState.PRUNED and value is not None else {},
             params=dict(parameters),
             distributions={name: distributions[name] for name in parameters},
             user_attrs=attrs,
@@ -221,6 +230,10 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
         return None, attrs | {ERROR: f"{metric} is not a finite number on the validation queries"}
     attrs[MEANS] = {name: float(values.mean()) for name, values in counted.items() if len(values)}
     attrs[VARIANCE] = float(own.var(ddof=1) / len(own)) if len(own) > 1 else 0.0  # of the mean over queries
+    if len(outcome.steps) > 1:
+        attrs[PARTS] = [part for _, _, part in outcome.steps]
+    if outcome.path:
+        attrs[PATH] = {outcome.along: [list(point) for point in outcome.path]}
     costs = {NONZEROS: outcome.nonzeros, MICROSECONDS: outcome.microseconds, BYTES: outcome.bytes}
     attrs |= {name: cost for name, cost in costs.items() if not np.isnan(cost)}
     return attrs[MEANS][metric], attrs

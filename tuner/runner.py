@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,9 @@ from ranktune.tuner.executor import Executor
 from ranktune.tuner.interrupts import Interrupted, Interrupts
 from ranktune.tuner.objective import Outcome, Task, evaluate
 from ranktune.tuner.progress import Progress, Told
-from ranktune.tuner.record import ERROR, Record, number_of, seconds_of
-from ranktune.tuner.soundness import comparable, judged_by
+from ranktune.tuner.record import ERROR, STOPPED, Record, number_of, seconds_of
+from ranktune.tuner.rivals import Rivals
+from ranktune.tuner.soundness import comparable, failed, judged_by
 from ranktune.tuner.space import UnionSpace
 from ranktune.tuner.study import Study
 from ranktune.tuner.turns import Suggested, Turns
@@ -44,14 +46,21 @@ MAX_FAILURES = 20
 
 Objective = Callable[[Task], Outcome]
 
+_ENDS = {
+    TrialState.COMPLETE: Event.FINISHED,
+    TrialState.PRUNED: Event.PRUNED,
+    TrialState.FAIL: Event.FAILED,
+}
+
 
 @dataclass(frozen=True)
 class Running:
-    """A trial at work: what was suggested, and how long that took in seconds."""
+    """A trial at work: what was suggested, how long that took in seconds, and its task."""
 
     suggested: Suggested
     solver: str
     asking: float
+    task: Task
 
 
 @dataclass
@@ -84,8 +93,9 @@ class TrialLoop:
         self.record.settle()
         self.crew = Crew(self.executor, self.record.leases, self.objective, self.events, self.clock, self.split)
         self.judged: NDArray[np.bool_] | None = None
+        self.rivals = Rivals(self.study.limits, progressive=self.study.plan == "progressive")
         finished = self.record.trials()
-        self.turns.remember((trial, self._values(trial)) for trial in finished)
+        self.turns.remember(self._known(trial) for trial in finished)
         self.best: dict[str, FrozenTrial] = {}
         for trial in finished:
             self._note(trial)
@@ -95,13 +105,14 @@ class TrialLoop:
         self.running: dict[int, Running] = {}
         self.failed_in_a_row = 0
 
-    def _values(self, trial: FrozenTrial) -> Floats | None:
-        """Return what a recorded trial gave each query, (n,), None where it failed; which it judges is noted."""
-        if trial.state != TrialState.COMPLETE:
-            return None
-        values = self.record.per_query(trial)[self.study.metric]
-        self.judged = judged_by(values) if self.judged is None else self.judged
-        return values
+    def _known(self, trial: FrozenTrial) -> tuple[FrozenTrial, Floats | None]:
+        """Return a recorded trial with what it gave each query, (n,), None where it failed or was stopped; note it."""
+        values = None
+        if trial.state == TrialState.COMPLETE:
+            values = self.record.per_query(trial)[self.study.metric]
+            self.judged = judged_by(values) if self.judged is None else self.judged
+        self.rivals.note(self.turns.search_of(trial.params), self.space.split(trial.params)[0], trial, values)
+        return trial, values
 
     def run(self) -> None:
         """Run until the study's number of trials have finished.
@@ -165,9 +176,11 @@ class TrialLoop:
 
     def _begun(self, number: int, suggested: Suggested, left: float, asking: float) -> Asked:
         solver, parameters = self.space.split(suggested.params)
-        self.running[number] = Running(suggested, solver, asking)
+        rival = None if self.study.full else self.rivals.of(suggested.search, solver)
+        task = replace(self.task_of(solver, parameters), limit=left, rival=rival)
+        self.running[number] = Running(suggested, solver, asking, task)
         self.events.write(Event.ASKED, trial=number, split=self.split, params=suggested.params)
-        return Asked(number, suggested.params, replace(self.task_of(solver, parameters), limit=left))
+        return Asked(number, suggested.params, task)
 
     def _tell(self, ended: Ended) -> None:
         running = self.running.pop(ended.number)
@@ -177,18 +190,21 @@ class TrialLoop:
             self.events.write(Event.PRUNED, trial=ended.number, split=self.split, reason=outcome.error)
             self.crew.recorded(ended.number)
             return
-        written = self.record.append(
-            ended.number, running.suggested.params, self.space.distributions, outcome, ended.restarts
-        )
+        if outcome.stopped and running.task.rival is None:
+            outcome = failed(outcome, "it was stopped, and there was nobody to be behind")
+        estimate = self.rivals.estimate(outcome, self.study.metric, running.task.rival)
+        params = chosen(running.suggested.params, running.task, outcome)
+        written = self.record.append(ended.number, params, self.space.distributions, outcome, ended.restarts, estimate)
         self.done += 1
         self._note(written)
         self._log(ended, written)
         seconds = running.asking + outcome.ended - outcome.begun
-        values = outcome.per_query.get(self.study.metric)
+        values = None if outcome.stopped else outcome.per_query.get(self.study.metric)
         self.judged = judged_by(values) if self.judged is None and values is not None else self.judged
+        self.rivals.note(running.suggested.search, running.solver, written, values)
         self.turns.told(running.suggested, written, seconds, values)
         self.progress.trial(self._told(ended.number, running.solver, written))
-        self.failed_in_a_row = 0 if written.state == TrialState.COMPLETE else self.failed_in_a_row + 1
+        self.failed_in_a_row = self.failed_in_a_row + 1 if written.state == TrialState.FAIL else 0
         if self.failed_in_a_row >= MAX_FAILURES:
             raise AllFailed(
                 f"the last {MAX_FAILURES} trials failed, the last with: {written.user_attrs[ERROR]}. "
@@ -198,15 +214,18 @@ class TrialLoop:
     def _log(self, ended: Ended, written: FrozenTrial) -> None:
         for at, what, value in ended.outcome.steps:
             self.events.write(Event.STEP, at=at, trial=ended.number, split=self.split, step=what, value=value)
-        error = written.user_attrs.get(ERROR)
-        kind = Event.FINISHED if error is None else Event.FAILED
-        told = {"value": written.value} if error is None else {"reason": error}
+        kind = _ENDS[written.state]
+        told: dict[str, Any] = {"value": written.value} if kind != Event.FAILED else {}
+        if kind != Event.FINISHED:
+            told["reason"] = written.user_attrs.get(ERROR) or f"for sure behind after {ended.outcome.stopped}"
         self.events.write(kind, trial=ended.number, split=self.split, **told, worker=ended.outcome.worker)
 
     def _note(self, trial: FrozenTrial) -> None:
         """Remember the best trial of each solver."""
         solver = self.space.split(trial.params)[0]
         known = self.best.get(solver)
+        if trial.state != TrialState.COMPLETE:
+            return
         if trial.value is not None and (known is None or trial.value > (known.value or 0.0)):
             self.best[solver] = trial
 
@@ -220,6 +239,15 @@ class TrialLoop:
             solver=solver,
             value=written.value,
             error=written.user_attrs.get(ERROR),
+            stopped=str(written.user_attrs.get(STOPPED, "")),
             best=None if best is None else best.value,
             best_solver=best_solver,
         )
+
+
+def chosen(params: Mapping[str, Value], task: Task, outcome: Outcome) -> dict[str, Value]:
+    """Return the parameters of a trial, by flat name, with the best value of the one whose path it followed."""
+    flat = f"{task.solver}.{outcome.along}"
+    if outcome.chosen is None or flat not in params:
+        return dict(params)
+    return {**params, flat: int(outcome.chosen) if isinstance(params[flat], int) else outcome.chosen}

@@ -18,6 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.space import Value
+from ranktune.tuner.pareto import keeps
 from ranktune.tuner.record import ERROR, Record, number_of, seconds_of
 from ranktune.tuner.results import Failure
 from ranktune.tuner.space import UnionSpace
@@ -74,7 +75,8 @@ def candidates(record: Record, space: UnionSpace, limits: Mapping[str, float] | 
         kind = AllFailed if trials else StudyError
         raise kind(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
     _warn_if_all_alike([trial for own in by_solver.values() for trial in own], record.metric)
-    by_solver = {solver: kept for solver, own in by_solver.items() if (kept := _within(own, limits or {}))}
+    kept = {solver: [t for t in own if keeps(t.user_attrs, limits or {})] for solver, own in by_solver.items()}
+    by_solver = {solver: own for solver, own in kept.items() if own}
     if not by_solver:
         told = ", ".join(f"{cost}<={most:g}" for cost, most in (limits or {}).items())
         raise StudyError(
@@ -97,16 +99,6 @@ def candidates(record: Record, space: UnionSpace, limits: Mapping[str, float] | 
                 )
             )
     return sorted(found, key=lambda candidate: (-candidate.value, candidate.number))
-
-
-def _within(trials: Sequence[FrozenTrial], limits: Mapping[str, float]) -> list[FrozenTrial]:
-    """Return the trials whose models cost no more than limits; what is not known to keep them does not."""
-    nowhere = float("inf")
-    return [
-        trial
-        for trial in trials
-        if all(float(trial.user_attrs.get(cost, nowhere)) <= most for cost, most in limits.items())
-    ]
 
 
 def _warn_if_all_alike(trials: Sequence[FrozenTrial], metric: str) -> None:

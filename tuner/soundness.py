@@ -54,6 +54,8 @@ def comparable(outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None) 
     if len(lengths) > 1:
         what = " or ".join(map(str, sorted(lengths - {len(own)}))) or len(own)
         return failed(outcome, f"{metric} has {len(own)} values, where other metrics or trials have {what}")
+    if judged is not None and outcome.stopped and not (own & ~judged).any():
+        return outcome
     if judged is not None and (own != judged).any():
         return failed(
             outcome,
@@ -86,6 +88,10 @@ def _about(outcome: Outcome) -> dict[str, Any]:
     about["error"] = None if outcome.error is None else str(outcome.error)[:LONGEST]
     about["warnings"] = tuple(str(one)[:LONGEST] for one in outcome.warnings[:LONGEST])
     about["steps"] = tuple((_number(at, 0.0), str(what), _number(v, float("nan"))) for at, what, v in outcome.steps)
+    about["path"] = tuple((float(v), scored) for v, s in outcome.path if (scored := _number(s, math.nan)) == scored)
+    about["chosen"] = None if outcome.chosen is None else float(outcome.chosen)
+    about["along"] = str(outcome.along)[:LONGEST]
+    about["stopped"] = str(outcome.stopped)[:LONGEST]
     return about | {"worker": str(outcome.worker), "given_up": bool(outcome.given_up)}
 
 

@@ -41,6 +41,10 @@ class UnionSpace:
                 chosen = When(SOLVER, (name,))
                 self.conditions[flat] = (chosen,) if own is None else (chosen, replace(own, name=f"{name}.{own.name}"))
 
+    def parameter(self, name: str) -> Parameter:
+        """Return the parameter of a flat name, as it is declared or confined."""
+        return self._parameters[name]
+
     def active(self, params: Mapping[str, Value]) -> list[str]:
         """Return the flat names that are active under params, in order; a missing parent leaves its children out."""
         names: list[str] = []

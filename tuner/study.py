@@ -40,6 +40,8 @@ class Study:
               query before it is learnt from (online learners only), in so many permutations of all queries
     folds     of the cross-validation, None for five; repeats: how often queries are dealt anew; outer: outer folds
     trials    configurations to try, for each split; timeout: seconds that all may take, None for as long as it takes
+    full      judge every trial to its end, at its own parameters alone: none is stopped because it is for sure behind
+              the best, and none looks at the values of a parameter that it passes on its way
     sampler   thompson, random, tpe, gp or skopt
     reading   options of the readers: {"missing": "zero", "one_based": False}
     within    limits of the chosen model, such as "features<=29, bytes<=10k, microseconds<=0.5"; "" for none
@@ -63,6 +65,7 @@ class Study:
     outer: int = DEFAULT_FOLDS
     trials: int = DEFAULT_TRIALS
     timeout: float | None = None
+    full: bool = False
     sampler: str = "thompson"
     within: str = ""
     seed: int = 0
@@ -237,6 +240,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "sampler": _TEXT,
     "within": _TEXT,
     "refit": (bool, "true or false"),
+    "full": (bool, "true or false"),
     "space": (Mapping, "a table of parameters"),
     "reading": (Mapping, "a table of options"),
 }

@@ -22,7 +22,7 @@ def _table(model: type[models.BaseModel]) -> Table:
 
 _STUDIES, _TRIALS, _VALUES = _table(models.StudyModel), _table(models.TrialModel), _table(models.TrialValueModel)
 _PARAMS, _USER = _table(models.TrialParamModel), _table(models.TrialUserAttributeModel)
-_SYSTEM = _table(models.TrialSystemAttributeModel)
+_SYSTEM, _REPORTS = _table(models.TrialSystemAttributeModel), _table(models.TrialIntermediateValueModel)
 
 
 def begin_writing(connection: Connection, study_id: int) -> None:
@@ -72,6 +72,10 @@ class TrialRows:
             stored, kind = models.TrialValueModel.value_to_stored_repr(trial.value)
             row = {"trial_id": trial_id, "objective": 0, "value": stored, "value_type": kind}
             connection.execute(insert(_VALUES), [row])
+        for step, reported in trial.intermediate_values.items():
+            stored, report_kind = models.TrialIntermediateValueModel.intermediate_value_to_stored_repr(reported)
+            row = {"trial_id": trial_id, "step": step, "intermediate_value": stored}
+            connection.execute(insert(_REPORTS), [row | {"intermediate_value_type": report_kind}])
         if trial.params:
             connection.execute(insert(_PARAMS), [self._parameter(trial, trial_id, name) for name in trial.params])
         for table, attributes in ((_USER, trial.user_attrs), (_SYSTEM, trial.system_attrs)):

@@ -21,7 +21,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.space import Value
-from ranktune.tuner.record import VARIANCE, quiet, seconds_of
+from ranktune.tuner.observations import observations
+from ranktune.tuner.record import quiet, seconds_of
 from ranktune.tuner.samplers import make_sampler
 from ranktune.tuner.space import SOLVER, UnionSpace
 from ranktune.tuner.statistics import SURE, lead, mean
@@ -68,8 +69,12 @@ class _Memory(InMemoryStorage):
             trial.distributions = self._shared.setdefault(names, own)
             trial.user_attrs = trial.user_attrs or self._nothing
             trial.system_attrs = self._nothing
-            trial.intermediate_values = self._no_reports
+            trial.intermediate_values = trial.intermediate_values or self._no_reports
         return done
+
+    def amend(self, trial_id: int, params: Mapping[str, Value]) -> None:
+        """Have a running trial be of other parameters than it was asked for, under the same names."""
+        self.get_trial(trial_id).params = dict(params)
 
 
 class _Spent:
@@ -103,26 +108,26 @@ class Turns:
         self._spent = {name: _Spent() for name in names}
         self._running = dict.fromkeys(names, 0)
         self._best: dict[str, Floats] = {}
+        self._looks = study.sampler != BLIND
+        self._storages = {name: _Memory(own.distributions, looks=self._looks) for name, own in self._spaces.items()}
         with quiet():
             self._memories = {
-                name: optuna.create_study(
-                    direction="maximize", storage=_Memory(own.distributions, looks=study.sampler != "random")
-                )
-                for name, own in self._spaces.items()
+                name: optuna.create_study(direction="maximize", storage=storage)
+                for name, storage in self._storages.items()
             }
 
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
         """Add trials that finished in an earlier run, each with its values by query, None where it failed."""
         for trial, per_query in trials:
             self._untried.pop(str(trial.params[SOLVER]), None)
-            self._note(self._search_of(trial.params), per_query)
-            name = self._search_of(trial.params)
-            self._memories[name].add_trial(_remembered(trial, self._spaces[name]))
+            self._note(self.search_of(trial.params), per_query)
+            name = self.search_of(trial.params)
+            self._memories[name].add_trials([_remembered(own, self._spaces[name]) for own in observations(trial)])
             self._spent[name].add(seconds_of(trial))
 
     def again(self, params: Mapping[str, Value]) -> Suggested:
         """Return a trial that an earlier run asked for and did not finish, with the parameters that it had."""
-        name = self._search_of(params)
+        name = self.search_of(params)
         self._memories[name].enqueue_trial(dict(params))
         return self._begun(name, RandomSampler(seed=0))  # which has nothing to say: all is given
 
@@ -134,7 +139,7 @@ class Turns:
         """
         first = self._defaults[number] if number < len(self._defaults) else next(iter(self._untried.values()), None)
         if first is not None:
-            name = self._search_of(first)
+            name = self.search_of(first)
             self._memories[name].enqueue_trial(first)
         else:
             open_ones = [name for name in self._spaces if self._is_open(name) and self._spent[name].usual <= left]
@@ -162,9 +167,17 @@ class Turns:
     def told(self, suggested: Suggested, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
         """Take note of what became of a trial: of the seconds that it and its suggestion took, its values by query."""
         self._note(suggested.search, per_query)
-        if VARIANCE in written.user_attrs and self._study.sampler != "random":  # how sure the value is
-            suggested.trial.set_user_attr(VARIANCE, written.user_attrs[VARIANCE])
-        self._memories[suggested.search].tell(suggested.trial, written.value, state=written.state)
+        memory, storage = self._memories[suggested.search], self._storages[suggested.search]
+        seen, *others = observations(written) if self._looks else [written]
+        if self._looks:
+            for name, value in seen.user_attrs.items():
+                suggested.trial.set_user_attr(name, value)
+            storage.amend(suggested.trial._trial_id, written.params)
+        if written.state == TrialState.PRUNED and written.value is not None:
+            suggested.trial.report(written.value, max(written.intermediate_values))
+        pruned = written.state == TrialState.PRUNED
+        memory.tell(suggested.trial, None if pruned else written.value, state=written.state)
+        memory.add_trials([_remembered(own, self._spaces[suggested.search]) for own in others])
         self._running[suggested.search] -= 1
         self._spent[suggested.search].add(seconds)
 
@@ -174,7 +187,8 @@ class Turns:
             return False
         return lead(max(self._best.values(), key=mean), self._best[solver]) > SURE
 
-    def _search_of(self, params: Mapping[str, Value]) -> str:
+    def search_of(self, params: Mapping[str, Value]) -> str:
+        """Return which search a configuration belongs to."""
         return str(params[SOLVER]) if self._apart else TOGETHER
 
     def _is_open(self, name: str) -> bool:
@@ -199,5 +213,6 @@ def _remembered(trial: FrozenTrial, space: UnionSpace) -> FrozenTrial:
         value=trial.value,
         params=trial.params,
         distributions={name: space.distributions[name] for name in trial.params},
-        user_attrs={name: value for name, value in trial.user_attrs.items() if name == VARIANCE},
+        user_attrs=trial.user_attrs,
+        intermediate_values=trial.intermediate_values,
     )

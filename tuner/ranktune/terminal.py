@@ -48,6 +48,8 @@ class Lines:
             return
         self._best = told.best
         ended = f"failed: {told.error}" if told.value is None else f"{told.value:.4f}"
+        if told.stopped:
+            ended = f"stopped after {told.stopped}, far behind"
         best = "" if told.best is None else f"  best {told.best:.4f} ({told.best_solver})"
         self._say(
             f"{_label(told.split)}trial {told.done} of {told.total}  {told.solver}  {ended}{best}  {self._left(told)}"
