@@ -74,6 +74,7 @@ class AdaRank(LinearRanker):
         Float("validation", 0.1, 0.4, default=0.25, when=When("stop", ("vali",))),
         Choice("scaling", ("minmax", "standard"), default="minmax"),
     )
+    along: ClassVar[str | None] = "rounds"
     weighted: ClassVar[bool] = True
     validated: ClassVar[bool] = True
 

@@ -85,12 +85,22 @@ class OnePassRanker(LinearRanker):
         check_choice("scaling", self.scaling, self._parts().optimizer.needs.scalings)
         check_random_state(self.random_state, "the lists are learnt in their order")
 
-    def _steps(self, queries: Queries) -> Iterator[Step]:
+    def _passes(self, queries: Queries) -> Iterator[Iterator[Step]]:
         seed = self.random_state
         generator = None if seed is None else np.random.default_rng(seed)
         self._begin(queries)
         for order in orders(queries.n_queries, int(self.passes), generator):
-            yield from self._learn(queries, order)
+            yield self._learn(queries, order)
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        for steps in self._passes(queries):
+            yield from steps
+
+    def _counts(self, queries: Queries) -> Iterator[int]:
+        for number, steps in enumerate(self._passes(queries), start=1):
+            for _ in steps:
+                pass
+            yield number
 
     def partial_fit(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Self:
         """Learn from more lists, once, in their order, going on from what was learnt before.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,6 @@ from ranktune.solvers.early_stopping import with_pairs
 from ranktune.solvers.errors import DataError, ParameterError
 from ranktune.solvers.lightgbm_growth import LightGBMRanker, drawn
 from ranktune.solvers.queries import Queries
-from ranktune.solvers.ranker import Step
 from ranktune.solvers.space import Float, Int, Parameter
 from ranktune.solvers.tree_ranker import TREE_GAINS, BoostedRanker, check_share, gains_of
 
@@ -110,9 +108,9 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         check_share("query_share", self.query_share)
         check_choice("gain", self.gain, TREE_GAINS)
 
-    def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
+    def _learnt_from(self, queries: Queries) -> Queries:
         useful = with_pairs(queries)
-        yield from super()._steps_watched(queries if useful.all() else queries.select(np.flatnonzero(useful)), vali)
+        return queries if useful.all() else queries.select(np.flatnonzero(useful))
 
     def _labels(self, queries: Queries) -> tuple[Floats, dict[str, Any]]:
         longest = int(queries.lengths.argmax())

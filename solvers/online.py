@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -52,10 +52,20 @@ class OnlineRanker(LinearRanker):
         """Learn from the queries of order; before each, write the scores of its documents, if scores has room."""
         raise NotImplementedError
 
-    def _steps(self, queries: Queries) -> Iterator[Step]:
+    def _passes(self, queries: Queries) -> Iterator[Iterator[Step]]:
         generator = self._begin(queries)
         for order in orders(queries.n_queries, int(self.passes), generator):
-            yield from self._learn(queries, order, NO_SCORES)
+            yield self._learn(queries, order, NO_SCORES)
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        for steps in self._passes(queries):
+            yield from steps
+
+    def _counts(self, queries: Queries) -> Iterator[int]:
+        for number, steps in enumerate(self._passes(queries), start=1):
+            for _ in steps:
+                pass
+            yield number
 
     def partial_fit(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Self:
         """Learn from more queries, once, in their order, going on from what was learnt before.
@@ -119,6 +129,7 @@ class PairwiseOnlineRanker(OnlineRanker):
     Fitted, beside coef_: n_queries_seen_, n_pairs_seen_, cumulative_loss_ (of every pair before it was learnt from).
     """
 
+    along: ClassVar[str | None] = "passes"
     pairs_per_query: int | None
     pair_order: str
 

@@ -140,6 +140,7 @@ class Prank(OnlineRanker):
         Choice("scaling", ("standard", "minmax"), default="minmax"),
         Int("passes", 1, 10, default=1),
     )
+    along: ClassVar[str | None] = "passes"
 
     def __init__(
         self,

@@ -69,6 +69,7 @@ class RankBoost(TreeRanker):
         Int("patience", 10, 200, default=50, log=True, when=When("stop", ("vali",))),
         Float("validation", 0.1, 0.4, default=0.25, when=When("stop", ("vali",))),
     )
+    along: ClassVar[str | None] = "rounds"
     weighted: ClassVar[bool] = True
     validated: ClassVar[bool] = True
 

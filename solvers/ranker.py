@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import DataError, ParameterError
@@ -12,7 +14,7 @@ from ranktune.solvers.estimator import Estimator
 from ranktune.solvers.model import Model
 from ranktune.solvers.products import scores
 from ranktune.solvers.queries import Queries
-from ranktune.solvers.space import Parameter, Value
+from ranktune.solvers.space import Float, Int, Parameter, Value, up_to
 
 
 @dataclass(frozen=True)
@@ -27,17 +29,34 @@ class Step:
     violation: float = float("nan")
 
 
+class Along:
+    """What along is where it hangs on other parameters: on the class the usual name, on a ranker its own, or None."""
+
+    def __init__(self, usual: str, of: Callable[[Any], str | None]) -> None:
+        self._usual, self._of = usual, of
+
+    def __get__(self, ranker: Any, owner: Any = None) -> str | None:
+        """Return the name for the class, or for a ranker as its parameters are."""
+        return self._usual if ranker is None else self._of(ranker)
+
+
 class BaseRanker(Estimator):
     """A ranking model in the manner of scikit-learn.
 
     A subclass states its search space next to its parameters, checks them in _check_parameters, and learns in
     _steps, which must leave the fitted attributes in place whenever it yields. One that can stop by validation queries
     sets validated and overrides _steps_watched instead; one that heeds query weights sets weighted.
+
+    along names the parameter of the space along which one fit yields the models for many values at little more than
+    the cost of one (fit_along), if there is one; along_rises says whether the larger of its values are the dear ones.
+    Where it is not a count of steps, the subclass overrides _steps_along too.
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()
     weighted: ClassVar[bool] = False
     validated: ClassVar[bool] = False
+    along: ClassVar[str | None] = None
+    along_rises: ClassVar[bool] = True
 
     def fit(
         self,
@@ -76,17 +95,78 @@ class BaseRanker(Estimator):
         self._check_parameters()
         queries = self._grouped(X, y, qid, group, query_weights)
         self._check_vali(vali)
-        if not queries.has_pairs:
-            raise DataError(
-                f"there is nothing to learn from n_samples = {queries.n_documents}: "
-                "no query has two documents of different grades. "
-                "Check the grades and the grouping (qid= or group=)."
-            )
-        yield from self._steps_watched(queries, vali)
+        yield from self._steps_watched(_with_something_to_learn(queries), vali)
 
     def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
         """Learn as _steps does; a solver that is validated may stop by vali."""
         yield from self._steps(queries)
+
+    def fit_along(self, queries: Queries, values: Sequence[float]) -> Iterator[tuple[float | int, BaseRanker]]:
+        """Yield, for each of values of the parameter along, (value, a ranker fitted as if with that value).
+
+        Each different value comes once, in the order in which they come cheapest: rising, or falling where along_rises
+        is false; the order given does not matter. All else is as this ranker has it, which is not fitted itself. Counts
+        of steps give the same bits as fit, other parameters what fit gives to its tolerance. The ranker may be one
+        object that goes on learning: use it, or its as_model, before the next step; the caller may stop at any time.
+        Raises ParameterError where there is no such parameter or a value is none that it can have, and DataError as fit
+        does.
+        """
+        name = self.along
+        if name is None:
+            raise ParameterError(
+                f"{self!r} has no parameter along which one fit yields many models: fit it with one value at a time."
+            )
+        learner = type(self)(**self.get_params())
+        wanted = learner._in_order(name, values)
+        learner.set_params(**{name: wanted[-1]})
+        queries = _with_something_to_learn(learner._grouped(queries, None, None, None))
+        for value in learner._steps_along(queries, wanted):
+            learner.set_params(**{name: value})
+            yield value, learner
+            learner.set_params(**{name: wanted[-1]})
+
+    @classmethod
+    def path_values(cls, parameter: Parameter, value: float, most: int = 8) -> tuple[float | int, ...]:
+        """Return values of parameter, the one that along names, for fit_along: value last, all others less dear.
+
+        They are most at most, evenly spaced on the scale of parameter from its cheap end to value.
+        """
+        if not isinstance(parameter, Float | Int):
+            raise ParameterError(f"'{parameter.name}' is a choice: its values lie on no path.")
+        return up_to(parameter, value, most, rising=cls.along_rises)
+
+    def _in_order(self, name: str, values: Sequence[float]) -> list[float | int]:
+        """Return the different values of parameter name from the cheapest on, each of which must pass the checks."""
+        plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+        if not plain:
+            raise ParameterError(f"there are no values of {name}: give at least one.")
+        for value in plain:
+            self.set_params(**{name: value})
+            self._check_parameters()
+        return sorted(set(plain), reverse=not self.along_rises)
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Yield each of values, in their order, when the fitted attributes are those of a fit with it.
+
+        The parameter has the last of values meanwhile. This one is for counts: where learning ends before a value is
+        reached, it would have ended there with that value too.
+        """
+        left = iter(values)
+        wanted = next(left)
+        for count in self._counts(queries):
+            if count == wanted:
+                yield wanted
+                following = next(left, None)
+                if following is None:
+                    return
+                wanted = following
+        yield wanted
+        yield from left
+
+    def _counts(self, queries: Queries) -> Iterator[int]:
+        """Learn, yielding how far the parameter along is whenever what is fitted is that of a fit with so many."""
+        for step in self._steps_watched(queries, None):
+            yield step.iteration
 
     def _check_vali(self, vali: Any) -> None:
         if vali is None:
@@ -172,6 +252,16 @@ class BaseRanker(Estimator):
     def _model(self, **origin: Any) -> Model:
         """Return what was learnt as a model that says of itself what origin says."""
         raise NotImplementedError
+
+
+def _with_something_to_learn(queries: Queries) -> Queries:
+    if not queries.has_pairs:
+        raise DataError(
+            f"there is nothing to learn from n_samples = {queries.n_documents}: "
+            "no query has two documents of different grades. "
+            "Check the grades and the grouping (qid= or group=)."
+        )
+    return queries
 
 
 class LinearRanker(BaseRanker):

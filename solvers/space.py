@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 Value: TypeAlias = float | int | str | bool | None
 
 
@@ -55,6 +57,21 @@ class Choice:
 
 
 Parameter: TypeAlias = Float | Int | Choice
+
+
+def up_to(parameter: Float | Int, value: float, most: int, *, rising: bool = True) -> tuple[float | int, ...]:
+    """Return at most so many values of parameter, value last, evenly spaced on its scale from one end of its range.
+
+    That is its low end, or its high end unless rising. Where value lies beyond that end, it is the only one.
+    """
+    first = parameter.low if rising else parameter.high
+    if most < 2 or (first >= value if rising else first <= value):
+        return (value,)
+    spaced = np.geomspace if parameter.log else np.linspace
+    between: list[float | int] = spaced(first, value, most)[:-1].tolist()
+    if isinstance(parameter, Int):
+        between = [each for each in dict.fromkeys(round(each) for each in between) if each != value]
+    return (*between, value)
 
 
 def is_active(parameter: Parameter, values: Mapping[str, Any]) -> bool:

@@ -6,8 +6,8 @@ that were held out. What is fitted is Trees alone: nothing of the library is kep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import repeat
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, repeat
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from ranktune.solvers.gains import can_double, gains
 from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.model import Model
 from ranktune.solvers.queries import Queries
-from ranktune.solvers.ranker import BaseRanker, Step
+from ranktune.solvers.ranker import Along, BaseRanker, Step
 from ranktune.solvers.tree_model import TreeModel
 from ranktune.solvers.trees import Trees, joined
 
@@ -64,24 +64,37 @@ class TreeRanker(BaseRanker):
 
     def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
         """Grow a member of the bag for each seed; their mean is the model. Yields as what is fitted gets better."""
-        generator = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        queries = self._learnt_from(queries)
         source = self._source(queries)
         members: list[Trees] = []
         self.rounds_ = ()
         count = 0
-        for number in range(1, int(self.seeds) + 1):
+        for seed in self._seeds():
             trees = None
-            for trees, value in self._member(source, queries, vali, int(generator.integers(2**31 - 1))):
+            for trees, value in self._member(source, queries, vali, seed):
                 count += 1
                 if not members:
                     self.trees_ = trees
                     yield Step(count, -value)
             assert trees is not None
-            members.append(trees.scaled(1.0))
-            self.rounds_ += (trees.n_trees,)
-            if number > 1:
-                self.trees_ = joined([member.scaled(1.0 / number) for member in members])
+            members.append(trees)
+            self._bag(members)
+            if len(members) > 1:
                 yield Step(count, float("nan"))
+
+    def _learnt_from(self, queries: Queries) -> Queries:
+        """Return the queries that teach anything."""
+        return queries
+
+    def _seeds(self) -> Iterator[int]:
+        generator = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        return (int(generator.integers(2**31 - 1)) for _ in range(int(self.seeds)))
+
+    def _bag(self, members: Sequence[Trees]) -> None:
+        """Make the mean of members the model."""
+        share = 1.0 / len(members)
+        self.trees_ = members[0] if len(members) == 1 else joined([member.scaled(share) for member in members])
+        self.rounds_ = tuple(member.n_trees for member in members)
 
     def _member(
         self, source: Source, queries: Queries, vali: Queries | None, seed: int
@@ -109,6 +122,8 @@ class BoostedRanker(TreeRanker):
     """
 
     validated: ClassVar[bool] = True
+    # Where queries are held out, these find the number of rounds, and trees only bounds it.
+    along: ClassVar[Any] = Along("trees", lambda ranker: "trees" if ranker.validation == 0 else None)
     validation: float
     patience: int
     metric: str
@@ -136,6 +151,18 @@ class BoostedRanker(TreeRanker):
             yield trees, value
         else:
             yield from super()._member(source, queries, vali, seed)
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Grow all members of the bag but the last to the end, and the last one from value to value."""
+        source = self._source(self._learnt_from(queries))
+        sizes = np.diff(values, prepend=0).tolist()
+        *earlier, last = [source.rounds(None, seed, sizes) for seed in self._seeds()]
+        grown = [list(member) for member in earlier]
+        parts: list[Trees] = []
+        for number, value in enumerate(values, start=1):
+            parts.extend(islice(last, 1))  # none where nothing is left to learn
+            self._bag([joined(member[:number]) for member in (*grown, parts)])
+            yield value
 
     def _watched(self, rounds: Iterator[Trees], queries: Queries, vali: Queries) -> Iterator[tuple[Trees, float]]:
         """Yield the trees up to the best round so far, the best of all last, with their metric on vali."""

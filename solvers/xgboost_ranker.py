@@ -18,7 +18,6 @@ from ranktune.solvers.early_stopping import with_pairs
 from ranktune.solvers.errors import DataError
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.rank_objective import blocks
-from ranktune.solvers.ranker import Step
 from ranktune.solvers.space import Float, Int, Parameter
 from ranktune.solvers.tree_ranker import (
     MOST_THREADS,
@@ -192,9 +191,9 @@ class XGBoostRanker(BoostedRanker):
             check_share(name, getattr(self, name))
         check_choice("gain", self.gain, TREE_GAINS)
 
-    def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
+    def _learnt_from(self, queries: Queries) -> Queries:
         useful = with_pairs(queries)
-        yield from super()._steps_watched(queries if useful.all() else queries.select(np.flatnonzero(useful)), vali)
+        return queries if useful.all() else queries.select(np.flatnonzero(useful))
 
     def _source(self, queries: Queries) -> Grown:
         _check_fits(queries)

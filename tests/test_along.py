@@ -1,0 +1,135 @@
+"""What every solver promises along whose parameter one fit yields the models for many values: tested on all alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from test_contracts import judged, relative_gap, trained
+
+from ranktune.solvers.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.queries import Queries
+from ranktune.solvers.ranker import BaseRanker
+from ranktune.solvers.registry import SOLVERS, make
+from ranktune.solvers.space import Choice, Float, Int, defaults
+
+WITH_PATH = [name for name in SOLVERS if SOLVERS[name].along is not None]
+
+VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "AdaRank": ({}, {"stop": "vali", "patience": 3}, {"stop": "never", "reweigh": "model"}),
+    "CommitteePerceptron": ({}, {"size": 1}),
+    "ElasticRank": ({}, {"optimizer": "rda"}, {"optimizer": "psgd", "l1": 0.0, "schedule": "sqrt"}),
+    "LambdaMART": ({}, {"seeds": 2}),
+    "RankBoost": ({}, {"stop": "vali", "patience": 3, "validation": 0.3}),
+    "SOLAR2": ({}, {"covariance": "diagonal"}),
+    "XGBoostRanker": ({}, {"seeds": 2}),
+}
+"""Other parameters under which the path must hold as well."""
+
+CASES = [(name, more) for name in WITH_PATH for more in VARIANTS.get(name, ({},))]
+
+CLOSE: Mapping[str, tuple[Mapping[str, Any], float]] = {}
+"""Solvers that agree with a fit to their tolerance alone: how precise they are asked to be here, and how close scores
+then are, as a part of their spread. All others give the same bits."""
+
+
+def parameters(name: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults of the space, drawing as usual, and more."""
+    return defaults(SOLVERS[name].space) | dict(CLOSE.get(name, ({}, 0.0))[0]) | dict(more)
+
+
+def values(ranker: BaseRanker) -> tuple[float | int, ...]:
+    """A few values of its parameter, in the order of their cost; counts are small."""
+    parameter = next(each for each in type(ranker).space if each.name == ranker.along)
+    assert not isinstance(parameter, Choice)
+    if isinstance(parameter, Int):
+        return (2, 3, 9, 20) if parameter.high > 20 else (1, 2, 4)
+    return type(ranker).path_values(parameter, parameter.default, 4)
+
+
+def fitted_along(ranker: BaseRanker, queries: Queries, wanted: Sequence[float]) -> list[tuple[Any, Any, Any, Any]]:
+    """For each value its scores, parameters and model, taken before the ranker goes on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankTuneWarning)
+        return [
+            (value, each.predict(queries), each.get_params(), each.as_model())
+            for value, each in ranker.fit_along(queries, wanted)
+        ]
+
+
+@pytest.mark.parametrize(("name", "more"), CASES)
+@pytest.mark.parametrize("thin", [False, True], ids=["dense", "sparse"])
+def test_each_value_gives_the_model_of_a_fit_with_it(name: str, more: Mapping[str, Any], thin: bool) -> None:
+    queries = judged()
+    if thin:
+        queries = queries.with_features(sparse.csr_array(queries.features))
+    given = parameters(name, more)
+    ranker = make(name, given, seed=3)
+    along = ranker.along
+    assert along is not None
+    wanted = sorted(values(ranker), reverse=not SOLVERS[name].along_rises)
+    assert len(wanted) > 2
+    found = fitted_along(ranker, queries, wanted)
+    assert [value for value, *_ in found] == wanted
+    for value, scores, kept, model in found:
+        fresh = make(name, given | {along: value}, seed=3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankTuneWarning)
+            alone = fresh.fit(queries).predict(queries)
+        assert kept == fresh.get_params()
+        assert model.parameters[along] == value and model.solver == name
+        assert model.predict(queries).tobytes() == scores.tobytes()
+        if name in CLOSE:
+            assert relative_gap(alone, scores) < CLOSE[name][1], value
+        else:
+            assert scores.tobytes() == alone.tobytes(), value
+    assert any(found[0][1].tobytes() != scores.tobytes() for _, scores, *_ in found[1:])
+
+
+@pytest.mark.parametrize("name", WITH_PATH)
+def test_the_parameter_is_in_the_space(name: str) -> None:
+    parameter = next(each for each in SOLVERS[name].space if each.name == SOLVERS[name].along)
+    assert isinstance(parameter, Int | Float)
+    assert make(name, defaults(SOLVERS[name].space)).along == parameter.name
+
+
+@pytest.mark.parametrize("name", WITH_PATH)
+def test_any_order_and_repetitions_will_do_and_the_ranker_stays_as_it_is(name: str) -> None:
+    queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
+    before = ranker.get_params()
+    wanted = values(ranker)
+    plain = fitted_along(ranker, queries, wanted)
+    mixed = fitted_along(ranker, queries, np.array([*wanted[::-1], wanted[1], wanted[0]]))  # type: ignore[arg-type]
+    assert [value for value, *_ in plain] == [value for value, *_ in mixed]
+    assert [scores.tobytes() for _, scores, *_ in plain] == [scores.tobytes() for _, scores, *_ in mixed]
+    assert {type(value) for value, *_ in mixed} == {type(value) for value in wanted}
+    assert ranker.get_params() == before
+    assert not hasattr(ranker, "n_features_in_")
+
+
+@pytest.mark.parametrize("name", WITH_PATH)
+def test_the_caller_may_stop_at_any_value(name: str) -> None:
+    queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
+    path: Any = ranker.fit_along(queries, values(ranker))
+    value, kept = next(path)
+    path.close()
+    fresh = trained(name, queries, parameters(name, {}) | {str(ranker.along): value})
+    assert relative_gap(fresh.predict(queries), kept.predict(queries)) <= CLOSE.get(name, ({}, 0.0))[1]
+    assert kept.get_params()[str(ranker.along)] == value
+
+
+@pytest.mark.parametrize("name", WITH_PATH)
+def test_what_fit_refuses_is_refused(name: str) -> None:
+    queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
+    good, along = values(ranker)[0], str(ranker.along)
+    for wrong in ([good, -1], [good, float("nan")], [good, "many"], [good, True], [None]):
+        with pytest.raises(ParameterError, match=along):
+            next(ranker.fit_along(queries, wrong))  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="at least one"):
+        next(ranker.fit_along(queries, []))
+    with pytest.raises(DataError, match="nothing to learn"):
+        next(ranker.fit_along(Queries.from_arrays(queries.features, np.ones(queries.n_documents)), [good]))
