@@ -25,7 +25,10 @@ from ranktune.solvers.errors import StudyError
 
 @dataclass(frozen=True)
 class Finished:
-    """A trial as it was written: params by flat name, value None where it failed, begun and ended since 1970."""
+    """A trial as it was written: params by flat name, value None where it failed, begun and ended since 1970.
+
+    The value of one that was stopped is an estimate.
+    """
 
     params: Mapping[str, Any]
     value: float | None
@@ -93,9 +96,9 @@ def finished_since(
         attrs.setdefault(trial, {})[name] = json.loads(text)
     found = []
     for trial, state, begun, ended, value in run(_TRIALS.format(since)):
-        if state not in ("COMPLETE", "FAIL"):
+        if state not in ("COMPLETE", "PRUNED", "FAIL"):
             break  # not ours: whatever follows is read when this one has ended
-        told = value if state == "COMPLETE" else None
+        told = None if state == "FAIL" else value
         found.append(Finished(params.get(trial, {}), told, attrs.get(trial, {}), _seconds(begun), _seconds(ended)))
         last = trial
     return found, last

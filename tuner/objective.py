@@ -25,7 +25,7 @@ from ranktune.tuner.limits import uncounted
 from ranktune.tuner.plans import Fold, Plan, Progressive, write_plan
 from ranktune.tuner.plans import read_plan as read_plan_file
 from ranktune.tuner.problem_store import located
-from ranktune.tuner.racing import FEWEST_ORDERS, all_behind, is_behind
+from ranktune.tuner.racing import FEWEST_ORDERS, in_the_race, is_behind
 from ranktune.tuner.store import read_queries, write_queries
 from ranktune.tuner.tally import Tally
 
@@ -161,23 +161,25 @@ def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
     development = read_development(task.folder)
     judged = np.unique(np.concatenate([fold.vali for fold in plan]))
     looks = _looks(plan, len(judged))
-    tally = Tally(development, task.metrics, max(len(task.path), 1), keep=task.keep_scores)
+    going = max(len(task.path), 1)
+    tally = Tally(development, task.metrics, going, keep=task.keep_scores)
     until, stopped = time.monotonic() + task.limit, ""
     for place, fold in enumerate(plan, start=1):
         # A run of queries is a view. Others are gathered again for each trial: a copy costs little beside learning,
         # and keeping the copies would cost every worker the data many times.
         train, vali = development.select(fold.train), development.select(fold.vali)
         documents = development.documents_of(fold.vali) if task.keep_scores else None
-        for candidate, ranker in enumerate(_learnt(task, train, tally, until)):
+        for candidate, ranker in enumerate(_learnt(task, task.path[:going], train, tally, until)):
             tally.judge(candidate, ranker, vali, fold.vali, documents)
-        part = f"fold {place} of {len(plan)}"
-        tally.step(part, fold.vali)
-        if task.rival is not None and place <= looks:
-            values = [tally.values(candidate, judged) for candidate in range(len(task.path) or 1)]
-            if all_behind(values, task.rival, looks):
+        part, best = f"fold {place} of {len(plan)}", tally.best(judged, going)
+        tally.step(part)
+        if place <= looks:
+            path = [tally.values(candidate, judged) for candidate in range(going)]
+            going = in_the_race(path, best, task.rival, looks)
+            if going == 0:
                 stopped = part
                 break
-    return _outcome(task, tally, judged, stopped)
+    return _outcome(task, tally, judged, best, stopped)
 
 
 def _looks(plan: tuple[Fold, ...], queries: int) -> int:
@@ -201,20 +203,20 @@ def _progressively(task: Task, plan: Progressive) -> Outcome:
         tally.add(0, scores, development, slice(None))
         tally.model(0, ranker)
         part = f"order {place} of {count}"
-        tally.step(part, slice(None))
+        tally.step(part)
         if task.rival is not None and is_behind(tally.parts(0, count), task.rival, count - 1, fewest=FEWEST_ORDERS):
             stopped = part
             break
-    return _outcome(task, tally, every, stopped)
+    return _outcome(task, tally, every, 0, stopped)
 
 
-def _learnt(task: Task, train: Queries, tally: Tally, until: float) -> Iterator[BaseRanker]:
+def _learnt(task: Task, path: Sequence[float], train: Queries, tally: Tally, until: float) -> Iterator[BaseRanker]:
     """Yield the ranker that was learnt, or those along the path, each as it was then, its time counted.
 
     Raises _OutOfTime between two steps once the steady clock is past until.
     """
     ranker = make(task.solver, dict(task.parameters), task.seed)
-    steps = ranker.fit_along(train, task.path) if task.path else ranker.fit_steps(train)
+    steps = ranker.fit_along(train, path) if path else ranker.fit_steps(train)
     while True:
         with tally.learning():
             step = next(steps, None)
@@ -224,14 +226,12 @@ def _learnt(task: Task, train: Queries, tally: Tally, until: float) -> Iterator[
             raise _OutOfTime
         if isinstance(step, tuple):
             yield step[1]
-    if not task.path:
+    if not path:
         yield ranker
 
 
-def _outcome(task: Task, tally: Tally, judged: Ints, stopped: str) -> Outcome:
-    """Return what the best candidate showed, the cheapest of equal ones."""
-    means = tally.means(judged)
-    best = int(np.argmax(means))
+def _outcome(task: Task, tally: Tally, judged: Ints, best: int, stopped: str) -> Outcome:
+    """Return what the best candidate showed."""
     shown = tally.shown(best, judged)
     return Outcome(
         shown.per_query,
@@ -244,5 +244,5 @@ def _outcome(task: Task, tally: Tally, judged: Ints, stopped: str) -> Outcome:
         stopped=stopped,
         along=task.along,
         chosen=task.path[best] if task.path else None,
-        path=tuple(zip(task.path, means, strict=True)) if task.path else (),
+        path=tuple(zip(task.path, tally.means(judged, best), strict=True)) if task.path else (),
     )

@@ -28,15 +28,19 @@ FEWEST_ORDERS = 3
 """Orders that differ, at least, likewise: each is a mean itself."""
 
 
-def is_behind(values: Floats, rival: Floats, looks: int, *, fewest: int = FEWEST, level: float = LEVEL) -> bool:
+def is_behind(
+    values: Floats, rival: Floats, looks: int, *, whole: int = 0, fewest: int = FEWEST, level: float = LEVEL
+) -> bool:
     """Return whether a trial is for sure behind, at one of so many looks at it; never where nothing is missing.
+
+    whole is how many units there are in all; those of the rival, where it is not given.
 
     A one-sided paired t-test with the correction for drawing without replacement from a finite population. Source:
     Cochran 1977, Sampling Techniques, chapter 2; level / looks each: Bonferroni.
     """
     known = ~np.isnan(values) & ~np.isnan(rival)
     difference = values[known] - rival[known]
-    n, whole = len(difference), int(np.count_nonzero(~np.isnan(rival)))
+    n, whole = len(difference), whole or int(np.count_nonzero(~np.isnan(rival)))
     if not 1 < n < whole or np.count_nonzero(difference) < fewest:
         return False
     error = partial_error(difference, whole)
@@ -69,9 +73,18 @@ def in_full(values: Floats, rival: Floats) -> Estimate:
     return Estimate(float(np.nanmean(rival) + difference.mean()), error**2)
 
 
-def all_behind(candidates: Sequence[Floats], rival: Floats, looks: int, *, fewest: int = FEWEST) -> bool:
-    """Return whether every one of several candidates is for sure behind."""
-    return all(is_behind(values, rival, looks, fewest=fewest) for values in candidates)
+def in_the_race(path: Sequence[Floats], best: int, rival: Floats | None, looks: int) -> int:
+    """Return how many of path, from the cheapest on, go on: up to the last that is behind neither rival nor the best.
+
+    None does where all are for sure behind the rival; all do where it is not known who is.
+    """
+    whole = len(path[best]) if rival is None else int(np.count_nonzero(~np.isnan(rival)))
+    for count in range(len(path), 0, -1):
+        values = path[count - 1]
+        behind = rival is not None and is_behind(values, rival, looks)
+        if not behind and not is_behind(values, path[best], looks, whole=whole):
+            return count
+    return 0
 
 
 @lru_cache(maxsize=4096)

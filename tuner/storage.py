@@ -109,7 +109,10 @@ def lease_engine(storage: RDBStorage) -> Engine:
 
 def _opened(url: URL, arguments: dict[str, Any], probe: Engine) -> RDBStorage:
     """Return the storage; the probe makes the tables first, because Optuna keeps connections when its opening fails."""
-    models.BaseModel.metadata.create_all(probe)
+    with probe.begin() as connection:  # all or none: a table without its index would take two studies of one name
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        models.BaseModel.metadata.create_all(connection)
     text = url.render_as_string(hide_password=False).replace("{", "{{").replace("}", "}}")  # Optuna formats it
     options = {"connect_args": arguments}
     with quiet():

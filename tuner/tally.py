@@ -18,9 +18,10 @@ from ranktune.solvers.ranker import BaseRanker
 
 @dataclass
 class _Candidate:
-    """One place of the path: sums by metric, (n development queries,); what its models are like; time to score."""
+    """One place of the path: sums by metric and times judged, (n development queries,); its models; time to score."""
 
     sums: Mapping[str, Floats]
+    times: Floats
     kept: Floats | None
     nonzeros: list[float] = field(default_factory=list)
     bytes: list[float] = field(default_factory=list)
@@ -37,10 +38,10 @@ class Tally:
     def __init__(self, development: Queries, metrics: Sequence[str], size: int, *, keep: bool = False) -> None:
         self._metrics = {name: parse_metric(name) for name in metrics}
         self._main = metrics[0]
-        self._times = np.zeros(development.n_queries)
         self._candidates = [
             _Candidate(
                 {name: np.zeros(development.n_queries) for name in metrics},
+                np.zeros(development.n_queries),
                 np.zeros(development.n_documents) if keep else None,
             )
             for _ in range(size)
@@ -71,12 +72,12 @@ class Tally:
     def add(self, place: int, scores: Floats, queries: Queries, numbers: Ints | slice) -> None:
         """Add what the scores of queries, (n documents,), are worth to the candidate at place."""
         own = self._candidates[place]
+        own.times[numbers] += 1.0
         for name, metric in self._metrics.items():
             values = metric.per_query(scores, queries)
             own.sums[name][numbers] += values
             if name == self._main:
-                counted = values[~np.isnan(values)]
-                self._parts[place].append(float(counted.mean()) if len(counted) else float("nan"))
+                self._parts[place].append(mean(values))
 
     def model(self, place: int, ranker: BaseRanker) -> None:
         """Take note of the size of a fitted ranker's model."""
@@ -84,9 +85,8 @@ class Tally:
         self._candidates[place].nonzeros.append(float(model.nonzeros))
         self._candidates[place].bytes.append(float(model.bytes))
 
-    def step(self, what: str, numbers: Ints | slice) -> None:
-        """Take note that a part of the plan, the development queries of those numbers, is done by all candidates."""
-        self._times[numbers] += 1.0
+    def step(self, what: str) -> None:
+        """Take note that a part of the plan is done by all candidates that are still in the race."""
         self._steps.append((time.time(), what))
 
     def parts(self, place: int, count: int) -> Floats:
@@ -97,19 +97,20 @@ class Tally:
 
     def values(self, place: int, judged: Ints, name: str | None = None) -> Floats:
         """Return what the candidate at place scored by query of those numbers, NaN where that is not done."""
-        sums = self._candidates[place].sums[name or self._main][judged]
-        times = self._times[judged]
+        own = self._candidates[place]
+        sums, times = own.sums[name or self._main][judged], own.times[judged]
         found: Floats = np.divide(sums, times, out=np.full(len(judged), np.nan), where=times > 0.0)
         return found
 
-    def means(self, judged: Ints) -> list[float]:
-        """Return the mean of what each candidate scored so far; minus infinity where that is none."""
-        found = []
-        for place in range(len(self._candidates)):
-            values = self.values(place, judged)
-            counted = values[~np.isnan(values)]
-            found.append(float(counted.mean()) if len(counted) else float("-inf"))
-        return found
+    def best(self, judged: Ints, count: int) -> int:
+        """Return the place of the best so far, the first of equals, among the first count: all judged on the same."""
+        return int(np.argmax([np.nan_to_num(mean(self.values(place, judged)), nan=-np.inf) for place in range(count)]))
+
+    def means(self, judged: Ints, best: int) -> list[float]:
+        """Return the mean of the best, and of the others by their difference from it where both are known."""
+        leader = self.values(best, judged)
+        ahead = [mean(self.values(place, judged) - leader) for place in range(len(self._candidates))]
+        return [mean(leader) + difference for difference in ahead]
 
     def shown(self, place: int, judged: Ints) -> Shown:
         """Return what the candidate at place showed on the queries of those numbers."""
@@ -137,3 +138,9 @@ class Shown:
     microseconds: float
     scores: NDArray[np.float32] | None
     steps: tuple[tuple[float, str, float], ...]
+
+
+def mean(values: Floats) -> float:
+    """Return the mean over the queries that are judged, NaN where none is."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")

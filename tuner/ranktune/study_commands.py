@@ -87,6 +87,10 @@ def tune(
     ] = None,
     repeats: Annotated[int, typer.Option(help="How often queries are dealt into folds anew.", min=1)] = 1,
     outer: Annotated[int, typer.Option(help="Outer folds of plan nested.", min=2)] = 5,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Judge every trial to its end: stop none that is for sure behind, follow no path."),
+    ] = False,
     within: Annotated[
         str, typer.Option(help="Limits of the chosen model, such as 'features<=29, bytes<=10k, microseconds<=0.5'.")
     ] = "",
@@ -117,7 +121,7 @@ def tune(
         result = api.tune(
             data, vali=vali, test=test, metric=metric, also=also or (), solvers=solver or (), plan=plan,
             permutations=permutations, folds=folds, repeats=repeats, outer=outer, trials=trials, timeout=timeout,
-            sampler=sampler, within=within, seed=seed, refit=refit,
+            full=full, sampler=sampler, within=within, seed=seed, refit=refit,
             reading=reading(missing, zero_based), name=name, home=home, jobs=jobs, trial_timeout=trial_timeout,
             trial_memory=trial_memory, executor=executor, address=address, storage=storage, artifacts=artifacts,
             extend=extend, progress=progress,
