@@ -19,7 +19,7 @@ from ranktune.solvers.domination_loss import DominationLoss
 from ranktune.solvers.errors import RankTuneWarning
 from ranktune.solvers.penalties import L1, L2, ElasticNet, Penalty
 from ranktune.solvers.queries import Queries
-from ranktune.solvers.ranker import LinearRanker, Step
+from ranktune.solvers.ranker import Along, LinearRanker, Step
 from ranktune.solvers.scaling import check_scaling, query_factors
 from ranktune.solvers.space import Choice, Float, Parameter, When
 
@@ -65,6 +65,8 @@ class DominationRank(LinearRanker):
         Choice("average", ("documents", "queries"), default="documents"),
     )
     weighted: ClassVar[bool] = True
+    along: ClassVar[Any] = Along("l1", lambda ranker: "l2" if ranker.penalty == "l2" else "l1")
+    along_rises: ClassVar[bool] = False
     feature_names_in_: Any
 
     def __init__(
@@ -151,6 +153,15 @@ class DominationRank(LinearRanker):
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         yield from self._minimise(self._problem(queries))
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Start with the strongest; each starts where the one before ended."""
+        problem = self._problem(queries)
+        for value in values:
+            self.set_params(**{str(self.along): value})
+            for _ in self._minimise(problem):
+                pass
+            yield value
 
     def _minimise(self, problem: DominationProblem) -> Iterator[Step]:
         penalty = self._penalty()

@@ -38,19 +38,59 @@ TOLERANCE = 1e-9
 """Of conjugate gradients: what is left of the residual, in the norm of the preconditioner."""
 
 
-def ridge(queries: Queries, target: Floats, alpha: float, multiplier: Floats, by_query: bool) -> Floats:
-    """Return w, (n_features,). target is (n_documents,), already less its level.
+class LeastSquares:
+    """The equations for any alpha. target is (n_documents,), already less its level.
 
-    Cost: n_documents n_features^2 / 2 for few features; for many, two passes over X an iteration.
+    Cost: n_documents n_features^2 / 2 for few features, once, and n_features^3 for each alpha; for many, two passes
+    over X an iteration.
     """
-    n, d = queries.n_documents, queries.n_features
-    weights = np.repeat(queries.weight_of_query, queries.lengths)
-    side = multiplier * products.transposed(queries.features, _less_level(weights * target, weights, queries, by_query))
-    if d <= MOST_FEATURES and not (queries.is_sparse and float(n) * d * d > MOST_WORK):
-        gram = _gram(queries, by_query) * multiplier * multiplier[:, None]
-        gram[np.diag_indices(d)] += alpha
-        return np.asarray(np.linalg.solve(gram, side), dtype=np.float64)
-    return _iterated(queries, side, alpha, multiplier, by_query, weights)
+
+    def __init__(self, queries: Queries, target: Floats, multiplier: Floats, by_query: bool) -> None:
+        self._queries, self._multiplier, self._by_query = queries, multiplier, by_query
+        n, d = queries.n_documents, queries.n_features
+        self._weights = np.repeat(queries.weight_of_query, queries.lengths)
+        self._side = multiplier * products.transposed(queries.features, self._less_level(self._weights * target))
+        self._last = np.zeros(d)
+        self._gram: Floats | None = None
+        if d <= MOST_FEATURES and not (queries.is_sparse and float(n) * d * d > MOST_WORK):
+            self._gram = _gram(queries, by_query) * multiplier * multiplier[:, None]
+            self._diagonal = self._gram.diagonal().copy()
+        else:
+            self._diagonal = multiplier**2 * products.squares(queries.features, self._weights)
+
+    def solve(self, alpha: float) -> Floats:
+        """Return w, (n_features,); where it is found by steps, these begin at the w returned before."""
+        if self._gram is None:
+            self._last = self._last + self._iterated(alpha)
+            return self._last
+        np.fill_diagonal(self._gram, self._diagonal + alpha)
+        return np.asarray(np.linalg.solve(self._gram, self._side), dtype=np.float64)
+
+    def _iterated(self, alpha: float) -> Floats:
+        """Return what the last w lacks, by conjugate gradients.
+
+        What the level takes off the diagonal is left out of the preconditioner.
+        """
+        features, multiplier, diagonal = self._queries.features, self._multiplier, alpha + self._diagonal
+
+        def product(direction: Floats) -> tuple[Floats, None]:
+            by_document = self._less_level(self._weights * products.scores(features, multiplier * direction))
+            return multiplier * products.transposed(features, by_document) + alpha * direction, None
+
+        left = self._side - product(self._last)[0] if self._last.any() else self._side
+        share = float(left @ (left / diagonal)) / max(float(self._side @ (self._side / diagonal)), 1e-300)
+        if share <= TOLERANCE**2:
+            return np.zeros_like(left)
+        return conjugate_gradients(product, left, lambda residual: residual / diagonal, TOLERANCE / np.sqrt(share))[0]
+
+    def _less_level(self, values: Floats) -> Floats:
+        """Return values, already weighted, less their level: what centring features does to a product with X'."""
+        if not self._by_query:
+            centred: Floats = values - self._weights * (values.sum() / self._weights.sum())
+            return centred
+        centred = np.array(values)
+        subtract_means(centred, self._queries.starts)  # weights are those of the query: alike within it
+        return centred
 
 
 def _gram(queries: Queries, by_query: bool) -> Floats:
@@ -95,28 +135,3 @@ def _less(queries: Queries, a: int, b: int, rows: int, level: Floats) -> Iterato
 def _doubles(queries: Queries, a: int, b: int) -> Floats:
     part = queries.features[a:b]
     return np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64, order="C")
-
-
-def _iterated(
-    queries: Queries, side: Floats, alpha: float, multiplier: Floats, by_query: bool, weights: Floats
-) -> Floats:
-    """Return w by conjugate gradients; what the level takes off the diagonal is left out of the preconditioner."""
-    features = queries.features
-    diagonal = alpha + multiplier**2 * products.squares(features, weights)
-
-    def product(direction: Floats) -> tuple[Floats, None]:
-        by_document = weights * products.scores(features, multiplier * direction)
-        by_document = _less_level(by_document, weights, queries, by_query)
-        return multiplier * products.transposed(features, by_document) + alpha * direction, None
-
-    return conjugate_gradients(product, side, lambda residual: residual / diagonal, TOLERANCE)[0]
-
-
-def _less_level(values: Floats, weights: Floats, queries: Queries, by_query: bool) -> Floats:
-    """Return values, already weighted, less their level: what centring the features does to a product with X'."""
-    if not by_query:
-        centred: Floats = values - weights * (values.sum() / weights.sum())
-        return centred
-    centred = np.array(values)
-    subtract_means(centred, queries.starts)  # weights are those of the query: alike within it
-    return centred

@@ -13,7 +13,7 @@ the features: some vectors of documents and of features.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from ranktune.solvers.batch import LBFGS
 from ranktune.solvers.centring import without_level
 from ranktune.solvers.checks import check_choice, check_count, check_not_negative, check_positive
 from ranktune.solvers.composition import Parts, batch_steps
-from ranktune.solvers.least_squares import ridge
+from ranktune.solvers.least_squares import LeastSquares
 from ranktune.solvers.penalties import L2
 from ranktune.solvers.pointwise_losses import (
     CENTRES,
@@ -72,6 +72,8 @@ class RidgeRanker(PointwiseRanker):
         Float("alpha", 1.0, 1e6, default=1000.0, log=True),
         Choice("centre", CENTRES, default="query"),
     )
+    along: ClassVar[str | None] = "alpha"
+    along_rises: ClassVar[bool] = False
 
     def __init__(self, alpha: float = 1.0, *, centre: str = "query") -> None:
         self.alpha = alpha
@@ -82,15 +84,22 @@ class RidgeRanker(PointwiseRanker):
         check_positive("alpha", self.alpha)
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
+        for _ in self._steps_along(queries, [self.alpha]):
+            yield Step(1, float("nan"))
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Take the products of the features once, and solve for one alpha after the other."""
         by_query, multiplier = self.centre == "query", self._factors(queries)
         if by_query:
             target = without_level(queries.grades, queries)
         else:
             weights = np.repeat(queries.weight_of_query, queries.lengths)
             target = queries.grades - float(np.average(queries.grades, weights=weights))
-        self.coef_ = multiplier * ridge(queries, target, float(self.alpha), multiplier, by_query)
-        self.n_iter_ = 1
-        yield Step(1, float("nan"))
+        equations = LeastSquares(queries, target, multiplier, by_query)
+        for alpha in values:
+            self.coef_ = multiplier * equations.solve(float(alpha))
+            self.n_iter_ = 1
+            yield alpha
 
 
 class _Smooth(PointwiseRanker):

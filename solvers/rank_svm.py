@@ -65,6 +65,7 @@ class RankSVM(LinearRanker):
         Choice("scaling", ("standard", "minmax"), default="standard"),
         Choice("average", ("pairs", "queries"), default="pairs"),
     )
+    along: ClassVar[str | None] = "C"
     weighted: ClassVar[bool] = True
 
     def __init__(
@@ -110,12 +111,30 @@ class RankSVM(LinearRanker):
             known = self._known(multiplier) if self.warm_start else None
             start = descent.start() if known is None else descent.resume(known)
             for found in search(descent, start, tolerance=float(self.tol), max_iterations=int(self.max_iterations)):
-                self.coef_ = found.weights if multiplier is None else found.weights * multiplier
-                self.objective_, self.n_iter_ = found.value, found.step.iteration
-                self.converged_ = found.step.violation <= self.tol
+                self._keep(found, multiplier)
                 yield found.step
         if not self.converged_:
             self._warn(self.n_iter_, found.step.violation)
+
+    def _keep(self, found: Solution, multiplier: Floats | None) -> None:
+        self.coef_ = found.weights if multiplier is None else found.weights * multiplier
+        self.objective_, self.n_iter_ = found.value, found.step.iteration
+        self.converged_ = found.step.violation <= self.tol
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Follow rising C, each solution from where the one before leads."""
+        with self._executor() as executor:
+            objective = self._objective(queries, executor)
+            follower = self._follower(Descent(objective))
+            for C in values:
+                found = follower.to(float(C))
+                self._keep(found, objective.multiplier)
+                if not self.converged_:
+                    self._warn(self.n_iter_, found.step.violation)
+                yield C
+
+    def _follower(self, descent: Descent) -> Follower:
+        return Follower(descent, tolerance=float(self.tol), max_iterations=int(self.max_iterations))
 
     def fit_path(
         self, X: Any, y: Any = None, *, Cs: Strengths, qid: Any = None, group: Any = None, weights: Any = None
@@ -141,7 +160,7 @@ class RankSVM(LinearRanker):
                 descent = Descent(objective, lead)
                 lead = lead or descent
                 multipliers.append(objective.multiplier)
-                followers.append(Follower(descent, tolerance=float(self.tol), max_iterations=int(self.max_iterations)))
+                followers.append(self._follower(descent))
             by_C = list(follow(followers, Cs))
         return [
             self._path([found[number] for found in by_C], Cs, multiplier)
