@@ -40,8 +40,8 @@ START = 0x5EED
 class CubeSampler(BaseSampler):
     """A sampler that sees trials as rows of numbers; a subclass says how to propose the next row.
 
-    seed is of everything random (None: a fresh one). The first startup trials, or rather those until so many are
-    complete, are spread quasi-randomly. conditions tell which parameters are active: a UnionSpace, or a function
+    seed is of everything random (None: a fresh one). The first startup trials, or rather those until so many have
+    a value, are spread quasi-randomly. conditions tell which parameters are active: a UnionSpace, or a function
     from the values of all parameters to the names of the active ones; without, that is learnt from the trials.
     number stands for the trial's own number where a study in memory counts differently. constraints_func is Optuna's:
     from a finished trial to numbers that must not be above 0; without, what trial.set_constraint has set is used.
@@ -119,7 +119,7 @@ class CubeSampler(BaseSampler):
     def _row(self, history: History, number: int) -> Floats:
         """Return the masked row, (d,), for the trial with that number."""
         generator = np.random.default_rng([self._seed, number])
-        if history.completed < max(self._startup, 1):
+        if history.informed < max(self._startup, 1):
             return self._spread(history, number, generator)
         return self._proposed(history, generator)
 
