@@ -4,8 +4,9 @@ Which trials count. COMPLETE: their value (an infinite one as the worst or best 
 that they reported, if finite. Where such a trial tells by how much that may differ from the value it would have had
 (user attribute "partial_variance", in squared units of the value), it counts as what it is: an estimate that is so much
 noisier than others. Where it does not, it counts no better than the median of the complete ones, and as four times as
-noisy: a trial that was stopped early must never look like the best. FAIL: the worst value seen, four times as noisy, so that what fails is
-left alone without being forbidden. RUNNING: pending. A configuration of any of these is not suggested again.
+noisy: a trial that was stopped early must never look like the best. FAIL: the worst value seen, four times as noisy, so
+that what fails is left alone without being forbidden. RUNNING: pending. A configuration of any of these is not
+suggested again.
 
 Noise. Where trials say how sure their value is (user attribute "variance"), these numbers are used relative to their
 median: their scale is learnt. The same validation queries judge all trials, so most of that variance is common to all
@@ -31,7 +32,7 @@ from ranktune.solvers.space import When
 from ranktune.tuner.cube import Axis, Cube, Rule, Rules, keys
 from ranktune.tuner.thompson import Trials
 
-VARIANCE, PAIRED, PARTIAL = "variance", "paired_variance", "partial_variance"
+VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"
 LESS_SURE = 4.0
 """Relative noise variance of a pruned trial that does not tell how sure its value is, and of a failed one."""
 
@@ -124,6 +125,7 @@ def read(
     seen = Trials(
         everything[judged.kept], judged.gains[0], judged.noise, everything[at_work], tuple(judged.gains[1:]),
         _constraints(chosen, function), judged.level, judged.extra,
+        np.array([_number(t.user_attrs.get(SECONDS)) for t in chosen], dtype=np.float64),
     )  # fmt: skip
     numbers = np.array([t.number for t in chosen], dtype=np.int64)
     return History(cube, distributions, seen, taken, numbers, judged.complete, running)

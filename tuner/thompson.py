@@ -17,8 +17,9 @@ from itertools import islice
 import numpy as np
 
 from ranktune.solvers.arrays import Floats
+from ranktune.tuner.costs import LogCost, PerCost
 from ranktune.tuner.cube import Cube
-from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, about_zero, standardised
+from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, about_zero, spread_of, standardised
 from ranktune.tuner.hyperparameters import Evidence, fit, relative_level, samples
 from ranktune.tuner.paths import DrawnImprovement, Mixture, Paths
 from ranktune.tuner.search import maximise
@@ -35,6 +36,8 @@ MEDIOCRE = 0.25
 """Of several objectives, gains count from where so many of the trials are worse."""
 AVERAGED = 3
 """Sets of hyperparameters that functions are drawn with, or that the expected improvement is averaged over."""
+POWER = 0.5
+"""Of the expected cost that improvement is divided by, where costs count."""
 PROMISING = 5
 """Trials around which to look closely, besides the best of each category that switches parameters on."""
 
@@ -47,7 +50,8 @@ class Trials:
     noise (n,) relative noise variances; pending (q, d) configurations at work. more: the gains of further objectives,
     (n,) each. constraints: (n,) each, satisfied where not above 0, NaN where not known. level: what noise is relative
     to, as a variance of gains; 0 where that is not known. extra: (n,), the variance by which the gain of a trial that
-    was judged on a part may differ from its gain on the whole, on top of the noise; 0 for the others.
+    was judged on a part may differ from its gain on the whole, on top of the noise; 0 for the others. seconds: (n,),
+    what each trial took, NaN where that is not known.
     """
 
     rows: Floats
@@ -58,6 +62,7 @@ class Trials:
     constraints: tuple[Floats, ...] = ()
     level: float = 0.0
     extra: Floats | float = 0.0
+    seconds: Floats | float = np.nan
 
     @property
     def is_plain(self) -> bool:
@@ -80,7 +85,19 @@ class Trials:
             more=tuple(own[kept] for own in self.more),
             constraints=tuple(own[kept] for own in self.constraints),
             extra=np.broadcast_to(self.extra, self.gains.shape)[kept],
+            seconds=np.broadcast_to(self.seconds, self.gains.shape)[kept],
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """The masked row, (d,), to try next, and what it is expected to gain on the best tried.
+
+    gain: mean improvement of the noise-free objective, in its units; None where there are several objectives.
+    """
+
+    row: Floats
+    gain: float | None
 
 
 def propose(
@@ -90,23 +107,29 @@ def propose(
     generator: np.random.Generator,
     acquisition: str = "thompson",
     draws: int = DRAWS,
-) -> Floats:
-    """Return the masked row, (d,), to try next; never one of taken (ranktune.tuner.cube.keys) if others exist.
+    *,
+    power: float = 0.0,
+) -> Proposal:
+    """Return what to try next; never one of taken (ranktune.tuner.cube.keys) if others exist.
 
     acquisition: "thompson" draws functions; "ei" averages the expected improvement over hyperparameters instead, for
-    one objective without constraints.
+    one objective without constraints. power: of the expected cost that improvement is divided by.
     """
     if not cube.varying:
-        return cube.only()
+        return Proposal(cube.only(), 0.0 if trials.is_plain else None)
     trials = trials.within(WINDOW)
     E, pending = cube.embed(trials.rows), cube.embed(trials.pending)
-    surface: Surface
+    improvement: ExpectedImprovement | DrawnImprovement
     if acquisition == "ei":
-        surface, worth = _improvement(cube, trials, E, pending, generator)
+        improvement, worth = _improvement(cube, trials, E, pending, generator)
     else:
-        surface, worth = _drawn(cube, trials, E, pending, generator, draws)
+        improvement, worth = _drawn(cube, trials, E, pending, generator, draws)
+    cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
+    surface: Surface = improvement if cost is None else PerCost(improvement, cost, power)
     promising = cube.filled(_promising(cube, trials.rows, worth), generator)
-    return maximise(surface, cube, promising, taken, generator)
+    row = maximise(surface, cube, promising, taken, generator)
+    gain = None if trials.more else improvement.mean(cube.embed(row[None]))[0] * spread_of(trials.gains)
+    return Proposal(row, gain)
 
 
 def expected_gains(cube: Cube, trials: Trials) -> Floats:
