@@ -3,6 +3,8 @@
 A problem's loss is a function of a trial and has no noise of its own; noise is the standard deviation of what its noisy
 variant adds. Those of TUNING served to choose the constants of our sampler, those of PROBLEMS did not.
 
+An evaluation may have a cost in seconds: a made-up function of the parameters, or what learning and predicting took.
+
 func3c      Func-3C of CoCaBO (Ru et al. 2020): two real numbers, categories of 3, 5 and 4; minimum -0.7221
 hart6m      Hartmann-6 with four real numbers, one on a log scale, and two categories of 5 shuffled levels; -3.0391
 mq2008 ...  1 - NDCG@10 of a ranker learnt from a fold's training queries, on queries that it has not seen; the choice
@@ -12,10 +14,12 @@ mq2008 ...  1 - NDCG@10 of a ranker learnt from a fold's training queries, on qu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from optuna.trial import Trial
@@ -26,6 +30,7 @@ from ranktune.solvers.metrics import parse_metric
 from ranktune.solvers.queries import Queries, concatenate
 from ranktune.solvers.registry import SOLVERS, make
 from ranktune.studies.catalogue import load
+from ranktune.tuner.history import SECONDS
 from ranktune.tuner.space import UnionSpace
 
 METRIC = parse_metric("ndcg@10")
@@ -33,12 +38,24 @@ METRIC = parse_metric("ndcg@10")
 
 @dataclass(frozen=True)
 class Problem:
-    """A loss, its minimum (None where it is not known), the noise of its noisy variant, its space where declared."""
+    """A loss, its minimum (None where it is not known), the noise of its noisy variant, its space where declared.
+
+    cost: parameters -> seconds of an evaluation; without, the loss may tell them itself (user attribute "seconds").
+    """
 
     loss: Callable[[Trial], float]
     minimum: float | None
     noise: float
     space: UnionSpace | None = None
+    cost: Callable[[Mapping[str, Any]], float] | None = None
+
+    def evaluate(self, trial: Trial) -> tuple[float, float | None]:
+        """Return the loss of a trial and its seconds, None where it has no cost; the trial then knows them too."""
+        loss = self.loss(trial)
+        if self.cost is not None:
+            trial.set_user_attr(SECONDS, self.cost(trial.params))
+        seconds: float | None = trial.user_attrs.get(SECONDS)
+        return loss, seconds
 
 
 def _rosenbrock(x: float, y: float) -> float:
@@ -127,6 +144,19 @@ def branches(trial: Trial) -> float:
     return float(0.3 + ((z - 0.7) ** 2).sum() + 0.1 * np.sin(12 * z).sum())
 
 
+def _branin_seconds(params: Mapping[str, Any]) -> float:
+    return float(np.exp(0.1 * params["x"])) * {"a": 0.5, "b": 2.0, "c": 1.0, "d": 0.3}[params["tilt"]]
+
+
+def _ackley_seconds(params: Mapping[str, Any]) -> float:
+    return 0.2 * (1 + int(params["k"])) / (1.0 + np.log10(params["x1"] / 1e-3))
+
+
+def _branch_seconds(params: Mapping[str, Any]) -> float:
+    level = {"low": 2.0, "middle": 1.0, "high": 0.5}
+    return {"sphere": 1.0, "valley": 4.0, "waves": 0.3}[params["kind"]] * level[params.get("v2", "middle")]
+
+
 @dataclass(frozen=True)
 class _Ranking:
     """A space of rankers, the queries that they learn from, and those that they are judged on."""
@@ -143,8 +173,11 @@ class _Ranking:
     def __call__(self, trial: Trial) -> float:
         solver, own = self.space.split(self.space.suggest(trial))
         learnt, judged = _queries(self.source, self.fold, self.queries)
-        values = METRIC.per_query(make(solver, own, seed=0).fit(learnt).predict(judged), judged)
-        return 1.0 - float(np.nanmean(values))
+        _compiled(self.source, self.fold, self.queries, solver)
+        begun = time.process_time()
+        scores = make(solver, own, seed=0).fit(learnt).predict(judged)
+        trial.set_user_attr(SECONDS, time.process_time() - begun)
+        return 1.0 - float(np.nanmean(METRIC.per_query(scores, judged)))
 
 
 @lru_cache(maxsize=1)
@@ -155,6 +188,13 @@ def _queries(source: str, fold: int, most: int) -> tuple[Queries, Queries]:
     if not judged:
         raise ParameterError(f"{source} has no validation or test queries to compare samplers on.")
     return split.train.select(np.arange(min(most, split.train.n_queries))), concatenate(judged)
+
+
+@lru_cache
+def _compiled(source: str, fold: int, most: int, solver: str) -> None:
+    """Learn once, so that no trial's seconds are those of compiling."""
+    learnt, _ = _queries(source, fold, most)
+    make(solver, {}, seed=0).fit(learnt.select(np.arange(10)))
 
 
 def _rankings(folder: Path | None) -> dict[str, tuple[bool, _Ranking]]:
@@ -175,9 +215,9 @@ RANKING_NOISE = 0.006
 
 PROBLEMS = {"func3c": Problem(func3c, -0.7221, 0.1), "hart6m": Problem(hart6m, -3.0391, 0.15)}
 TUNING = {
-    "branin3c": Problem(branin3c, 0.3979, 4.0),
-    "ackley5m": Problem(ackley5m, 0.0, 0.3),
-    "branches": Problem(branches, 0.0, 0.1),
+    "branin3c": Problem(branin3c, 0.3979, 4.0, cost=_branin_seconds),
+    "ackley5m": Problem(ackley5m, 0.0, 0.3, cost=_ackley_seconds),
+    "branches": Problem(branches, 0.0, 0.1, cost=_branch_seconds),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Self
 
 import numpy as np
@@ -18,6 +18,8 @@ from ranktune.studies.bench_problems import Problem
 
 MARKS = (30, 60, 100)
 """Numbers of trials after which regrets are compared."""
+SHARES = (0.25, 0.5, 1.0)
+"""Of the seconds that every sampler has spent: where regrets are compared at equal seconds."""
 SIGNIFICANT = 0.05
 
 
@@ -42,6 +44,7 @@ class Run:
     picks      of the best observed value after each trial
     believed   of the highest posterior mean, by number of trials, where the sampler has one
     duplicates configurations that came before; seconds: of the processor, for each trial with its loss
+    spent      seconds of all evaluations up to each trial; empty where they have no cost
     """
 
     problem: str
@@ -53,6 +56,7 @@ class Run:
     believed: dict[int, float]
     duplicates: int
     seconds: float
+    spent: list[float] = field(default_factory=list)
 
     @property
     def key(self) -> tuple[str, str, int, bool, int, int]:
@@ -99,6 +103,19 @@ class _Cells:
         some = self.runs.get((title, base), [])
         losses = [run.believed[mark] if name != base else run.picks[mark - 1] for run in some]
         return np.array(losses, dtype=np.float64) - self.lowest[title]
+
+    def pick(self, run: Run, seconds: float) -> float:
+        """Return the regret of a run's pick after so many seconds of evaluations, at least one."""
+        done = int(np.searchsorted(run.spent, seconds * (1 + 1e-9), side="right"))
+        return run.picks[max(done, 1) - 1] - self.lowest[run.problem]
+
+    def seconds_to(self, title: str, name: str, regret: float) -> Floats:
+        """Return the seconds after which each run has a pick of at most so much regret; infinite where none has."""
+        taken = []
+        for run in self.runs.get((title, name), []):
+            reached = np.flatnonzero(np.array(run.picks) - self.lowest[title] <= regret)
+            taken.append(run.spent[reached[0]] if len(reached) else np.inf)
+        return np.array(taken)
 
 
 BELIEVED = " (believed)"
@@ -158,6 +175,47 @@ def tables(
                     for mark in setting.marks
                 ]
                 lines.append(_row([name, *verdicts]))
+    return "\n".join(lines)
+
+
+def seconds_tables(
+    runs: Sequence[Run],
+    known: Mapping[str, Problem],
+    titles: Sequence[str],
+    names: Sequence[str],
+    seeds: Sequence[int],
+    setting: Setting,
+) -> str:
+    """Return Markdown: regrets at equal seconds of evaluations, and how soon the first sampler is where others end.
+
+    Only of problems all of whose runs know their seconds; empty where there are none.
+    """
+    cells = _cells([run for run in runs if run.spent], known, titles, names, seeds, setting)
+    shown = [name for name in names if any((title, name) in cells.runs for title in titles)]
+    titles = [title for title in titles if all((title, name) in cells.runs for name in shown)]
+    if not shown or not titles:
+        return ""
+    ends = {(t, n): float(np.median([run.spent[-1] for run in cells.runs[t, n]])) for t in titles for n in shown}
+    marks = [(t, share * min(ends[t, n] for n in shown)) for t in titles for share in SHARES]
+    regrets = {
+        (n, t, s): np.array([cells.pick(run, s) for run in cells.runs[t, n]]) for n in shown for t, s in marks
+    }  # fmt: skip
+    heads = [f"{title} @{seconds:.3g} s" for title, seconds in marks]
+    lines = ["", "Regret at equal seconds of evaluations, median [quartiles]", "", _row(["sampler", *heads])]
+    lines.append("|---" * (len(heads) + 1) + "|")
+    lines += [_row([n, *(_quartiles(regrets[n, t, s]) for t, s in marks)]) for n in shown]
+    lines += ["", f"Mann-Whitney, two-sided: {shown[0]} against", "", _row(["sampler", *heads])]
+    lines.append("|---" * (len(heads) + 1) + "|")
+    for n in shown[1:]:
+        lines.append(_row([n, *(_verdict(regrets[shown[0], t, s], regrets[n, t, s]) for t, s in marks)]))
+    about = (
+        f"Seconds until {shown[0]} is where the median run of another ends, as a share of the seconds of that: median"
+    )
+    lines += ["", about, "", _row(["sampler", *titles]), "|---" * (len(titles) + 1) + "|"]
+    for n in shown:
+        reached = [cells.seconds_to(t, shown[0], float(np.median(cells.regrets(t, n, setting.trials)))) for t in titles]
+        shares = [float(np.median(own)) / ends[t, n] for own, t in zip(reached, titles, strict=True)]
+        lines.append(_row([n, *(f"{share:.2f}" if np.isfinite(share) else "not reached" for share in shares)]))
     return "\n".join(lines)
 
 

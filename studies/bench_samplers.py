@@ -3,7 +3,8 @@
 Regret is the distance of a run's pick from the problem's minimum, without noise. The pick is the best value observed
 so far; for ours also the trial of the highest posterior mean ("believed"), which is what noise asks for. Trials that
 run at the same time take simulated times, lognormal with a spread of 0.5, and are told in the order in which they end.
-Runs are kept in a file, so that a comparison can be made in parts; times are of the processor, of one thread.
+Runs are kept in a file, so that a comparison can be made in parts; times are of the processor, of one thread. Where
+evaluations have a cost, regrets are compared at equal seconds of evaluations too.
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ from optuna.trial import Trial
 
 from ranktune.solvers.errors import ParameterError, nearest
 from ranktune.studies.bench_problems import Problem, problems
-from ranktune.studies.bench_regret import MARKS, Run, Setting, figure, tables
+from ranktune.studies.bench_regret import MARKS, Run, Setting, figure, seconds_tables, tables
 from ranktune.studies.user_cache import cache_folder
 from ranktune.tuner.history import PAIRED, read
 from ranktune.tuner.hyperparameters import fit
 from ranktune.tuner.sampler import ThompsonSampler
 from ranktune.tuner.samplers import SAMPLERS, make_sampler
 
-VARIANTS: dict[str, dict[str, Any]] = {"thompson:ei": {"acquisition": "ei"}, "thompson:1": {"draws": 1}}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "thompson:ei": {"acquisition": "ei"},
+    "thompson:1": {"draws": 1},
+    "thompson:costs": {"costs": True},
+}
 """Options of ThompsonSampler to compare with its default."""
 NOISE, DURATIONS = 0x2015E, 0x71ED
 """Tell the streams of random numbers apart: noise is a matter of (seed, trial) and the same for every sampler."""
@@ -53,14 +58,17 @@ def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) ->
     durations = np.random.default_rng([seed, DURATIONS]).lognormal(0.0, 0.5, setting.trials)
     running: list[tuple[float, int, Trial, float]] = []
     losses: dict[int, float] = {}
+    costs: dict[int, float | None] = {}
     picks: list[float] = []
+    spent: list[float] = []
     believed: dict[int, float] = {}
     best, clock, asked, begun = float("inf"), 0.0, 0, time.process_time()
     while len(picks) < setting.trials:
         while asked < setting.trials and len(running) < setting.workers:
             study.sampler = sampler_of(name, problem, seed, asked)
             trial = study.ask()
-            heapq.heappush(running, (clock + durations[asked], asked, trial, problem.loss(trial)))
+            loss, costs[asked] = problem.evaluate(trial)
+            heapq.heappush(running, (clock + durations[asked], asked, trial, loss))
             asked += 1
         clock, number, trial, losses[number] = heapq.heappop(running)
         observed = losses[number]
@@ -70,11 +78,14 @@ def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) ->
         study.tell(trial, observed)
         picks.append(losses[number] if observed < best else picks[-1])
         best = min(best, observed)
+        seconds = costs[number]
+        if seconds is not None:
+            spent.append(seconds + (spent[-1] if spent else 0.0))
         if is_ours(name) and len(picks) in (*MARKS, setting.trials):
             believed[len(picks)] = losses[ThompsonSampler(conditions=problem.space).believed_best(study).number]
-    seconds = (time.process_time() - begun) / setting.trials
-    distinct = len({str(sorted(t.params.items(), key=str)) for t in study.trials})
-    return Run(title, name, seed, setting.noisy, setting.workers, picks, believed, setting.trials - distinct, seconds)
+    taken = (time.process_time() - begun) / setting.trials
+    again = setting.trials - len({str(sorted(t.params.items(), key=str)) for t in study.trials})
+    return Run(title, name, seed, setting.noisy, setting.workers, picks, believed, again, taken, spent)
 
 
 def ten(trial: Trial) -> float:
@@ -192,5 +203,6 @@ def main(
                         file.write(runs[-1].json() + "\n")
     # the best that is known of a ranking problem may be of any run, whatever its setting
     typer.echo(tables(runs, known, titles, wanted, every, setting))
+    typer.echo(seconds_tables(runs, known, titles, wanted, every, setting))
     if plot is not None:
         plot.write_text(figure(runs, known, titles, wanted, every, setting), encoding="utf-8")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ranktune.solvers.errors import ParameterError
 from ranktune.studies.bench_problems import PROBLEMS, TUNING, problems
-from ranktune.studies.bench_regret import Run, Setting, figure, mann_whitney, tables
+from ranktune.studies.bench_regret import Run, Setting, figure, mann_whitney, seconds_tables, tables
 from ranktune.studies.bench_samplers import kept_runs, overhead_table, run
 from ranktune.studies.benchmarks import app
 
@@ -82,6 +82,45 @@ def test_tables_say_who_is_better() -> None:
     assert f"{middle:.3g} [{low:.2g}, {high:.2g}]" in told
     assert "no runs" not in told and "tpe" in figure(*arguments)
     assert mann_whitney(good, good) == pytest.approx(1, abs=0.01) and mann_whitney(np.ones(3), np.ones(3)) == 1
+
+
+def test_a_run_knows_the_seconds_of_its_evaluations() -> None:
+    for workers in (1, 4):
+        told = run(TUNING["branches"], "branches", "thompson:costs", 0, Setting(False, 14, workers))
+        assert len(told.spent) == 14 and (np.diff(told.spent) > 0).all() and told.spent[-1] <= 14 * 8.0
+    assert run(PROBLEMS["func3c"], "func3c", "random", 0, Setting(False, 3, 1)).spent == []
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for problem in TUNING.values():
+        trial = study.ask()
+        loss, seconds = problem.evaluate(trial)
+        assert seconds == trial.user_attrs["seconds"] > 0 and np.isfinite(loss)
+
+
+def test_runs_that_were_kept_before_seconds_were_told_are_read() -> None:
+    line = made("tpe", [1.0])[0].json()
+    old = line.replace(', "spent": []', "")
+    assert old != line and Run.from_json(old) == Run.from_json(line)
+    arguments = ([Run.from_json(old)], PROBLEMS, ["func3c"], ["tpe"], range(1), Setting(False, 1, 1))
+    assert seconds_tables(*arguments) == "" and "1.72" in tables(*arguments)
+
+
+def test_regrets_are_compared_at_equal_seconds() -> None:
+    def timed(name: str, seconds: float) -> list[Run]:
+        spent = [seconds * j for j in (1, 2, 3, 4)]
+        return [Run("branches", name, k, False, 1, [4.0, 3.0, 2.0, 1.0], {}, 0, 0.1, spent) for k in range(3)]
+
+    runs = timed("thompson", 1.0) + timed("tpe", 3.0)
+    told = seconds_tables(runs, TUNING, ["branches"], ["thompson", "tpe"], range(3), Setting(False, 4, 1))
+    rows = {line.split("|")[1].strip(): line for line in told.splitlines() if line.startswith("|")}
+    # all of them have spent 4 s: the first has ended by then, the second has one trial
+    first, last = (told.index(f"branches @{mark} s") for mark in ("1", "4"))
+    assert first < last and "| tpe | 4 [4, 4] | 4 [4, 4] | 4 [4, 4] |" in told
+    assert "| thompson | 4 [4, 4] | 3 [3, 3] | 1 [1, 1] |" in told
+    assert rows["tpe"] == "| tpe | 0.33 |" and rows["thompson"] == "| thompson | 1.00 |"
+    assert (
+        "better" in told
+        and seconds_tables(runs[:3], TUNING, ["branches"], ["tpe"], range(3), Setting(False, 4, 1)) == ""
+    )
 
 
 def test_quick_and_overhead() -> None:

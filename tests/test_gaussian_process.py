@@ -85,6 +85,47 @@ def test_a_noisier_trial_pulls_less() -> None:
     assert unsure.mean(E)[1] < sure.mean(E)[1] - 0.1
 
 
+def test_extra_noise_is_that_of_the_dense_formula() -> None:
+    E, owner = mixed(15, 0)
+    asked, _ = mixed(8, 1)
+    generator = np.random.default_rng(2)
+    y, v, e = generator.normal(size=15), generator.uniform(0.2, 5, 15), generator.exponential(0.5, 15)
+    posterior = Posterior.of(E, y, v, HYPERPARAMETERS, owner, e)
+    inverse = np.linalg.inv(brute_force_kernel(E, E) + np.diag(0.03 * v + e))
+    cross = brute_force_kernel(asked, E)
+    mean, variance = posterior.mean_and_variance(asked)
+    np.testing.assert_allclose(mean, cross @ inverse @ y, atol=1e-10)
+    np.testing.assert_allclose(variance, 1.7 - np.einsum("ij,jk,ik->i", cross, inverse, cross), atol=1e-10)
+
+
+def test_extra_noise_between_nothing_and_everything() -> None:
+    E, owner = mixed(12, 0)
+    asked, _ = mixed(8, 1)
+    generator = np.random.default_rng(2)
+    y, v = generator.normal(size=12), generator.uniform(0.2, 5, 12)
+    some = np.zeros(12)
+    some[-3:] = 1.0
+    plain = Posterior.of(E, y, v, HYPERPARAMETERS, owner).mean_and_variance(asked)
+    without = Posterior.of(E[:-3], y[:-3], v[:-3], HYPERPARAMETERS, owner).mean_and_variance(asked)
+    for extra, expected in ((1e-12, plain), (1e12, without)):
+        told = Posterior.of(E, y, v, HYPERPARAMETERS, owner, extra * some).mean_and_variance(asked)
+        np.testing.assert_allclose(told, expected, atol=1e-9)
+    assert np.abs(np.array(plain) - np.array(without)).max() > 0.01
+
+
+def test_believing_is_observing_what_is_expected() -> None:
+    E, owner = mixed(10, 0)
+    pending, asked = mixed(3, 1)[0], mixed(6, 2)[0]
+    generator = np.random.default_rng(0)
+    y, v, e = generator.normal(size=10), generator.uniform(0.5, 2, 10), generator.exponential(0.1, 10)
+    before = Posterior.of(E, y, v, HYPERPARAMETERS, owner, e)
+    rows, told = np.vstack([E, pending]), np.concatenate([y, before.mean(pending)])
+    after = Posterior.of(rows, told, np.append(v, np.ones(3)), HYPERPARAMETERS, owner, np.append(e, np.zeros(3)))
+    np.testing.assert_allclose(
+        before.believing(pending, y).mean_and_variance(asked), after.mean_and_variance(asked), atol=1e-12
+    )
+
+
 def test_one_trial() -> None:
     posterior = Posterior.of(
         np.array([[0.5]]), np.array([2.0]), np.ones(1), Hyperparameters(np.ones(1), 1.0, 0.25), np.array([0])
@@ -107,7 +148,7 @@ def test_believing_keeps_the_mean_and_takes_the_uncertainty() -> None:
     pending, _ = mixed(3, 1)
     y, v = np.random.default_rng(0).normal(size=10), np.ones(10)
     before = Posterior.of(E, y, v, HYPERPARAMETERS, owner)
-    after = before.believing(E, pending, v, y, owner)
+    after = before.believing(pending, y)
     asked, _ = mixed(20, 2)
     np.testing.assert_allclose(after.mean(asked), before.mean(asked), atol=1e-10)
     assert (after.mean_and_variance(pending)[1] < 0.2 * before.mean_and_variance(pending)[1]).all()

@@ -185,3 +185,37 @@ def test_noise_that_is_known_is_believed_and_other_noise_is_learnt() -> None:
     assert told("paired_variance", [0.0, float("nan"), 4.0, 8.0]).trials.level == 0.0
     relative = told("variance", [4.0, 4.0, 4.0, 8.0])
     assert relative.trials.level == 0.0 and relative.trials.noise.tolist() == [1.0, 1.0, 1.0, 2.0]
+
+
+def test_an_estimate_that_tells_how_sure_it_is_counts_as_it_is() -> None:
+    def told(direction: Literal["minimize", "maximize"], sign: float, attrs: dict[str, object]) -> History:
+        study = optuna.create_study(direction=direction)
+        for k, value in enumerate((1.0, 3.0, 5.0)):
+            add(study, k / 10, sign * value)
+        steps = {0: 0.0, 3: sign * 9.0}
+        add(study, 0.9, None, TrialState.PRUNED, intermediate_values=steps, user_attrs=attrs)
+        add(study, 0.8, None, TrialState.FAIL)
+        return history(study)
+
+    for direction, sign in (("maximize", 1.0), ("minimize", -1.0)):
+        sure = told(direction, sign, {"partial_variance": 0.25})  # type: ignore[arg-type]
+        assert sure.trials.gains.tolist() == [1.0, 3.0, 5.0, 9.0, 1.0]
+        assert sure.trials.noise.tolist() == [1.0, 1.0, 1.0, 1.0, 4.0]
+        assert np.asarray(sure.trials.extra).tolist() == [0.0, 0.0, 0.0, 0.25, 0.0]
+        assert (sure.completed, sure.informed) == (3, 4)
+    for nonsense in ({}, {"partial_variance": -1.0}, {"partial_variance": "much"}, {"partial_variance": float("nan")}):
+        unsure = told("maximize", 1.0, nonsense)  # type: ignore[arg-type]
+        assert unsure.trials.gains.tolist() == [1.0, 3.0, 5.0, 3.0, 1.0] and unsure.informed == 3
+        assert unsure.trials.noise.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0] and not np.any(unsure.trials.extra)
+
+
+def test_the_window_keeps_what_belongs_together() -> None:
+    study = optuna.create_study()
+    for k in range(12):
+        add(study, k / 12, float(k % 5))
+        more = {"intermediate_values": {0: k % 4}, "user_attrs": {"partial_variance": k + 1.0}}
+        add(study, k / 12 + 0.01, None, TrialState.PRUNED, **more)
+    trials = history(study).trials
+    whole = {tuple(row): extra for row, extra in zip(trials.rows.tolist(), np.asarray(trials.extra), strict=True)}
+    few = trials.within(7)
+    assert [whole[tuple(row)] for row in few.rows.tolist()] == np.asarray(few.extra).tolist() and len(few.gains) == 7

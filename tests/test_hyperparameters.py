@@ -11,13 +11,14 @@ from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, spread_o
 from ranktune.tuner.hyperparameters import MAX_FITTED, Evidence, fit, most_probable, relative_level, samples
 
 
-def evidence(n: int = 25, seed: int = 0) -> Evidence:
+def evidence(n: int = 25, seed: int = 0, extra: float = 0.0) -> Evidence:
     """Gains that depend on the first of two numbers and, less, on a category of three."""
     generator = np.random.default_rng(seed)
     numbers, category = generator.random((n, 2)), generator.integers(0, 3, n)
     gains = np.sin(6 * numbers[:, 0]) + 0.2 * category + 0.01 * generator.normal(size=n)
     E = np.hstack([numbers, np.eye(3)[category] * np.sqrt(0.5)])
-    return Evidence(E, standardised(gains), generator.uniform(0.5, 2, n), np.array([0, 1, 2, 2, 2]))
+    e = generator.exponential(0.2, n) * extra
+    return Evidence(E, standardised(gains), generator.uniform(0.5, 2, n), np.array([0, 1, 2, 2, 2]), e=e)
 
 
 def prior(theta: Floats) -> float:
@@ -25,18 +26,19 @@ def prior(theta: Floats) -> float:
     return float(sum(-0.1 / w - 0.1 * w) + np.log(scale) - scale + 0.1 * np.log(noise) - 30 * noise)
 
 
-def test_value_is_the_normal_density_times_the_prior() -> None:
-    some = evidence()
+@pytest.mark.parametrize("extra", [0.0, 1.0])
+def test_value_is_the_normal_density_times_the_prior(extra: float) -> None:
+    some = evidence(extra=extra)
     theta = np.array([0.3, -1.0, 0.7, 0.2, -3.0])
-    posterior = Posterior.of(some.E, some.y, some.v, Hyperparameters.from_log(theta), some.owner)
+    posterior = Posterior.of(some.E, some.y, some.v, Hyperparameters.from_log(theta), some.owner, some.e)
     K = posterior.L @ posterior.L.T
     expected = multivariate_normal(np.zeros(len(K)), K).logpdf(some.y) + len(K) / 2 * np.log(2 * np.pi) + prior(theta)
     assert some.value(theta) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_gradient_matches_central_differences(seed: int) -> None:
-    some = evidence(seed=seed)
+@pytest.mark.parametrize(("seed", "extra"), [(0, 0.0), (1, 0.0), (2, 0.0), (3, 1.0), (4, 5.0)])
+def test_gradient_matches_central_differences(seed: int, extra: float) -> None:
+    some = evidence(seed=seed, extra=extra)
     theta = np.random.default_rng(seed).normal(size=5) * 0.8 - np.array([0, 0, 0, 0, 3.0])
     value, gradient = some.value_and_gradient(theta)
     assert value == pytest.approx(some.value(theta), rel=1e-12)
@@ -141,3 +143,16 @@ def test_a_fit_is_renewed_when_the_trials_have_grown() -> None:
     distinct = len(set(fits))
     assert 20 <= distinct < 30  # each of the first twelve, then by a tenth
     assert fits[-1] == tuple(fit(E, gains, np.ones(60), owner))
+
+
+def test_extra_noise_is_absolute_in_units_of_the_gains() -> None:
+    generator = np.random.default_rng(0)
+    E, owner = generator.random((30, 2)), np.arange(2)
+    gains = np.sin(6 * E[:, 0])
+    extra = np.where(np.arange(30) % 3 == 0, 0.04, 0.0)
+    gains = gains + np.sqrt(extra) * generator.standard_normal(30)
+    told = fit(E, gains, np.ones(30), owner, extra=extra)
+    scaled = fit(E, 1000 * gains, np.ones(30), owner, extra=1e6 * extra)
+    np.testing.assert_allclose(told, scaled, atol=1e-3)
+    assert told[-1] < fit(E, gains, np.ones(30), owner)[-1] - 1  # what is known of some is not blamed on all
+    assert fit(E, gains, np.ones(30), owner, extra=0.0 * extra).tolist() == fit(E, gains, np.ones(30), owner).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,17 @@ def test_it_is_the_samplers_own_surrogate(failing: int) -> None:
     told_mean, told_sd = belief.mean_and_sd(asked)
     np.testing.assert_allclose(told_mean, belief.centre + belief.spread * mean, rtol=1e-12)
     np.testing.assert_allclose(told_sd, belief.spread * np.sqrt(variance), rtol=1e-12)
+
+
+def test_a_trial_that_was_stopped_counts_as_much_as_it_tells() -> None:
+    space, seen = space_of(), seen_of(30)
+    plain = believed(space, seen)
+    stopped = [replace(one, partial=1e9 if k % 3 == 0 else 0.0) for k, one in enumerate(seen)]
+    belief = believed(space, stopped)
+    noise = belief.posterior.noise * belief.spread**2
+    assert (noise[::3] > 1e8).all() and (np.delete(noise, np.s_[::3]) < 1).all()
+    _, sd = belief.mean_and_sd(belief.rows[::3])
+    assert (sd > plain.mean_and_sd(plain.rows[::3])[1]).all()
 
 
 def test_units_are_those_of_the_metric() -> None:

@@ -3,8 +3,9 @@
 n    observed trials               m    configurations asked about
 E    (n, D) embedded configurations (ranktune.tuner.cube)
 y    (n,)   gains, standardised: larger is better
-v    (n,)   relative noise: the noise variance of trial i is noise * v[i]; 1 where nothing is known
-K    (n, n) scale * matern52 + noise * diag(v);   L  its lower Cholesky factor;   a = K^-1 y
+v    (n,)   relative noise: 1 where nothing is known
+e    (n,)   extra noise, known and absolute: the noise variance of trial i is noise * v[i] + e[i]; 0 for most
+K    (n, n) scale * matern52 + diag(noise * v + e);   L  its lower Cholesky factor;   a = K^-1 y
 """
 
 from __future__ import annotations
@@ -104,30 +105,32 @@ class Posterior:
     a: Floats  # (n,)
 
     @classmethod
-    def of(cls, E: Floats, y: Floats, v: Floats, hyperparameters: Hyperparameters, owner: Ints) -> Self:
+    def of(
+        cls, E: Floats, y: Floats, v: Floats, hyperparameters: Hyperparameters, owner: Ints, e: Floats | float = 0.0
+    ) -> Self:
         """Return the posterior after gains y at E.
 
         Source: Rasmussen & Williams 2006, Algorithm 2.1. Cost n^3 / 3 time, n^2 memory.
         """
         root = np.sqrt(hyperparameters.weights[owner])
-        points = E * root
-        noise = hyperparameters.noise * v
+        return cls._after(E * root, y, hyperparameters.noise * v + e, hyperparameters, root)
+
+    @classmethod
+    def _after(cls, points: Floats, y: Floats, noise: Floats, hyperparameters: Hyperparameters, root: Floats) -> Self:
         K = hyperparameters.scale * matern52(squared_distances(points, points))
         K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
         L = cholesky(K)
         a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
         return cls(hyperparameters, root, points, noise, L, np.asarray(a))
 
-    def believing(self, E: Floats, pending: Floats, v: Floats, y: Floats, owner: Ints) -> Self:
-        """Return the posterior as if each pending configuration, (q, D), had shown what is expected of it.
+    def believing(self, pending: Floats, y: Floats) -> Self:
+        """Return the posterior after y as if each pending configuration, (q, D), had shown what is expected of it.
 
         The mean stays where it is; the uncertainty around what is already being tried goes.
         """
-        expected = self.mean(pending)
-        rows, ones = np.vstack([E, pending]), np.ones(len(pending))
-        return type(self).of(
-            rows, np.concatenate([y, expected]), np.concatenate([v, ones]), self.hyperparameters, owner
-        )
+        points = np.vstack([self.points, pending * self.root])
+        noise = np.concatenate([self.noise, np.full(len(pending), self.hyperparameters.noise)])
+        return self._after(points, np.concatenate([y, self.mean(pending)]), noise, self.hyperparameters, self.root)
 
     def cross(self, E: Floats) -> Floats:
         """Return the prior covariance of the gains at E, (m, D), with those at the trials, (m, n)."""

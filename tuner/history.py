@@ -1,9 +1,12 @@
 """An Optuna study's trials as arrays: the only place where the two meet.
 
 Which trials count. COMPLETE: their value (an infinite one as the worst or best finite value). PRUNED: the last value
-that they reported, if finite, but no better than the median of the complete ones, and four times as noisy: a trial that
-was stopped early must never look like the best. FAIL: the worst value seen, four times as noisy, so that what fails is
-left alone without being forbidden. RUNNING: pending. A configuration of any of these is not suggested again.
+that they reported, if finite. Where such a trial tells by how much that may differ from the value it would have had
+(user attribute "partial_variance", in squared units of the value), it counts as what it is: an estimate that is so much
+noisier than others. Where it does not, it counts no better than the median of the complete ones, and as four times as
+noisy: a trial that was stopped early must never look like the best. FAIL: the worst value seen, four times as noisy, so
+that what fails is left alone without being forbidden. RUNNING: pending. A configuration of any of these is not
+suggested again.
 
 Noise. Where trials say how sure their value is (user attribute "variance"), these numbers are used relative to their
 median: their scale is learnt. The same validation queries judge all trials, so most of that variance is common to all
@@ -29,9 +32,9 @@ from ranktune.solvers.space import When
 from ranktune.tuner.cube import Axis, Cube, Rule, Rules, keys
 from ranktune.tuner.thompson import Trials
 
-VARIANCE, PAIRED = "variance", "paired_variance"
+VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"
 LESS_SURE = 4.0
-"""Relative noise variance of a pruned or failed trial."""
+"""Relative noise variance of a pruned trial that does not tell how sure its value is, and of a failed one."""
 
 
 class Declared(Protocol):
@@ -67,6 +70,12 @@ class History:
     def completed(self) -> int:
         """How many trials have a value."""
         return int(self.complete.sum())
+
+    @property
+    def informed(self) -> int:
+        """How many trials have a value, or an estimate of it that tells how sure it is; 0 before any has a value."""
+        estimated = np.broadcast_to(self.trials.extra, self.complete.shape) > 0.0
+        return int((self.complete | estimated).sum()) if self.completed else 0
 
     def params(self, row: Floats) -> dict[str, Any]:
         """Return the active parameters of a masked row, (d,), as Optuna wants them."""
@@ -115,7 +124,8 @@ def read(
     chosen = [t for t, keep in zip(trials, judged.kept, strict=True) if keep]
     seen = Trials(
         everything[judged.kept], judged.gains[0], judged.noise, everything[at_work], tuple(judged.gains[1:]),
-        _constraints(chosen, function), judged.level,
+        _constraints(chosen, function), judged.level, judged.extra,
+        np.array([_number(t.user_attrs.get(SECONDS)) for t in chosen], dtype=np.float64),
     )  # fmt: skip
     numbers = np.array([t.number for t in chosen], dtype=np.int64)
     return History(cube, distributions, seen, taken, numbers, judged.complete, running)
@@ -186,7 +196,7 @@ def _is_whole(cube: Cube, row: Floats) -> bool:
 class _Judged:
     """Which trials have gains, (n,); and of those, which are complete, the gains by objective, the relative noise.
 
-    level: the noise variance that it is relative to, 0 where it is not known.
+    level: the noise variance that it is relative to, 0 where it is not known. extra: as in Trials.
     """
 
     kept: NDArray[np.bool_]
@@ -194,6 +204,7 @@ class _Judged:
     gains: list[Floats]
     noise: Floats
     level: float = 0.0
+    extra: Floats | float = 0.0
 
 
 def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Judged:
@@ -204,6 +215,8 @@ def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Judge
     failed = np.array([t.state == TrialState.FAIL for t in trials], dtype=bool) & ~np.isnan(rows).all(axis=1)
     pruned = np.array([t.state == TrialState.PRUNED for t in trials], dtype=bool) & np.isfinite(values).all(axis=0)
     kept = complete | failed | pruned
+    partial = np.array([_number(t.user_attrs.get(PARTIAL)) for t in trials])
+    estimated = pruned & (partial >= 0.0)
     gains = []
     for sign, own in zip(signs, values, strict=True):
         finite = complete & np.isfinite(own)
@@ -212,13 +225,15 @@ def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Judge
             return _Judged(np.zeros(len(trials), dtype=bool), nothing, [np.empty(0) for _ in signs], np.empty(0))
         signed = sign * own
         low, high, middle = signed[finite].min(), signed[finite].max(), float(np.median(signed[finite]))
-        signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, np.minimum(signed, middle), low))
+        stopped = np.where(estimated, signed, np.minimum(signed, middle))
+        signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, stopped, low))
         gains.append(signed[kept])
     paired = np.array([_number(t.user_attrs.get(PAIRED)) for t in trials])
     level = float(np.median(paired[complete])) if np.isfinite(paired[complete]).all() else 0.0
     given = paired if level > 0.0 else np.array([_number(t.user_attrs.get(VARIANCE)) for t in trials])
-    noise = np.where(complete, 1.0, LESS_SURE) * relative_variance(given)
-    return _Judged(kept, complete[kept], gains, noise[kept], level)
+    noise = np.where(complete | estimated, 1.0, LESS_SURE) * relative_variance(given)
+    extra = np.where(estimated, partial, 0.0)
+    return _Judged(kept, complete[kept], gains, noise[kept], level, extra[kept])
 
 
 def _reported(trial: FrozenTrial, count: int) -> list[float]:

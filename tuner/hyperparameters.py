@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import scipy
@@ -28,6 +29,7 @@ LOW_SCALE, HIGH_SCALE = np.log(1e-3), np.log(1e3)
 LOW_NOISE, HIGH_NOISE = np.log(1e-6), np.log(10.0)
 RATE = 30.0
 """Of the prior on noise: its mean is about a thirtieth of the variance of the gains."""
+Amount = TypeVar("Amount", float, Floats)
 KNOWN = 2.0
 """Factor by which noise that is known may still be larger or smaller."""
 MAX_FITTED = 300
@@ -44,7 +46,7 @@ COORDINATES = 8
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The log posterior density of theta given the trials; E, y and v as in gaussian_process.
+    """The log posterior density of theta given the trials; E, y, v and e as in gaussian_process.
 
     level: the noise variance, where it is known up to a factor of KNOWN; else it is learnt.
     """
@@ -54,6 +56,7 @@ class Evidence:
     v: Floats
     owner: Ints
     level: float = 0.0
+    e: Floats | float = 0.0
 
     @property
     def size(self) -> int:
@@ -105,7 +108,7 @@ class Evidence:
 
     def _factor(self, K: Floats, theta: Floats) -> Floats:
         """Return the Cholesky factor of K with its diagonal set; overwrites K."""
-        K.flat[:: len(K) + 1] = np.exp(theta[-2]) + np.exp(theta[-1]) * self.v  # the diagonal
+        K.flat[:: len(K) + 1] = np.exp(theta[-2]) + np.exp(theta[-1]) * self.v + self.e  # the diagonal
         return cholesky(K)
 
 
@@ -154,10 +157,11 @@ def fit(
     owner: Ints,
     scaled: Callable[[Floats], Floats] = standardised,
     level: float = 0.0,
+    extra: Floats | float = 0.0,
 ) -> Floats:
     """Return the most probable theta for the trials, in the order in which they were made; scaled makes y of gains.
 
-    level: the noise variance of gains, where it is known.
+    level: the noise variance of gains, where it is known; extra, (n,): what single ones have on top of theirs.
 
     A fit is renewed each time the trials have grown by some: so its result depends on the trials alone, and a memory
     of recent fits saves the work without changing it. Beyond MAX_FITTED trials, the best half and an even choice of
@@ -165,14 +169,15 @@ def fit(
     """
     n = _fitted_of(len(gains))
     kept = _representatives(gains[:n])
-    arrays = (E[:n][kept], gains[:n][kept], v[:n][kept], owner)
+    extra = np.broadcast_to(extra, gains.shape)
+    arrays = (E[:n][kept], gains[:n][kept], v[:n][kept], extra[:n][kept], owner)
     return np.array(_remembered(*(array.tobytes() for array in arrays), E.shape[1], scaled, level))
 
 
-def relative_level(gains: Floats, level: float) -> float:
-    """Return a noise variance of gains as one of standardised gains; 0 where it is not known or gains are all equal."""
-    spread = spread_of(gains) if level > 0.0 else 0.0
-    return level / spread / spread if spread > 0.0 else 0.0
+def relative_level(gains: Floats, level: Amount) -> Amount:
+    """Return noise variances of gains as ones of standardised gains; 0 where not known or gains are all equal."""
+    spread = spread_of(gains) if np.any(level) else 0.0
+    return level / spread / spread if spread > 0.0 else 0.0 * level
 
 
 def _fitted_of(n: int) -> int:
@@ -199,6 +204,7 @@ def _remembered(
     E: bytes,
     gains: bytes,
     v: bytes,
+    extra: bytes,
     owner: bytes,
     n_columns: int,
     scaled: Callable[[Floats], Floats],
@@ -208,8 +214,8 @@ def _remembered(
     observed = np.frombuffer(gains)
     y = scaled(observed)
     rows = np.frombuffer(E).reshape(len(y), n_columns)
-    own = relative_level(observed, level)
-    evidence = Evidence(rows, y, np.frombuffer(v), np.frombuffer(owner, dtype=np.int64), own)
+    own, e = relative_level(observed, level), relative_level(observed, np.frombuffer(extra))
+    evidence = Evidence(rows, y, np.frombuffer(v), np.frombuffer(owner, dtype=np.int64), own, e)
     return tuple(most_probable(evidence).tolist())
 
 

@@ -195,6 +195,15 @@ class DrawnImprovement:
             scores = np.where(paths.values(E) >= 0.0, scores, scores.min(axis=0))
         return scores
 
+    def mean(self, E: Floats) -> Floats:
+        """Return the mean improvement of the first objective at rows E, (m,): not smoothed, and never below 0."""
+        score, _ = self._scored([paths.values(E) for paths in self.objectives])
+        improvement = np.maximum(score - self.best, 0.0)
+        for paths in self.constraints:
+            improvement *= paths.values(E) >= 0.0
+        result: Floats = improvement.mean(axis=1)
+        return result
+
     def values(self, E: Floats) -> Floats:
         """Return the log of the mean improvement at rows E, (m,)."""
         score, _ = self._scored([paths.values(E) for paths in self.objectives])

@@ -22,7 +22,7 @@ from ranktune.solvers.space import Value, When
 from ranktune.tuner.cube import Cube
 from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, pulled_in, standardised
 from ranktune.tuner.history import LESS_SURE, arranged, relative_variance
-from ranktune.tuner.hyperparameters import fit
+from ranktune.tuner.hyperparameters import fit, relative_level
 from ranktune.tuner.kernels import matern52, squared_distances
 from ranktune.tuner.paths import Paths
 
@@ -45,11 +45,15 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class Seen:
-    """A finished trial: its parameters by flat name, its value (None where it failed), the variance of that value."""
+    """A finished trial: its parameters by flat name, its value (None where it failed), the variance of that value.
+
+    partial: of a trial that was stopped early, the variance by which its value may differ from that of the whole.
+    """
 
     params: Mapping[str, Any]
     value: float | None
     variance: float | None = None
+    partial: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,9 +207,11 @@ def believe(space: Space, seen: Sequence[Seen], most: int = MOST) -> Belief | No
     own = gains[chosen]
     given = np.array([np.nan if seen[i].variance is None else seen[i].variance for i in chosen], dtype=np.float64)
     noise = np.where(finite[chosen], 1.0, LESS_SURE) * relative_variance(np.nan_to_num(given, nan=0.0, posinf=0.0))
+    extra = np.array([seen[i].partial or 0.0 for i in chosen], dtype=np.float64)
     E = cube.embed(rows)
-    theta = fit(E, own, noise, cube.owner)
-    posterior = Posterior.of(E, standardised(own), noise, Hyperparameters.from_log(theta), cube.owner)
+    theta = fit(E, own, noise, cube.owner, extra=extra)
+    e = relative_level(own, extra)
+    posterior = Posterior.of(E, standardised(own), noise, Hyperparameters.from_log(theta), cube.owner, e)
     kept = pulled_in(own)
     return Belief(space, cube, chosen, rows, own, noise, posterior, float(kept.mean()), float(kept.std()))
 

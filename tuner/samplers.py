@@ -22,6 +22,7 @@ class _Order:
     number: int
     space: UnionSpace | None
     startup: int
+    costs: bool
 
     def own_seed(self) -> int:
         """Return a seed for this trial alone, for samplers that keep a state."""
@@ -29,7 +30,9 @@ class _Order:
 
 
 def _thompson(order: _Order) -> BaseSampler:
-    return ThompsonSampler(seed=order.seed, startup=order.startup, conditions=order.space, number=order.number)
+    return ThompsonSampler(
+        seed=order.seed, startup=order.startup, conditions=order.space, number=order.number, costs=order.costs
+    )
 
 
 def _skopt(order: _Order) -> BaseSampler:
@@ -66,13 +69,14 @@ SAMPLERS: dict[str, Callable[[_Order], BaseSampler]] = {
 
 
 def make_sampler(
-    name: str, *, seed: int, number: int, space: UnionSpace | None = None, startup: int = 10
+    name: str, *, seed: int, number: int, space: UnionSpace | None = None, startup: int = 10, costs: bool = False
 ) -> BaseSampler:
     """Return the sampler that suggests trial number; what is random in it derives from (seed, number) only.
 
-    space tells thompson and skopt which parameters are active where. Raises ParameterError for an unknown name (with
+    space tells thompson and skopt which parameters are active where; with costs, thompson prefers what is cheap among
+    what is as good (others know nothing of costs). Raises ParameterError for an unknown name (with
     the nearest), and for gp where PyTorch is missing.
     """
     if name not in SAMPLERS:
         raise ParameterError(f"unknown sampler '{name}'. {nearest(name, SAMPLERS)}")
-    return SAMPLERS[name](_Order(seed, number, space, startup))
+    return SAMPLERS[name](_Order(seed, number, space, startup, costs))

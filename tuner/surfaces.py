@@ -65,6 +65,10 @@ class ExpectedImprovement:
             inverses.append(np.tril(lower) + np.tril(lower, -1).T)
         return cls(posteriors, np.array([posterior.mean(E).max() for posterior in posteriors]), tuple(inverses))
 
+    def mean(self, E: Floats) -> Floats:
+        """Return the expected improvement at rows E, (m,), in the units of the posteriors."""
+        return np.exp(self.values(E))
+
     def values(self, E: Floats) -> Floats:
         """Return the log of the expected improvement at rows E, (m,)."""
         logs = np.empty((len(self.posteriors), len(E)))

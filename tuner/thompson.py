@@ -17,8 +17,9 @@ from itertools import islice
 import numpy as np
 
 from ranktune.solvers.arrays import Floats
+from ranktune.tuner.costs import LogCost, PerCost
 from ranktune.tuner.cube import Cube
-from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, about_zero, standardised
+from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, about_zero, spread_of, standardised
 from ranktune.tuner.hyperparameters import Evidence, fit, relative_level, samples
 from ranktune.tuner.paths import DrawnImprovement, Mixture, Paths
 from ranktune.tuner.search import maximise
@@ -35,6 +36,8 @@ MEDIOCRE = 0.25
 """Of several objectives, gains count from where so many of the trials are worse."""
 AVERAGED = 3
 """Sets of hyperparameters that functions are drawn with, or that the expected improvement is averaged over."""
+POWER = 0.5
+"""Of the expected cost that improvement is divided by, where costs count."""
 PROMISING = 5
 """Trials around which to look closely, besides the best of each category that switches parameters on."""
 
@@ -46,7 +49,9 @@ class Trials:
     rows (n, d) masked configurations, in the order in which they were tried; gains (n,) finite, larger is better;
     noise (n,) relative noise variances; pending (q, d) configurations at work. more: the gains of further objectives,
     (n,) each. constraints: (n,) each, satisfied where not above 0, NaN where not known. level: what noise is relative
-    to, as a variance of gains; 0 where that is not known.
+    to, as a variance of gains; 0 where that is not known. extra: (n,), the variance by which the gain of a trial that
+    was judged on a part may differ from its gain on the whole, on top of the noise; 0 for the others. seconds: (n,),
+    what each trial took, NaN where that is not known.
     """
 
     rows: Floats
@@ -56,6 +61,8 @@ class Trials:
     more: tuple[Floats, ...] = ()
     constraints: tuple[Floats, ...] = ()
     level: float = 0.0
+    extra: Floats | float = 0.0
+    seconds: Floats | float = np.nan
 
     @property
     def is_plain(self) -> bool:
@@ -77,7 +84,20 @@ class Trials:
             noise=self.noise[kept],
             more=tuple(own[kept] for own in self.more),
             constraints=tuple(own[kept] for own in self.constraints),
+            extra=np.broadcast_to(self.extra, self.gains.shape)[kept],
+            seconds=np.broadcast_to(self.seconds, self.gains.shape)[kept],
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """The masked row, (d,), to try next, and what it is expected to gain on the best tried.
+
+    gain: mean improvement of the noise-free objective, in its units; None where there are several objectives.
+    """
+
+    row: Floats
+    gain: float | None
 
 
 def propose(
@@ -87,30 +107,37 @@ def propose(
     generator: np.random.Generator,
     acquisition: str = "thompson",
     draws: int = DRAWS,
-) -> Floats:
-    """Return the masked row, (d,), to try next; never one of taken (ranktune.tuner.cube.keys) if others exist.
+    *,
+    power: float = 0.0,
+) -> Proposal:
+    """Return what to try next; never one of taken (ranktune.tuner.cube.keys) if others exist.
 
     acquisition: "thompson" draws functions; "ei" averages the expected improvement over hyperparameters instead, for
-    one objective without constraints.
+    one objective without constraints. power: of the expected cost that improvement is divided by.
     """
     if not cube.varying:
-        return cube.only()
+        return Proposal(cube.only(), 0.0 if trials.is_plain else None)
     trials = trials.within(WINDOW)
     E, pending = cube.embed(trials.rows), cube.embed(trials.pending)
-    surface: Surface
+    improvement: ExpectedImprovement | DrawnImprovement
     if acquisition == "ei":
-        surface, worth = _improvement(cube, trials, E, pending, generator)
+        improvement, worth = _improvement(cube, trials, E, pending, generator)
     else:
-        surface, worth = _drawn(cube, trials, E, pending, generator, draws)
+        improvement, worth = _drawn(cube, trials, E, pending, generator, draws)
+    cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
+    surface: Surface = improvement if cost is None else PerCost(improvement, cost, power)
     promising = cube.filled(_promising(cube, trials.rows, worth), generator)
-    return maximise(surface, cube, promising, taken, generator)
+    row = maximise(surface, cube, promising, taken, generator)
+    gain = None if trials.more else improvement.mean(cube.embed(row[None]))[0] * spread_of(trials.gains)
+    return Proposal(row, gain)
 
 
 def expected_gains(cube: Cube, trials: Trials) -> Floats:
     """Return the posterior mean of each trial's gain, (n,), standardised, at the most probable hyperparameters."""
     E, y = cube.embed(trials.rows), standardised(trials.gains)
-    theta = fit(E, trials.gains, trials.noise, cube.owner, level=trials.level)
-    return Posterior.of(E, y, trials.noise, Hyperparameters.from_log(theta), cube.owner).mean(E)
+    theta = fit(E, trials.gains, trials.noise, cube.owner, level=trials.level, extra=trials.extra)
+    e = relative_level(trials.gains, trials.extra)
+    return Posterior.of(E, y, trials.noise, Hyperparameters.from_log(theta), cube.owner, e).mean(E)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,18 +149,19 @@ class _Seen:
     gains: Floats
     noise: Floats
     level: float = 0.0
+    extra: Floats | float = 0.0
     scaled: Callable[[Floats], Floats] = standardised
 
     def posteriors(self, count: int, generator: np.random.Generator) -> list[Posterior]:
         """Return posteriors with hyperparameters that are sampled while trials are few, else the most probable."""
         E, y, v, owner = self.E, self.scaled(self.gains), self.noise, self.cube.owner
-        theta = fit(E, self.gains, v, owner, self.scaled, self.level)
-        thetas = [theta]
+        theta = fit(E, self.gains, v, owner, self.scaled, self.level, self.extra)
+        e, thetas = relative_level(self.gains, self.extra), [theta]
         if len(y) <= MAX_SAMPLED:
             skipped = 0 if count > 1 else 1  # a single draw takes a second sweep to forget the maximum
-            chain = samples(Evidence(E, y, v, owner, relative_level(self.gains, self.level)), theta, generator)
+            chain = samples(Evidence(E, y, v, owner, relative_level(self.gains, self.level), e), theta, generator)
             thetas = list(islice(chain, skipped, skipped + count))
-        return [Posterior.of(E, y, v, Hyperparameters.from_log(t), owner) for t in thetas]
+        return [Posterior.of(E, y, v, Hyperparameters.from_log(t), owner, e) for t in thetas]
 
     def functions(self, draws: int, generator: np.random.Generator) -> tuple[Mixture, Floats]:
         """Return functions drawn of several posteriors, and the expected y of each trial, (n,)."""
@@ -148,10 +176,11 @@ def _improvement(
     cube: Cube, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats]:
     """Return the expected improvement, and the expected gain of each trial, (n,)."""
-    posteriors = _Seen(cube, E, trials.gains, trials.noise, trials.level).posteriors(AVERAGED, generator)
+    seen = _Seen(cube, E, trials.gains, trials.noise, trials.level, trials.extra)
+    posteriors = seen.posteriors(AVERAGED, generator)
     worth, y = posteriors[0].mean(E), standardised(trials.gains)
     if len(pending):  # they are believed to show what is expected of them
-        posteriors = [p.believing(E, pending, trials.noise, y, cube.owner) for p in posteriors]
+        posteriors = [p.believing(pending, y) for p in posteriors]
     return ExpectedImprovement.over(tuple(posteriors), np.vstack([E, pending])), worth
 
 
@@ -160,8 +189,9 @@ def _drawn(
 ) -> tuple[DrawnImprovement, Floats]:
     """Return the improvement over draws, and how good each trial is believed to be, (n,)."""
     objectives, constraints, means = [], [], []
-    for gains, level in ((trials.gains, trials.level), *((more, 0.0) for more in trials.more)):
-        functions, mean = _Seen(cube, E, gains, trials.noise, level).functions(draws, generator)
+    first = _Seen(cube, E, trials.gains, trials.noise, trials.level, trials.extra)
+    for own in (first, *(_Seen(cube, E, gains, trials.noise) for gains in trials.more)):
+        functions, mean = own.functions(draws, generator)
         objectives.append(functions)
         means.append(mean)
     for values in trials.constraints:
