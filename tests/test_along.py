@@ -22,7 +22,12 @@ WITH_PATH = [name for name in SOLVERS if SOLVERS[name].along is not None]
 VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "AdaRank": ({}, {"stop": "vali", "patience": 3}, {"stop": "never", "reweigh": "model"}),
     "CommitteePerceptron": ({}, {"size": 1}),
-    "DominationRank": ({}, {"penalty": "l2"}, {"penalty": "elastic_net"}, {"curvature": "tight", "max_iterations": 20_000}),
+    "DominationRank": (
+        {},
+        {"penalty": "l2"},
+        {"penalty": "elastic_net"},
+        {"curvature": "tight", "max_iterations": 20_000},
+    ),
     "ElasticRank": ({}, {"optimizer": "rda"}, {"optimizer": "psgd", "l1": 0.0, "schedule": "sqrt"}),
     "LambdaMART": ({}, {"seeds": 2}),
     "RankSVM": ({}, {"pairs": "adjacent"}, {"loss": "l1", "tol": 1e-6}),

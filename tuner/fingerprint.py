@@ -18,7 +18,7 @@ from ranktune.tuner.study import Study
 
 DECLARED = "declared"
 """User attribute of a record: what was declared."""
-_FREE = ("name", "trials", "timeout", "solvers", "space")
+_FREE = ("name", "trials", "timeout", "until", "solvers", "space")
 _PLACES = ("data", "vali", "test", "reading")
 
 

@@ -89,7 +89,9 @@ class TrialLoop:
     def __post_init__(self) -> None:
         """Put what the record holds into memory, where the sampler looks."""
         self.space = self.study.union_space()
-        self.turns = Turns(self.study, self.space, apart=self.apart and self.deadline.left < float("inf"))
+        timed = self.deadline.left < float("inf")
+        # Seconds are never the same twice: where only trials count, they may not lead the search.
+        self.turns = Turns(self.study, self.space, apart=self.apart and timed, costs=timed)
         self.record.settle()
         self.crew = Crew(self.executor, self.record.leases, self.objective, self.events, self.clock, self.split)
         self.judged: NDArray[np.bool_] | None = None

@@ -42,6 +42,8 @@ class Study:
     trials    configurations to try, for each split; timeout: seconds that all may take, None for as long as it takes
     full      judge every trial to its end, at its own parameters alone: none is stopped because it is for sure behind
               the best, and none looks at the values of a parameter that it passes on its way
+    until     end when trials are expected to gain less than this, of the metric; None: not before their number or the
+              time is over. It needs the sampler thompson, which knows what it expects
     sampler   thompson, random, tpe, gp or skopt
     reading   options of the readers: {"missing": "zero", "one_based": False}
     within    limits of the chosen model, such as "features<=29, bytes<=10k, microseconds<=0.5"; "" for none
@@ -66,6 +68,7 @@ class Study:
     trials: int = DEFAULT_TRIALS
     timeout: float | None = None
     full: bool = False
+    until: float | None = None
     sampler: str = "thompson"
     within: str = ""
     seed: int = 0
@@ -86,6 +89,14 @@ class Study:
         if self.timeout is not None:
             check_positive("timeout", self.timeout)
             object.__setattr__(self, "timeout", float(self.timeout))
+        if self.until is not None:
+            check_positive("until", self.until)
+            object.__setattr__(self, "until", float(self.until))
+            if self.sampler != "thompson":
+                raise ParameterError(
+                    f"until={self.until:g}: sampler '{self.sampler}' does not know what it expects to gain. "
+                    "Take thompson, or leave until out."
+                )
         parse_limits(self.within)
         _check_plan(self)
         check_name(self.name)

@@ -32,6 +32,8 @@ STARTUP, STARTUP_APART = 10, 5
 """Trials that are spread over a space before the sampler learns from them: over that of all solvers, and of one."""
 BEHIND = 10.0
 """How many times its seconds count for a solver that is for sure behind."""
+HOPELESS = 3
+"""Suggestions in a row that promise too little before a search ends: one alone may be unlucky in its draws."""
 BLIND = "random"
 """The sampler that never looks at what was tried before."""
 TOGETHER = ""
@@ -96,9 +98,9 @@ class _Spent:
 class Turns:
     """The searches of a study, in memory: what was tried in each, how long it took, and whose turn it is."""
 
-    def __init__(self, study: Study, space: UnionSpace, *, apart: bool) -> None:
-        """Search each solver apart, or all of them together."""
-        self._study = study
+    def __init__(self, study: Study, space: UnionSpace, *, apart: bool, costs: bool = False) -> None:
+        """Search each solver apart, or all of them together; with costs, prefer what is cheap among what is as good."""
+        self._study, self._costs = study, costs
         self._defaults = space.defaults()
         self._untried = {str(defaults[SOLVER]): defaults for defaults in self._defaults}
         self._apart = apart
@@ -107,6 +109,7 @@ class Turns:
         self._most = -(-study.trials // len(names))
         self._spent = {name: _Spent() for name in names}
         self._running = dict.fromkeys(names, 0)
+        self._poor = dict.fromkeys(names, 0)
         self._best: dict[str, Floats] = {}
         self._looks = study.sampler != BLIND
         self._storages = {name: _Memory(own.distributions, looks=self._looks) for name, own in self._spaces.items()}
@@ -146,13 +149,19 @@ class Turns:
             if not open_ones:
                 return None
             name = min(open_ones, key=self._used)
-        startup = STARTUP_APART if self._apart else STARTUP
-        return self._begun(
-            name,
-            make_sampler(
-                self._study.sampler, seed=self._study.seed, number=number, space=self._spaces[name], startup=startup
-            ),
+        sampler = make_sampler(
+            self._study.sampler,
+            seed=self._study.seed,
+            number=number,
+            space=self._spaces[name],
+            startup=STARTUP_APART if self._apart else STARTUP,
+            costs=self._costs,
         )
+        suggested = self._begun(name, sampler)
+        if self._study.until is not None:
+            gain = getattr(sampler, "expected_gain", None)
+            self._poor[name] = self._poor[name] + 1 if gain is not None and gain < self._study.until else 0
+        return suggested
 
     def _begun(self, name: str, sampler: BaseSampler) -> Suggested:
         """Return the next trial of a search: what is enqueued, else what sampler suggests."""
@@ -192,7 +201,9 @@ class Turns:
         return str(params[SOLVER]) if self._apart else TOGETHER
 
     def _is_open(self, name: str) -> bool:
-        """Return whether a search has configurations left, and has not had its part of the trials."""
+        """Return whether a search has configurations left, hope for better ones, and not had its part of the trials."""
+        if self._poor[name] >= HOPELESS:
+            return False
         tried = self._spent[name].trials + self._running[name]
         return not self._apart or tried < min(self._most, self._spaces[name].size)
 

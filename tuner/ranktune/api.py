@@ -49,6 +49,7 @@ def tune(
     trials: int | None = None,
     timeout: float | None = None,
     full: bool = False,
+    until: float | None = None,
     sampler: str = "thompson",
     within: str = "",
     seed: int = 0,
@@ -72,8 +73,9 @@ def tune(
     data is a path (LETOR / SVMlight text, csv, parquet, npz, or a folder Fold1..Fold5), a Queries, a data frame, a
     tuple (X, y, qid), or "api-search", the embedded example. vali and test likewise; without test, a fifth of the
     training queries is set aside first, with test="none" none is. Trials are 30 by default, or with a timeout (seconds
-    for everything, reading too, which the solvers share) as many as fit. The other fields are those of Study. jobs is
-    the number of processes, all cores by default. An existing name with the same settings is continued.
+    for everything, reading too, which the solvers share) as many as fit, with until as many as promise to gain that
+    much. The other fields are those of Study. jobs is the number of processes, all cores by default. An existing name
+    with the same settings is continued.
 
     trial_timeout (seconds) and trial_memory (bytes, or text such as "4GB") bound one trial, which fails beyond them.
     executor, with address, runs trials elsewhere (ranktune.tuner.workforce). storage is the URL of a PostgreSQL
@@ -83,7 +85,7 @@ def tune(
     """
     deadline = Deadline.after(timeout)
     if trials is None:
-        trials = DEFAULT_TRIALS if timeout is None else TRIALS_BY_TIME
+        trials = DEFAULT_TRIALS if timeout is None and until is None else TRIALS_BY_TIME
     study = Study(
         name=name or "",
         data=_described(data),
@@ -100,6 +102,7 @@ def tune(
         trials=trials,
         timeout=timeout,
         full=full,
+        until=until,
         sampler=sampler,
         within=within,
         seed=seed,

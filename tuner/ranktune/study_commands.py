@@ -57,7 +57,9 @@ def tune(
     also: Also = None,
     trials: Annotated[
         int | None,
-        typer.Option(help="Configurations to try (for each fold of a folder). (default: 30, or by timeout)", min=1),
+        typer.Option(
+            help="Configurations to try (for each fold of a folder). (default: 30, or by timeout or until)", min=1
+        ),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option(help="Seconds that everything may take, reading and learning again too.", min=0.001)
@@ -87,6 +89,10 @@ def tune(
     ] = None,
     repeats: Annotated[int, typer.Option(help="How often queries are dealt into folds anew.", min=1)] = 1,
     outer: Annotated[int, typer.Option(help="Outer folds of plan nested.", min=2)] = 5,
+    until: Annotated[
+        float | None,
+        typer.Option(help="End when further trials are expected to gain less than this, of the metric.", min=0.0),
+    ] = None,
     full: Annotated[
         bool,
         typer.Option("--full", help="Judge every trial to its end: stop none that is for sure behind, follow no path."),
@@ -121,7 +127,7 @@ def tune(
         result = api.tune(
             data, vali=vali, test=test, metric=metric, also=also or (), solvers=solver or (), plan=plan,
             permutations=permutations, folds=folds, repeats=repeats, outer=outer, trials=trials, timeout=timeout,
-            full=full, sampler=sampler, within=within, seed=seed, refit=refit,
+            full=full, until=until, sampler=sampler, within=within, seed=seed, refit=refit,
             reading=reading(missing, zero_based), name=name, home=home, jobs=jobs, trial_timeout=trial_timeout,
             trial_memory=trial_memory, executor=executor, address=address, storage=storage, artifacts=artifacts,
             extend=extend, progress=progress,
