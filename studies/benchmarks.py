@@ -14,6 +14,7 @@ from ranktune.studies import (
     bench_memory,
     bench_overhead,
     bench_parser,
+    bench_race,
     bench_samplers,
     bench_scale,
     bench_solvers,
@@ -26,6 +27,7 @@ app.command("jobs")(bench_jobs.main)
 app.command("memory")(bench_memory.main)
 app.command("overhead")(bench_overhead.main)
 app.command("parser")(bench_parser.main)
+app.command("race")(bench_race.main)
 app.command("sampler")(bench_samplers.main)
 app.command("scale")(bench_scale.main)
 app.command("solvers")(bench_solvers.main)
