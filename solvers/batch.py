@@ -12,7 +12,7 @@ over that at zero. Memory: a few vectors of weights and of documents, never a co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -80,6 +80,15 @@ class Curvature:
             self._steps[at], self._changes[at], self._along[at] = step, change, along
             self._learnt += 1
 
+    def stiffen(self, l2: float) -> None:
+        """Turn to the Hessian plus l2 times the unit matrix; l2 < 0 takes that much away."""
+        known = min(self._learnt, self.memory)
+        steps, changes = self._steps[:known], self._changes[:known]
+        changes += l2 * steps
+        self._along[:known] = (steps * changes).sum(axis=1)
+        if (self._along[:known] <= 0.0).any():  # nothing but rounding is left of one
+            self._learnt = 0
+
     def solve(self, gradient: Floats) -> Floats:
         """Return roughly H^-1 gradient; before anything is known, gradient scaled to length one at most."""
         if self._learnt == 0:
@@ -118,6 +127,38 @@ def _inner(a: Floats, b: Floats) -> float:
     return total
 
 
+class Trail:
+    """Where a search stands and what it has learnt, from which the next one, of other strengths, goes on.
+
+    What strengths change is known: to turn to others takes no evaluation.
+    """
+
+    curvature: Curvature | None = None
+
+    def __init__(self, objective: Objective, l1: float) -> None:
+        self.objective, self.l1 = objective, l1
+        zero = np.zeros_like(objective.multiplier)
+        self.point = Point(zero, *objective.value_and_gradient(zero))
+        self.at_zero = self.point.gradient
+
+    @property
+    def violation(self) -> float:
+        """The norm of the shortest subgradient of F over that at zero."""
+        norm = float(np.linalg.norm(shortest(self.point.weights, self.point.gradient, self.l1)))
+        reference = float(np.linalg.norm(shortest(np.zeros_like(self.at_zero), self.at_zero, self.l1)))
+        return norm / max(reference, 1e-300) if norm > 0.0 else 0.0
+
+    def turn_to(self, l1: float, l2: float) -> None:
+        """Stand at the same weights under other strengths."""
+        weights, value, gradient = self.point
+        more = l2 - self.objective.l2
+        value += (l1 - self.l1) * float(np.abs(weights).sum()) + 0.5 * more * float(weights @ weights)
+        self.point = Point(weights, value, gradient + more * weights)
+        if self.curvature is not None:
+            self.curvature.stiffen(more)
+        self.l1, self.objective.l2 = l1, l2
+
+
 @dataclass(frozen=True)
 class Batch:
     """What the optimizers of this module have in common.
@@ -144,19 +185,35 @@ class Batch:
         multiplier is M, (n_features,), or None for 1. Ends at the optimum to tol, after max_iterations, or where no
         step descends any more in float64. Raises DataError for grades that the loss cannot use.
         """
-        l1, l2 = penalty.strengths
-        objective = Objective(loss, l2, queries, multiplier)
-        reference = 0.0
-        for iteration, point in enumerate(self.search(objective, l1)):
-            norm = float(np.linalg.norm(shortest(point.weights, point.gradient, l1)))
-            reference = norm if iteration == 0 else reference
-            violation = norm / reference if norm > 0.0 else 0.0
-            yield point.weights * objective.multiplier + 0.0, Step(iteration, point.value, violation)
+        for steps in self.follow(loss, (penalty,), queries, multiplier=multiplier):
+            yield from steps
+
+    def follow(
+        self, loss: Loss, penalties: Iterable[Penalty], queries: Queries, *, multiplier: Floats | None = None
+    ) -> Iterator[Iterator[tuple[Floats, Step]]]:
+        """Yield for each of penalties what iterate does, to be taken before the next; each goes on from the one before.
+
+        The optimizer must descend one function, as LBFGS and OWLQN do. Strengths that fall cost least.
+        """
+        trail: Trail | None = None
+        for penalty in penalties:
+            l1, l2 = penalty.strengths
+            if trail is None:
+                trail = Trail(Objective(loss, l2, queries, multiplier), l1)
+            else:
+                trail.turn_to(l1, l2)
+            yield self._steps(trail)
+
+    def _steps(self, trail: Trail) -> Iterator[tuple[Floats, Step]]:
+        for iteration, point in enumerate(self.search(trail)):
+            trail.point = point
+            violation = trail.violation
+            yield point.weights * trail.objective.multiplier + 0.0, Step(iteration, point.value, violation)
             if violation <= self.tol or iteration == self.max_iterations:
                 return
 
-    def search(self, objective: Objective, l1: float) -> Iterator[Point]:
-        """Yield points from zero on."""
+    def search(self, trail: Trail) -> Iterator[Point]:
+        """Yield points from that of trail on."""
         raise NotImplementedError
 
 
@@ -175,13 +232,13 @@ class LBFGS(Batch):
         super().__post_init__()
         check_count("memory", self.memory)
 
-    def search(self, objective: Objective, l1: float) -> Iterator[Point]:
-        """Yield points from zero on."""
-        point = _start(objective)
-        curvature = Curvature(self.memory)
+    def search(self, trail: Trail) -> Iterator[Point]:
+        """Yield points from that of trail on."""
+        point = trail.point
+        curvature = trail.curvature = trail.curvature or Curvature(self.memory)
         while True:
             yield point
-            moved = wolfe(objective, point, -curvature.solve(point.gradient))
+            moved = wolfe(trail.objective, point, -curvature.solve(point.gradient))
             if moved is None:
                 return
             curvature.learn(moved.weights - point.weights, moved.gradient - point.gradient)
@@ -202,10 +259,10 @@ class OWLQN(Batch):
         super().__post_init__()
         check_count("memory", self.memory)
 
-    def search(self, objective: Objective, l1: float) -> Iterator[Point]:
-        """Yield points from zero on."""
-        point = _start(objective)
-        curvature = Curvature(self.memory)
+    def search(self, trail: Trail) -> Iterator[Point]:
+        """Yield points from that of trail on."""
+        point, objective, l1 = trail.point, trail.objective, trail.l1
+        curvature = trail.curvature = trail.curvature or Curvature(self.memory)
         while True:
             yield point
             downhill = -shortest(point.weights, point.gradient, l1)
@@ -213,7 +270,7 @@ class OWLQN(Batch):
             direction[direction * downhill <= 0.0] = 0.0
             moved = _within_orthant(objective, point, direction, downhill, l1)
             if moved is None:  # the curvature misleads near a border: the projected gradient decides
-                curvature = Curvature(self.memory)
+                curvature = trail.curvature = Curvature(self.memory)
                 moved = _within_orthant(objective, point, downhill, downhill, l1)
             if moved is None:
                 return
@@ -239,18 +296,19 @@ class GradientSteps(Batch):
         super().__post_init__()
         check_positive("eta0", self.eta0)
 
-    def search(self, objective: Objective, l1: float) -> Iterator[Point]:
-        """Yield points from zero on."""
-        weights = np.zeros_like(objective.multiplier)
-        squares = np.zeros_like(weights)
+    def search(self, trail: Trail) -> Iterator[Point]:
+        """Yield points from that of trail on."""
+        point, objective, l1 = trail.point, trail.objective, trail.l1
+        squares = np.zeros_like(point.weights)
         while True:
-            value, gradient = objective.value_and_gradient(weights)
-            yield Point(weights, value + l1 * float(np.abs(weights).sum()), gradient)
-            gradient = gradient - objective.l2 * weights
+            yield point
+            gradient = point.gradient - objective.l2 * point.weights
             squares += gradient * gradient
             eta = self.eta0 / (DELTA + np.sqrt(squares))
-            moved = weights - eta * gradient
+            moved = point.weights - eta * gradient
             weights = np.sign(moved) * np.maximum(np.abs(moved) - eta * l1, 0.0) / (1.0 + eta * objective.l2)
+            value, gradient = objective.value_and_gradient(weights)
+            point = Point(weights, value + l1 * float(np.abs(weights).sum()), gradient)
 
 
 def shortest(weights: Floats, gradient: Floats, l1: float) -> Floats:
@@ -282,11 +340,6 @@ def wolfe(objective: Objective, point: Point, direction: Floats) -> Point | None
             return Point(weights, value, gradient)
         length = 0.5 * (low + high) if np.isfinite(high) else 2.0 * length
     return None
-
-
-def _start(objective: Objective) -> Point:
-    weights = np.zeros_like(objective.multiplier)
-    return Point(weights, *objective.value_and_gradient(weights))
 
 
 def _within_orthant(objective: Objective, point: Point, direction: Floats, downhill: Floats, l1: float) -> Point | None:

@@ -7,7 +7,7 @@ lists at every step). What each needs of the other parts, and how features can b
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -53,10 +53,26 @@ def batch_steps(ranker: LinearRanker, parts: Parts, queries: Queries, multiplier
     Sets objective_, n_iter_ and converged_ too. Warns once (RankTuneWarning) where an optimizer that should have
     converged did not; the last weights, the best for one that descends, are kept.
     """
+    (steps,) = batch_path(ranker, parts, [parts.penalty], queries, multiplier)
+    return steps
+
+
+def batch_path(
+    ranker: LinearRanker, parts: Parts, penalties: Sequence[Penalty], queries: Queries, multiplier: Floats
+) -> Iterator[Iterator[Step]]:
+    """Yield for each of penalties, in place of that of parts, what batch_steps does, to be taken before the next.
+
+    Each goes on from where the one before ended.
+    """
     optimizer: Any = parts.optimizer
+    for steps in optimizer.follow(parts.loss, penalties, queries, multiplier=multiplier):
+        yield _kept(ranker, optimizer, steps)
+
+
+def _kept(ranker: LinearRanker, optimizer: Any, steps: Iterator[tuple[Floats, Step]]) -> Iterator[Step]:
     fitted: Any = ranker
     step = Step(0, float("nan"))
-    for fitted.coef_, step in optimizer.iterate(parts.loss, parts.penalty, queries, multiplier=multiplier):
+    for fitted.coef_, step in steps:
         fitted.objective_, fitted.n_iter_ = step.objective, step.iteration
         fitted.converged_ = step.violation <= optimizer.tol
         yield step

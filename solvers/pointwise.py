@@ -22,7 +22,7 @@ from ranktune.solvers.arrays import Floats
 from ranktune.solvers.batch import LBFGS
 from ranktune.solvers.centring import without_level
 from ranktune.solvers.checks import check_choice, check_count, check_not_negative, check_positive
-from ranktune.solvers.composition import Parts, batch_steps
+from ranktune.solvers.composition import Parts, batch_path
 from ranktune.solvers.least_squares import LeastSquares
 from ranktune.solvers.penalties import L2
 from ranktune.solvers.pointwise_losses import (
@@ -105,6 +105,7 @@ class RidgeRanker(PointwiseRanker):
 class _Smooth(PointwiseRanker):
     """A pointwise ranker learnt by L-BFGS on a smooth loss."""
 
+    along: ClassVar[str | None] = "C"
     C: float
     max_iterations: int
     tol: float
@@ -122,12 +123,28 @@ class _Smooth(PointwiseRanker):
         raise NotImplementedError
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
-        documents = float(queries.weight_of_query @ queries.lengths)
+        for steps in self._path(queries, [self.C]):
+            yield from steps
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Begin with the strongest penalty; each C goes on from where the one before ended."""
+        for C, steps in zip(values, self._path(queries, values), strict=True):
+            for _ in steps:
+                pass
+            yield C
+
+    def _path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[Iterator[Step]]:
         optimizer = LBFGS(tol=float(self.tol), max_iterations=int(self.max_iterations))
-        penalty = L2(1.0 / (float(self.C) * documents))  # the loss is a mean
-        parts = Parts(self._loss(queries), penalty, optimizer)
-        for step in batch_steps(self, parts, queries, self._factors(queries)):
-            scale = float(self.C) * documents
+        documents = float(queries.weight_of_query @ queries.lengths)  # the loss is a mean over them
+        scales = [float(C) * documents for C in values]
+        penalties = [L2(1.0 / scale) for scale in scales]
+        parts = Parts(self._loss(queries), penalties[0], optimizer)
+        path = batch_path(self, parts, penalties, queries, self._factors(queries))
+        for scale, steps in zip(scales, path, strict=True):
+            yield self._scaled(scale, steps)
+
+    def _scaled(self, scale: float, steps: Iterator[Step]) -> Iterator[Step]:
+        for step in steps:
             self.objective_ = scale * step.objective
             yield Step(step.iteration, self.objective_, step.violation)
 

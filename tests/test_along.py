@@ -32,6 +32,8 @@ VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "LambdaMART": ({}, {"seeds": 2}),
     "RankSVM": ({}, {"pairs": "adjacent"}, {"loss": "l1", "tol": 1e-6}),
     "RidgeRanker": ({}, {"centre": "none"}),
+    "ListNet": ({}, {"l1": 0.0}),
+    "SVRRanker": ({}, {"loss": "l1"}),
     "RankBoost": ({}, {"stop": "vali", "patience": 3, "validation": 0.3}),
     "SOLAR2": ({}, {"covariance": "diagonal"}),
     "XGBoostRanker": ({}, {"seeds": 2}),
@@ -42,7 +44,10 @@ CASES = [(name, more) for name in WITH_PATH for more in VARIANTS.get(name, ({},)
 
 CLOSE: Mapping[str, tuple[Mapping[str, Any], float]] = {
     "DominationRank": ({"tol": 1e-9}, 1e-6),
+    "ListNet": ({"tol": 1e-8}, 1e-5),
+    "LogisticRanker": ({"tol": 1e-8}, 1e-5),
     "RankSVM": ({"tol": 1e-8}, 1e-5),
+    "SVRRanker": ({"tol": 1e-8}, 1e-5),
 }
 """Solvers that agree with a fit to their tolerance alone: how precise they are asked to be here, and how close scores
 then are, as a part of their spread. All others give the same bits."""
