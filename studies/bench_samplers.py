@@ -34,6 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "thompson:ei": {"acquisition": "ei"},
     "thompson:1": {"draws": 1},
     "thompson:costs": {"costs": True},
+    "thompson:again": {"replicates": True},
 }
 """Options of ThompsonSampler to compare with its default."""
 NOISE, DURATIONS = 0x2015E, 0x71ED

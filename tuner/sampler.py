@@ -158,14 +158,15 @@ class ThompsonSampler(CubeSampler):
     acquisition: "thompson" does that; "ei" takes the expected improvement, averaged over hyperparameters, instead, for
     one objective without constraints. draws: how many functions; 1 is Thompson sampling as it was first thought of,
     more look less far and find sooner. costs: divide improvement by a power of what a trial is expected to cost, told
-    from the seconds that trials took (user attribute "seconds"); without those, costs change nothing.
+    from the seconds that trials took (user attribute "seconds"); without those, costs change nothing. replicates:
+    where noise leaves open which trial is best, try one again, with one objective and no constraints.
 
     expected_gain: after a suggestion, how much better than the best tried it is expected to be, in units of the
     objective and without its noise; None while trials are spread, and where there are several objectives.
 
     Trials that ended without a value, were pruned or are running are accounted for (ranktune.tuner.history), and no
-    configuration is suggested twice while others exist. Raises ParameterError (a ValueError) for options that cannot
-    be, and for "ei" where there are several objectives or constraints.
+    configuration is suggested twice while others exist, unless for replicates. Raises ParameterError (a ValueError) for
+    options that cannot be, and for "ei" where there are several objectives or constraints.
 
     Source: Thompson 1933; Wilson et al. 2020, "Efficiently Sampling Functions from Gaussian Process Posteriors"; Letham
     et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments".
@@ -182,6 +183,7 @@ class ThompsonSampler(CubeSampler):
         number: int | None = None,
         constraints_func: Constraints | None = None,
         costs: bool = False,
+        replicates: bool = False,
     ) -> None:
         super().__init__(
             seed=seed, startup=startup, conditions=conditions, number=number, constraints_func=constraints_func
@@ -193,6 +195,7 @@ class ThompsonSampler(CubeSampler):
         self._acquisition = acquisition
         self._draws = int(draws)
         self._power = POWER if costs else 0.0
+        self._repeats = replicates
         self.expected_gain: float | None = None
 
     def _row(self, history: History, number: int) -> Floats:
@@ -205,8 +208,9 @@ class ThompsonSampler(CubeSampler):
                 "acquisition 'ei' knows one objective and no constraints. Take 'thompson', which knows several."
             )
         proposal = propose(
-            history.cube, history.trials, history.taken, generator, self._acquisition, self._draws, power=self._power
-        )
+            history.cube, history.trials, history.taken, generator, self._acquisition, self._draws,
+            power=self._power, repeats=self._repeats,
+        )  # fmt: skip
         self.expected_gain = proposal.gain
         return proposal.row
 

@@ -10,7 +10,7 @@ and nobody has to guess what they will show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -22,6 +22,7 @@ from ranktune.tuner.cube import Cube
 from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, about_zero, spread_of, standardised
 from ranktune.tuner.hyperparameters import Evidence, fit, relative_level, samples
 from ranktune.tuner.paths import DrawnImprovement, Mixture, Paths
+from ranktune.tuner.repeats import most_useful
 from ranktune.tuner.search import maximise
 from ranktune.tuner.surfaces import ExpectedImprovement, Surface
 
@@ -36,8 +37,8 @@ MEDIOCRE = 0.25
 """Of several objectives, gains count from where so many of the trials are worse."""
 AVERAGED = 3
 """Sets of hyperparameters that functions are drawn with, or that the expected improvement is averaged over."""
-POWER = 0.5
-"""Of the expected cost that improvement is divided by, where costs count."""
+POWER = 0.3
+"""Of the expected cost that improvement is divided by, where costs count: more starves what is dear and best."""
 PROMISING = 5
 """Trials around which to look closely, besides the best of each category that switches parameters on."""
 
@@ -109,11 +110,14 @@ def propose(
     draws: int = DRAWS,
     *,
     power: float = 0.0,
+    repeats: bool = False,
 ) -> Proposal:
-    """Return what to try next; never one of taken (ranktune.tuner.cube.keys) if others exist.
+    """Return what to try next; never one of taken (ranktune.tuner.cube.keys) if others exist, but for repeats.
 
     acquisition: "thompson" draws functions; "ei" averages the expected improvement over hyperparameters instead, for
-    one objective without constraints. power: of the expected cost that improvement is divided by.
+    one objective without constraints. power: of the expected cost that improvement is divided by. repeats: of one
+    objective without constraints, propose one of the tried again where that is worth more (ranktune.tuner.repeats);
+    the gain is still that of the new one.
     """
     if not cube.varying:
         return Proposal(cube.only(), 0.0 if trials.is_plain else None)
@@ -121,15 +125,28 @@ def propose(
     E, pending = cube.embed(trials.rows), cube.embed(trials.pending)
     improvement: ExpectedImprovement | DrawnImprovement
     if acquisition == "ei":
-        improvement, worth = _improvement(cube, trials, E, pending, generator)
+        improvement, worth, posteriors = _improvement(cube, trials, E, pending, generator)
     else:
-        improvement, worth = _drawn(cube, trials, E, pending, generator, draws)
+        improvement, worth, posteriors = _drawn(cube, trials, E, pending, generator, draws)
     cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
     surface: Surface = improvement if cost is None else PerCost(improvement, cost, power)
     promising = cube.filled(_promising(cube, trials.rows, worth), generator)
     row = maximise(surface, cube, promising, taken, generator)
     gain = None if trials.more else improvement.mean(cube.embed(row[None]))[0] * spread_of(trials.gains)
+    if repeats and trials.is_plain:
+        row = _or_again(cube, trials, posteriors, row)
     return Proposal(row, gain)
+
+
+def _or_again(cube: Cube, trials: Trials, posteriors: Sequence[Posterior], row: Floats) -> Floats:
+    """Return row, (d,), or the row of a trial, finished or not, that is worth more if it is made again."""
+    if len(trials.pending):  # they are believed to show what is expected of them
+        pending, y = cube.embed(trials.pending), standardised(trials.gains)
+        posteriors = [posterior.believing(pending, y) for posterior in posteriors]
+    rows = np.vstack([trials.rows, trials.pending])
+    place = most_useful(posteriors, cube.embed(rows), cube.embed(row[None])[0])
+    again: Floats = row if place is None else rows[place]
+    return again
 
 
 def expected_gains(cube: Cube, trials: Trials) -> Floats:
@@ -174,20 +191,20 @@ class _Seen:
 
 def _improvement(
     cube: Cube, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator
-) -> tuple[ExpectedImprovement, Floats]:
-    """Return the expected improvement, and the expected gain of each trial, (n,)."""
+) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
+    """Return the expected improvement, the expected gain of each trial, (n,), and the posteriors after these."""
     seen = _Seen(cube, E, trials.gains, trials.noise, trials.level, trials.extra)
     posteriors = seen.posteriors(AVERAGED, generator)
-    worth, y = posteriors[0].mean(E), standardised(trials.gains)
+    worth, y, busy = posteriors[0].mean(E), standardised(trials.gains), posteriors
     if len(pending):  # they are believed to show what is expected of them
-        posteriors = [p.believing(pending, y) for p in posteriors]
-    return ExpectedImprovement.over(tuple(posteriors), np.vstack([E, pending])), worth
+        busy = [p.believing(pending, y) for p in posteriors]
+    return ExpectedImprovement.over(tuple(busy), np.vstack([E, pending])), worth, posteriors
 
 
 def _drawn(
     cube: Cube, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator, draws: int
-) -> tuple[DrawnImprovement, Floats]:
-    """Return the improvement over draws, and how good each trial is believed to be, (n,)."""
+) -> tuple[DrawnImprovement, Floats, list[Posterior]]:
+    """Return the improvement over draws, how good each trial is believed to be, (n,), and the first's posteriors."""
     objectives, constraints, means = [], [], []
     first = _Seen(cube, E, trials.gains, trials.noise, trials.level, trials.extra)
     for own in (first, *(_Seen(cube, E, gains, trials.noise) for gains in trials.more)):
@@ -202,11 +219,12 @@ def _drawn(
     reference, spans = _reference(np.array(means))
     tried = np.vstack([E, pending])
     surface = DrawnImprovement.over(objectives, constraints, tried, reference, spans, generator)
+    posteriors = [group.posterior for group in objectives[0].groups]
     if trials.is_plain:
-        return surface, means[0]
+        return surface, means[0], posteriors
     scores = surface.scores(E)
     wins = np.bincount(scores.argmax(axis=0), minlength=len(E))
-    return surface, wins + 1e-3 * scores.mean(axis=1)
+    return surface, wins + 1e-3 * scores.mean(axis=1), posteriors
 
 
 def _reference(means: Floats) -> tuple[Floats, Floats]:
