@@ -30,7 +30,8 @@ from typing import Any, Self, TypeVar
 
 from ranktune.solvers.checks import check_count
 from ranktune.solvers.errors import ResultRefused, TooLong, WorkerLost
-from ranktune.tuner.limits import BEGUN, PAUSED, RESUMED, Limits, load_libraries, pickled
+from ranktune.tuner.limits import BEGUN, PAUSED, RESUMED, Limits, pickled
+from ranktune.tuner.spare import Spare
 from ranktune.tuner.worker_process import WorkerProcess
 
 T = TypeVar("T")
@@ -111,7 +112,8 @@ class Processes:
         self._keeper: threading.Thread | None = None
         self._wake: Connection | None = None
         self._open: set[Future[Any]] = set()
-        self._ending = self._warm = False
+        self._spare = Spare()
+        self._ending = self._warm = self._losing = False
 
     def __enter__(self) -> Self:
         return self
@@ -199,9 +201,9 @@ class Processes:
     def _turn(self, wake: Connection) -> None:
         """Wait until there is something to do, and do it."""
         heard: list[Connection] = [wake]
-        for lane in self._lanes:
-            if lane.worker is not None:
-                heard += lane.worker.listening()
+        for worker in [self._spare.worker, *(lane.worker for lane in self._lanes)]:
+            if worker is not None:
+                heard += worker.listening()
         if wake in connections.wait(heard, self._patience()):
             wake.recv_bytes()
         for lane in self._lanes:
@@ -213,6 +215,7 @@ class Processes:
             order()
         self._enforce()
         self._send()
+        self._provide()
 
     def _patience(self) -> float | None:
         """Return for how long nothing needs to be done, if nobody says anything."""
@@ -233,6 +236,7 @@ class Processes:
             job = lane.job
             if job is not None and job.deadline <= time.monotonic():
                 error = TooLong(job.limits.seconds or 0.0) if job.begun else WorkerLost("it never began to work")
+                self._losing = True
                 self._free(lane, error)
             elif job is not None and lane.worker is not None and lane.worker.dead:
                 job.alone = job.alone or time.monotonic()
@@ -248,12 +252,18 @@ class Processes:
                 if job.sent or job.future.set_running_or_notify_cancel():
                     self._start(lane, job)
 
+    def _provide(self) -> None:
+        """Keep a spare worker while something runs that may cost its own: under limits, or where one was lost."""
+        running = [lane.job for lane in self._lanes if lane.job is not None]
+        limited = any(job.limits.seconds is not None or job.limits.bytes is not None for job in running)
+        if running and (limited or self._losing) and all(job.begun for job in running):
+            self._spare.keep()
+
     def _warm_up(self) -> None:
         """Start the workers that there are not yet, once what waits has been given out."""
         self._send()
         for lane in self._lanes:
-            if lane.worker is None and lane.job is None:
-                self._start(lane, _Job(pickled((load_libraries, ()), None), Limits()))
+            lane.worker = lane.worker or self._spare.loading()
 
     def _start(self, lane: _Lane, job: _Job) -> None:
         job.sent += 1
@@ -264,11 +274,11 @@ class Processes:
             lane.worker = None
         try:
             try:
-                lane.worker = lane.worker or WorkerProcess()
+                lane.worker = lane.worker or self._spare.take()
                 answer = lane.worker.send(job.payload, job.limits)
             except BrokenExecutor:  # it has died just now
                 self._free(lane, None)
-                lane.worker = WorkerProcess()
+                lane.worker = self._spare.take()
                 answer = lane.worker.send(job.payload, job.limits)
         except (OSError, BrokenExecutor) as error:
             self._free(lane, None)
@@ -294,6 +304,7 @@ class Processes:
         """Have the function of a worker that died fail, or send it again where it had not begun."""
         if lane.job is not job or lane.worker is not worker:
             return
+        self._losing = True
         self._listen(lane)
         if not job.begun and job.sent < SENDINGS:
             self._free(lane, None)
@@ -320,7 +331,7 @@ class Processes:
 
     def _end(self, error: Exception | None = None) -> None:
         """End all workers, and the keeper; what runs or waits fails with error."""
-        tidying = [lane.worker.kill() for lane in self._lanes if lane.worker is not None]
+        tidying = [self._spare.drop(), *(lane.worker.kill() for lane in self._lanes if lane.worker is not None)]
         jobs = [lane.job for lane in self._lanes if lane.job is not None] + list(self._waiting)
         for lane in self._lanes:
             lane.job = lane.worker = None

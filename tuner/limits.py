@@ -79,9 +79,12 @@ def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
 
 def load_libraries() -> None:
     """Load what trials need, which takes most of a second."""
-    import numba  # noqa: F401
+    from numba.core.registry import cpu_target
 
     import ranktune.tuner.objective  # noqa: F401
+
+    cpu_target.typing_context.refresh()  # as the first kernel does that is called
+    cpu_target.target_context.refresh()
 
 
 def pickled(result: Any, cap: int | None) -> bytes:

@@ -6,12 +6,13 @@ import contextlib
 import os
 import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ranktune.tuner.limits import Limits, prepare, run
+from ranktune.tuner.limits import Limits, load_libraries, prepare, run
 
 ONE_THREAD = {
     f"{library}_NUM_THREADS": "1"
@@ -50,7 +51,15 @@ class WorkerProcess:
 
     def send(self, payload: bytes, limits: Limits) -> Future[tuple[bool, bytes]]:
         """Run what is pickled in payload. Raises BrokenExecutor where the worker is dead already."""
-        answer: Future[tuple[bool, bytes]] = self._pool.submit(run, payload, limits)
+        answer: Future[tuple[bool, bytes]] = self._submit(run, payload, limits)
+        return answer
+
+    def load(self) -> None:
+        """Load what trials need, before anything that is sent; of this it tells nothing."""
+        self._submit(load_libraries)
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        answer: Future[Any] = self._pool.submit(function, *arguments)
         if self._process is None:
             self._process = next(iter(self._pool._processes.values()), None)
             self._its_marks.close()
