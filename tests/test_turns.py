@@ -19,7 +19,9 @@ ALIKE = np.random.default_rng(0).random(50)
 
 
 def finished(suggested: Suggested, value: float = 0.5) -> FrozenTrial:
-    return create_trial(state=TrialState.COMPLETE, value=value, params={}, distributions={})
+    params, known = suggested.params, STUDY.union_space().distributions
+    own = {name: known[name] for name in params}
+    return create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=own)
 
 
 def taken(turns: Turns, count: int, left: float = float("inf"), first: int = 0, behind: str = "") -> list[Suggested]:
