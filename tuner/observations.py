@@ -32,7 +32,7 @@ def observations(trial: FrozenTrial) -> list[FrozenTrial]:
     found = []
     for place in (best, *sorted({best - 1, best + 1, asked} & set(range(len(values))) - {best})):
         attrs = {key: value for key, value in seen.items() if key != SECONDS or place == asked}
-        value = trial.value + points[place][1] - points[best][1]
+        value = trial.value + (points[place][1] - points[best][1])
         found.append(_observed(trial, {name: values[place]}, value, attrs))
     return found
 
