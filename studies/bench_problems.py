@@ -149,7 +149,7 @@ def _branin_seconds(params: Mapping[str, Any]) -> float:
 
 
 def _ackley_seconds(params: Mapping[str, Any]) -> float:
-    return 0.2 * (1 + int(params["k"])) / (1.0 + np.log10(params["x1"] / 1e-3))
+    return float(0.2 * (1 + int(params["k"])) / (1.0 + np.log10(params["x1"] / 1e-3)))
 
 
 def _branch_seconds(params: Mapping[str, Any]) -> float:

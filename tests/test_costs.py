@@ -116,7 +116,7 @@ def test_costs_that_nobody_tells_change_nothing(told: bool) -> None:
     def suggested(costs: bool) -> float:
         study = costly(told)
         study.sampler = make_sampler("thompson", seed=0, number=20, costs=costs)
-        return study.ask({"x": optuna.distributions.FloatDistribution(0, 1)}).params["x"]
+        return float(study.ask({"x": optuna.distributions.FloatDistribution(0, 1)}).params["x"])
 
     assert (suggested(True) == suggested(False)) is not told
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
 
 import numpy as np
 import scipy
@@ -29,7 +28,6 @@ LOW_SCALE, HIGH_SCALE = np.log(1e-3), np.log(1e3)
 LOW_NOISE, HIGH_NOISE = np.log(1e-6), np.log(10.0)
 RATE = 30.0
 """Of the prior on noise: its mean is about a thirtieth of the variance of the gains."""
-Amount = TypeVar("Amount", float, Floats)
 KNOWN = 2.0
 """Factor by which noise that is known may still be larger or smaller."""
 MAX_FITTED = 300
@@ -174,10 +172,15 @@ def fit(
     return np.array(_remembered(*(array.tobytes() for array in arrays), E.shape[1], scaled, level))
 
 
-def relative_level(gains: Floats, level: Amount) -> Amount:
-    """Return noise variances of gains as ones of standardised gains; 0 where not known or gains are all equal."""
-    spread = spread_of(gains) if np.any(level) else 0.0
-    return level / spread / spread if spread > 0.0 else 0.0 * level
+def relative_level(gains: Floats, level: float) -> float:
+    """Return a noise variance of gains as one of standardised gains; 0 where it is not known or gains are all equal."""
+    return float(relative_extra(gains, level))
+
+
+def relative_extra(gains: Floats, extra: Floats | float) -> Floats:
+    """Return variances of gains as ones of standardised gains; 0 where gains are all equal."""
+    spread = spread_of(gains) if np.any(extra) else 0.0
+    return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
 
 
 def _fitted_of(n: int) -> int:
@@ -214,7 +217,7 @@ def _remembered(
     observed = np.frombuffer(gains)
     y = scaled(observed)
     rows = np.frombuffer(E).reshape(len(y), n_columns)
-    own, e = relative_level(observed, level), relative_level(observed, np.frombuffer(extra))
+    own, e = relative_level(observed, level), relative_extra(observed, np.frombuffer(extra))
     evidence = Evidence(rows, y, np.frombuffer(v), np.frombuffer(owner, dtype=np.int64), own, e)
     return tuple(most_probable(evidence).tolist())
 

@@ -22,7 +22,7 @@ from ranktune.solvers.space import Value, When
 from ranktune.tuner.cube import Cube
 from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, pulled_in, standardised
 from ranktune.tuner.history import LESS_SURE, arranged, relative_variance
-from ranktune.tuner.hyperparameters import fit, relative_level
+from ranktune.tuner.hyperparameters import fit, relative_extra
 from ranktune.tuner.kernels import matern52, squared_distances
 from ranktune.tuner.paths import Paths
 
@@ -210,7 +210,7 @@ def believe(space: Space, seen: Sequence[Seen], most: int = MOST) -> Belief | No
     extra = np.array([seen[i].partial or 0.0 for i in chosen], dtype=np.float64)
     E = cube.embed(rows)
     theta = fit(E, own, noise, cube.owner, extra=extra)
-    e = relative_level(own, extra)
+    e = relative_extra(own, extra)
     posterior = Posterior.of(E, standardised(own), noise, Hyperparameters.from_log(theta), cube.owner, e)
     kept = pulled_in(own)
     return Belief(space, cube, chosen, rows, own, noise, posterior, float(kept.mean()), float(kept.std()))

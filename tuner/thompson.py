@@ -20,7 +20,7 @@ from ranktune.solvers.arrays import Floats
 from ranktune.tuner.costs import LogCost, PerCost
 from ranktune.tuner.cube import Cube
 from ranktune.tuner.gaussian_process import Hyperparameters, Posterior, about_zero, spread_of, standardised
-from ranktune.tuner.hyperparameters import Evidence, fit, relative_level, samples
+from ranktune.tuner.hyperparameters import Evidence, fit, relative_extra, relative_level, samples
 from ranktune.tuner.paths import DrawnImprovement, Mixture, Paths
 from ranktune.tuner.repeats import most_useful
 from ranktune.tuner.search import maximise
@@ -153,7 +153,7 @@ def expected_gains(cube: Cube, trials: Trials) -> Floats:
     """Return the posterior mean of each trial's gain, (n,), standardised, at the most probable hyperparameters."""
     E, y = cube.embed(trials.rows), standardised(trials.gains)
     theta = fit(E, trials.gains, trials.noise, cube.owner, level=trials.level, extra=trials.extra)
-    e = relative_level(trials.gains, trials.extra)
+    e = relative_extra(trials.gains, trials.extra)
     return Posterior.of(E, y, trials.noise, Hyperparameters.from_log(theta), cube.owner, e).mean(E)
 
 
@@ -173,7 +173,7 @@ class _Seen:
         """Return posteriors with hyperparameters that are sampled while trials are few, else the most probable."""
         E, y, v, owner = self.E, self.scaled(self.gains), self.noise, self.cube.owner
         theta = fit(E, self.gains, v, owner, self.scaled, self.level, self.extra)
-        e, thetas = relative_level(self.gains, self.extra), [theta]
+        e, thetas = relative_extra(self.gains, self.extra), [theta]
         if len(y) <= MAX_SAMPLED:
             skipped = 0 if count > 1 else 1  # a single draw takes a second sweep to forget the maximum
             chain = samples(Evidence(E, y, v, owner, relative_level(self.gains, self.level), e), theta, generator)
