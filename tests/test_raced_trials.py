@@ -91,8 +91,15 @@ def test_orders_are_raced_by_their_means(tmp_path: Path) -> None:
 
 def test_a_task_follows_the_path_of_its_space_alone(tmp_path: Path) -> None:
     study = Study(solvers=("AdaRank", "RidgeRanker"), space={"AdaRank.rounds": {"low": 10, "high": 50}})
-    defaults = {"directions": "both", "repeats": "pause", "reweigh": "feature", "stop": "train", "patience": 20}
-    own: dict[str, Value] = {"rounds": 40, "scaling": "minmax", **defaults}
+    defaults: dict[str, Value] = {
+        "directions": "both",
+        "repeats": "pause",
+        "reweigh": "feature",
+        "stop": "train",
+        "patience": 20,
+    }
+    own: dict[str, Value] = {"rounds": 40, "scaling": "minmax"}
+    own.update(defaults)
     found = Tasks(study, tmp_path)("AdaRank", own)
     assert found.along == "rounds"
     assert found.path[0] == 10
