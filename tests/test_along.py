@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from test_contracts import judged, relative_gap, trained
 
+from ranktune.solvers.batch import Objective
 from ranktune.solvers.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.ranker import BaseRanker
@@ -149,3 +150,60 @@ def test_what_fit_refuses_is_refused(name: str) -> None:
         next(ranker.fit_along(queries, []))
     with pytest.raises(DataError, match="nothing to learn"):
         next(ranker.fit_along(Queries.from_arrays(queries.features, np.ones(queries.n_documents)), [good]))
+
+
+def test_a_solver_without_such_a_parameter_says_so() -> None:
+    assert SOLVERS["BestFeature"].along is None
+    with pytest.raises(ParameterError, match=r"BestFeature.* has no parameter along which"):
+        next(make("BestFeature", {}).fit_along(judged(), [1.0]))
+
+
+@pytest.mark.parametrize("name", [name for name in ("GBDTRanker", "LambdaMART", "XGBoostRanker") if name in SOLVERS])
+def test_rounds_found_on_queries_held_out_make_no_path(name: str) -> None:
+    assert SOLVERS[name].along == "trees"
+    ranker = make(name, {"validation": 0.2})
+    assert ranker.along is None
+    with pytest.raises(ParameterError, match="no parameter along which"):
+        next(ranker.fit_along(judged(), [10]))
+
+
+@pytest.mark.parametrize(("penalty", "along"), [("l1", "l1"), ("elastic_net", "l1"), ("l2", "l2")])
+def test_the_strength_that_the_penalty_has(penalty: str, along: str) -> None:
+    assert make("DominationRank", {"penalty": penalty}).along == along
+
+
+@pytest.mark.parametrize("name", WITH_PATH)
+def test_a_path_for_a_trial_ends_at_its_value(name: str) -> None:
+    solver = SOLVERS[name]
+    parameter = next(each for each in solver.space if each.name == solver.along)
+    assert not isinstance(parameter, Choice)
+    cheap, dear = (parameter.low, parameter.high) if solver.along_rises else (parameter.high, parameter.low)
+    assert solver.path_values(parameter, cheap) == (cheap,)
+    whole = solver.path_values(parameter, dear)
+    assert len(whole) == 8 and whole[0] == cheap and whole[-1] == dear
+    assert list(whole) == sorted(set(whole), reverse=not solver.along_rises)
+    assert solver.path_values(parameter, dear, most=1) == (dear,)
+
+
+def test_a_choice_has_no_path() -> None:
+    with pytest.raises(ParameterError, match="'loss' is a choice"):
+        SOLVERS["RankSVM"].path_values(Choice("loss", ("l1", "l2"), default="l1"), 1.0)
+
+
+@pytest.mark.parametrize(("name", "share"), [("ListNet", 0.75), ("LogisticRanker", 0.6), ("SVRRanker", 0.6)])
+def test_curvature_that_is_kept_saves_evaluations(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    evaluate = Objective.value_and_gradient
+
+    def counting(self: Objective, weights: Any) -> Any:
+        counted.append(1)
+        return evaluate(self, weights)
+
+    monkeypatch.setattr(Objective, "value_and_gradient", counting)
+    queries, given = judged(), defaults(SOLVERS[name].space)
+    wanted = SOLVERS[name].path_values(next(p for p in SOLVERS[name].space if p.name == SOLVERS[name].along), 1e-2)
+    fitted_along(make(name, given), queries, wanted)
+    together = len(counted)
+    for value in wanted:
+        trained(name, queries, given | {str(SOLVERS[name].along): value})
+    assert 0 < together < share * (len(counted) - together)
