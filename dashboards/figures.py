@@ -160,8 +160,8 @@ def heat_map(
     return trace
 
 
-def pattern(shape: str) -> dict[str, Any]:
-    """Return a hatching over the colour of a bar, "" for none: what tells bars apart without colour."""
+def pattern(shape: str | list[str]) -> dict[str, Any]:
+    """Return a hatching over the colour of a bar, or of each, "" for none: what tells bars apart without colour."""
     return {"shape": shape, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.65, "size": 7, "solidity": 0.25}
 
 

@@ -71,8 +71,18 @@ def conclusion(result: Json) -> str:
         count, last = len(result["failures"]), result["failures"][-1]
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         lines.append(f"{failed} ({last['solver']}) with: {last['error']}")
-    lines.append(f"{result['trials']} trials in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
+    lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
     return "\n".join(lines)
+
+
+def _trials(result: Json) -> str:
+    """Return how many trials there were, and how they ended where not all were judged in full."""
+    failed = sum(failure.get("number") is not None for failure in result["failures"])
+    stopped = result.get("stopped", 0)
+    told = [f"{count} {how}" for count, how in ((stopped, "stopped early"), (failed, "failed")) if count]
+    if not told:
+        return f"{result['trials']} trials"
+    return f"{result['trials']} trials ({result['trials'] - stopped - failed} judged in full, {', '.join(told)})"
 
 
 def _outside(result: Json) -> str:

@@ -34,6 +34,8 @@ def _line(folder: StudyFolder) -> dict[str, Any]:
             "state": "finished",
             "done": result["trials"],
             "trials": result["trials"],
+            "stopped": result["stopped"],
+            "failed": sum(failure["number"] is not None for failure in result["failures"]),
             "solver": best["solver"],
             "best": best["vali"],
             "test": best["test"],
@@ -43,13 +45,22 @@ def _line(folder: StudyFolder) -> dict[str, Any]:
 
 
 def state(path: Path) -> dict[str, Any]:
-    """Return how far an unfinished study is: finished trials and the best of them by validation."""
+    """Return how far an unfinished study is: finished trials, how they ended, and the best by validation.
+
+    Only what was judged in full can be the best.
+    """
     from ranktune.dashboards.study_data import reader_of
+    from ranktune.tuner.record import STOPPED
 
     folder = StudyFolder(path)
     study = folder.study()
     trials = [trial for name in folder.split_names() for trial in reader_of(folder, name).trials()]
-    values = [(trial.value, str(trial.params["solver"])) for trial in trials if trial.value is not None]
+    stopped = [trial for trial in trials if trial.user_attrs.get(STOPPED)]
+    values = [
+        (trial.value, str(trial.params["solver"]))
+        for trial in trials
+        if trial.value is not None and not trial.user_attrs.get(STOPPED)
+    ]
     done = len(trials)
     best, solver = max(values, default=(None, None))
     return {
@@ -58,6 +69,8 @@ def state(path: Path) -> dict[str, Any]:
         "metric": study.metric,
         "state": "unfinished",
         "done": done,
+        "stopped": len(stopped),
+        "failed": done - len(values) - len(stopped),
         "trials": study.trials * len(folder.split_names()),
         "solver": solver,
         "best": best,

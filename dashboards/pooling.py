@@ -6,6 +6,7 @@ the splits, and not what it asks for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,15 +22,32 @@ MOVED = (
 
 @dataclass(frozen=True)
 class Pooled:
-    """A trial with its split and its value on the common level; None where it failed."""
+    """A trial with its split and its value on the common level; None where it failed.
+
+    The value of one that was stopped early is an estimate: in_full leaves it out.
+    """
 
     split: str
     trial: Trial
     value: float | None
 
+    @property
+    def in_full(self) -> float | None:
+        """The value where the trial was judged in full: what a best may be made of."""
+        return None if self.trial.stopped else self.value
+
+
+def best_pooled(trials: Sequence[Pooled]) -> Pooled | None:
+    """Return the best of the trials that were judged in full, None where there is none."""
+    known = [one for one in trials if one.in_full is not None]
+    return max(known, key=lambda one: one.in_full or 0.0, default=None)
+
 
 def pooled(data: StudyData) -> list[Pooled]:
-    """Return every finished trial of the study, split by split."""
+    """Return every finished trial of the study, split by split.
+
+    Estimates count for the medians: without them a split of which more trials were stopped would seem the easier one.
+    """
     medians = {
         split.name: float(np.median([t.value for t in split.trials if t.value is not None]))
         for split in data.splits

@@ -5,7 +5,8 @@ One split is one train / validation / test division; a folder of folds has five,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,8 +28,12 @@ from ranktune.tuner.record import (
     MICROSECONDS,
     NONZEROS,
     NUMBER,
+    PARTIAL,
+    PARTS,
+    PATH,
     RESTARTS,
     SECONDS,
+    STOPPED,
     VARIANCE,
     WARNINGS,
     WORKER,
@@ -39,14 +44,19 @@ from ranktune.tuner.study import Study
 
 @dataclass(frozen=True)
 class Trial:
-    """A finished trial.
+    """A finished trial: judged in full, stopped early because it was for sure behind the best, or failed.
 
     number        its place in the order of asking
     params        of its solver, under their own names; only those that were active
-    value         the metric on the validation queries, None where it failed; means: that of every metric
-    error_of_mean standard error of value over the queries
+    value         the metric on the validation queries, None where it failed; means: that of every metric. Of a trial
+                  that was stopped it is an estimate of what it would have been: good for a picture, never the best
+    error_of_mean standard error of value over the queries that were judged
     seconds       processor time to learn; microseconds: to score a document; bytes: of the model; nonzeros: features
     begun, ended  seconds since 1970; worker: which process; restarts: how often its worker died before
+    stopped       after which part of the plan it was stopped, "fold 2 of 5", "" for none; error_of_estimate: standard
+                  deviation by which its value may be off; parts: what each part that was judged scored
+    along, path   the parameter along which one fit gave many models, "" for none, and (its value, the metric) for each,
+                  what was asked for last: params has the best of them
     """
 
     number: int
@@ -65,6 +75,62 @@ class Trial:
     restarts: int
     error: str | None
     warnings: tuple[str, ...]
+    stopped: str = ""
+    error_of_estimate: float | None = None
+    parts: tuple[float, ...] = ()
+    along: str = ""
+    path: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def in_full(self) -> float | None:
+        """The value where it was judged in full, None where it failed or was stopped: what a best may be made of."""
+        return None if self.stopped else self.value
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """The parameters that were asked for: params but for what was found better on the way there."""
+        return {**self.params, self.along: self.path[-1][0]} if self.path else self.params
+
+    @property
+    def asked_value(self) -> float | None:
+        """What the parameters that were asked for scored; None where it was not judged in full."""
+        return self.path[-1][1] if self.path and self.in_full is not None else self.in_full
+
+    @property
+    def seconds_in_full(self) -> float:
+        """The seconds that learning all parts takes, at the pace of those that were learnt."""
+        found = _PART.search(self.stopped)
+        done, of = (int(found[1]), int(found[2])) if found else (1, 1)
+        return self.seconds * max(of / max(done, 1), 1.0)
+
+
+_PART = re.compile(r"(\d+) of (\d+)$")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many trials were judged in full, were stopped early, failed, and the processor seconds that stopping spared.
+
+    spared is a guess: parts that were not learnt would have taken as long as those that were. spent: of all trials.
+    """
+
+    complete: int
+    stopped: int
+    failed: int
+    spent: float
+    spared: float
+
+
+def counts(trials: Iterable[Trial]) -> Counts:
+    """Return how trials ended."""
+    own = list(trials)
+    return Counts(
+        complete=sum(trial.in_full is not None for trial in own),
+        stopped=sum(bool(trial.stopped) for trial in own),
+        failed=sum(trial.value is None for trial in own),
+        spent=sum(trial.seconds for trial in own),
+        spared=sum(trial.seconds_in_full - trial.seconds for trial in own),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +175,11 @@ class StudyData:
         """How many trials there will be, all splits together."""
         return self.study.trials * max(len(self.splits), 1)
 
+    @property
+    def by_number(self) -> bool:
+        """Whether the number of its trials ends it, and not the time or that little more is to be gained."""
+        return self.study.timeout is None and self.study.until is None
+
     @cached_property
     def held(self) -> bool:
         """Whether a process of this machine runs it now, as far as can be seen."""
@@ -133,9 +204,18 @@ def study_state(data: StudyData) -> str:
 
 
 def trials_told(data: StudyData) -> str:
-    """Return how many trials have finished, and of how many where time is not what ends the study."""
+    """Return how many trials have finished, and of how many where their number is what ends the study."""
     done = len(data.trials)
-    return f"{done} of {data.total}" if data.study.timeout is None else str(done)
+    return f"{done} of {data.total}" if data.by_number else str(done)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as a person says them."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> StudyData:
@@ -173,13 +253,13 @@ def _split(home: StudyFolder, study: Study, name: str, readers: dict[Path, Reade
 
 def _trial(trial: Finished, solver: str, params: Mapping[str, Any]) -> Trial:
     kept = trial.user_attrs
-    variance = kept.get(VARIANCE)
+    along, path = next(iter(dict(kept.get(PATH) or {}).items()), ("", ()))
     return Trial(
         number=int(kept[NUMBER]),
         solver=solver,
         params=params,
         value=trial.value,
-        error_of_mean=None if variance is None else float(np.sqrt(variance)),
+        error_of_mean=_root(kept.get(VARIANCE)),
         means=dict(kept.get(MEANS, {})),
         seconds=float(kept.get(SECONDS, 0.0)),
         nonzeros=kept.get(NONZEROS),
@@ -191,10 +271,25 @@ def _trial(trial: Finished, solver: str, params: Mapping[str, Any]) -> Trial:
         restarts=int(kept.get(RESTARTS, 0)),
         error=kept.get(ERROR),
         warnings=tuple(kept.get(WARNINGS, ())),
+        stopped=str(kept.get(STOPPED, "")),
+        error_of_estimate=_root(kept.get(PARTIAL)),
+        parts=tuple(float(part) for part in kept.get(PARTS, ())),
+        along=str(along),
+        path=tuple((float(value), float(mean)) for value, mean in path),
     )
 
 
-def best_so_far(values: list[float | None]) -> Floats:
-    """Return the highest of the values up to each, (n,); NaN before the first that is a number."""
-    plain = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+def _root(variance: float | None) -> float | None:
+    return float(np.sqrt(variance)) if variance is not None and variance >= 0.0 else None
+
+
+def best_of(trials: Iterable[Trial]) -> Trial | None:
+    """Return the best of the trials that were judged in full, the first of equals; None where there is none."""
+    known = [(trial.in_full, trial) for trial in trials if trial.in_full is not None]
+    return max(known, key=lambda own: own[0])[1] if known else None
+
+
+def best_so_far(trials: Sequence[Trial]) -> Floats:
+    """Return the highest value up to each trial, (n,), of those judged in full; NaN before the first of them."""
+    plain = np.array([np.nan if trial.in_full is None else trial.in_full for trial in trials], dtype=np.float64)
     return np.asarray(np.fmax.accumulate(plain), dtype=np.float64) if len(plain) else plain

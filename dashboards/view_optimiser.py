@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.dashboards import figures
+from ranktune.dashboards import figures, hollow
+from ranktune.dashboards.believing import Observed, flat, observed
 from ranktune.dashboards.panels import COLOURS, Cell, Panel, Table, look
 from ranktune.dashboards.pooling import competing, state_note
-from ranktune.dashboards.study_data import SplitData, StudyData, Trial
+from ranktune.dashboards.study_data import SplitData, StudyData, Trial, best_of
 from ranktune.solvers.arrays import Floats
-from ranktune.tuner.posterior import MOST, Belief, Seen, Slice, believe
+from ranktune.tuner.posterior import MOST, Belief, Slice, believe
 
 DRAWS = 4
 """Functions drawn from the posterior."""
@@ -75,22 +76,19 @@ def _beliefs(data: StudyData, split: SplitData, k: int, group: str, most: int) -
     space = data.study.union_space()
     known = [trial for trial in split.trials if trial.solver in data.solvers]
     good = [trial for trial in known if trial.value is not None]
-    seen = [Seen(_flat(trial), trial.value, (trial.error_of_mean or 0.0) ** 2) for trial in known]
-    belief = believe(space, seen, most) if len(good) > 1 else None
-    if belief is None:
+    seen = observed((trial, trial.value) for trial in known)
+    belief = believe(space, [one.seen for one in seen], most) if len(good) > 1 else None
+    best = best_of(known)
+    if belief is None or best is None:
         note = state_note(data) or f"{len(good)} trials have a value: too few to believe anything."
         return [Panel(f"belief-{k}", title, nothing, None, note, group)]
-    best = max(good, key=lambda trial: trial.value or 0.0)
-    stood = f"{len(belief.chosen)} of {len(known)} trials stand for all of them." if len(known) > most else ""
+    what = "trials" if len(seen) == len(known) else "values that trials showed"
+    stood = f"{len(belief.chosen)} of {len(seen)} {what} stand for all of them." if len(seen) > most else ""
     names = [f"{best.solver}.{name}" for name in best.params]
     names = [name for name in names if name in space.distributions and not space.distributions[name].single()]
-    slices = [belief.slice(_flat(best), name, DRAWS, data.study.seed) for name in names]
+    slices = [belief.slice(flat(best), name, DRAWS, data.study.seed) for name in names]
     found = [_slice(data, best, own, f"belief-{k}-{j}", group, stood) for j, own in enumerate(slices)]
-    return [*found, _scales(data, belief, k, group), _noise(data, belief, known, k, group, stood)]
-
-
-def _flat(trial: Trial) -> dict[str, Any]:
-    return {"solver": trial.solver} | {f"{trial.solver}.{name}": value for name, value in trial.params.items()}
+    return [*found, _scales(data, belief, k, group), _noise(data, belief, seen, k, group, stood)]
 
 
 def _slice(data: StudyData, best: Trial, own: Slice, key: str, group: str, stood: str) -> Panel:
@@ -172,31 +170,39 @@ def _scales(data: StudyData, belief: Belief, k: int, group: str) -> Panel:
     return Panel(f"scales-{k}", title, Table(columns, rows), shown, note, group)
 
 
-def _noise(data: StudyData, belief: Belief, trials: Sequence[Trial], k: int, group: str, stood: str) -> Panel:
+def _noise(data: StudyData, belief: Belief, seen: Sequence[Observed], k: int, group: str, stood: str) -> Panel:
     """Return what each trial showed against what was to be expected without it."""
     expected, sd = belief.left_out()
-    kept = [(trials[int(i)], float(e), float(s)) for i, e, s in zip(belief.chosen, expected, sd, strict=True)]
-    kept = [one for one in kept if one[0].value is not None]
+    chosen = [seen[int(i)] for i in belief.chosen]
+    kept = [
+        (one.trial, float(e), float(s))
+        for one, e, s in zip(chosen, expected, sd, strict=True)
+        if one.own and one.trial.value is not None
+    ]
     rows: list[list[Cell]] = [
         [
             trial.number,
             trial.solver,
             *figures.numbers((trial.value, e, s, (trial.value or 0.0) - e, trial.error_of_mean)),
+            trial.stopped or None,
         ]
         for trial, e, s in kept
     ]
-    columns = ("Trial", "Solver", data.metric, "Expected", "Give or take", "Residual", "Standard error over queries")
+    columns = (
+        "Trial", "Solver", data.metric, "Expected", "Give or take", "Residual", "Standard error over queries",
+        "Stopped after",
+    )  # fmt: skip
     looks = look(competing(data))
-    traces = []
+    traces: list[figures.Trace] = []
     for solver in dict.fromkeys(trial.solver for trial, _, _ in kept):
         own = [one for one in kept if one[0].solver == solver]
-        traces.append(
-            figures.scatter(
-                solver, [e for _, e, _ in own], [(t.value or 0.0) - e for t, e, _ in own],
-                marker={**looks[solver], "size": 7, "opacity": 0.8}, error=[1.96 * s for _, _, s in own],
-                text=[f"{figures.plain(solver)}, trial {t.number}" for t, _, _ in own],
-            )
+        trace = figures.scatter(
+            solver, [e for _, e, _ in own], [(t.value or 0.0) - e for t, e, _ in own],
+            marker={**looks[solver], "size": 7, "opacity": 0.8}, error=[1.96 * s for _, _, s in own],
+            text=[hollow.said(t, figures.plain(solver)) for t, _, _ in own],
         )  # fmt: skip
+        traces += hollow.told_apart(trace, [bool(t.stopped) for t, _, _ in own])
+    traces = hollow.with_key(traces, [trial for trial, _, _ in kept])
     shown = figures.figure(
         traces,
         figures.axis(f"{data.metric} that the other trials let expect"),
@@ -217,4 +223,6 @@ def _noise_note(belief: Belief, kept: Sequence[tuple[Trial, float, float]]) -> s
             f", the median standard error of a trial over the queries is {float(np.median(errors)):.2g}: the same "
             "queries judge all trials, so that most of that error is common to all"
         )
+    if any(trial.stopped for trial, _, _ in kept):
+        believed += f". {hollow.NOTE.removesuffix('.')}, and counts as so much less sure"
     return f"{believed}. Bars are 95 %; {inside:.0%} of residuals lie within theirs."

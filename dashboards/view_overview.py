@@ -7,7 +7,7 @@ from typing import Any
 
 from ranktune.dashboards import worth
 from ranktune.dashboards.panels import Cell, Panel, Table, plain
-from ranktune.dashboards.study_data import StudyData, Trial, study_state, trials_told
+from ranktune.dashboards.study_data import StudyData, Trial, best_of, counts, duration, study_state, trials_told
 
 Json = Mapping[str, Any]
 Figure = dict[str, Any]
@@ -25,9 +25,11 @@ def panels(data: StudyData) -> list[Panel]:
 
 def _conclusion(data: StudyData) -> Panel:
     """Return what was found, in two sentences and in a table."""
-    rows: list[tuple[str, Cell]] = [("state", study_state(data)), ("trials", trials_told(data))]
+    rows: list[tuple[str, Cell]] = [("state", study_state(data)), ("trials", trials_told(data)), *_ends(data)]
+    racing = spared_sentence(data)
     if data.result is None:
-        return Panel("conclusion", "What was found", Table(("what", "value"), rows), None, _unfinished(data))
+        note = f"{_unfinished(data)} {racing}".strip()
+        return Panel("conclusion", "What was found", Table(("what", "value"), rows), None, note)
     result = data.result
     best = result["best"]
     rows += [("chosen", best["solver"]), *(_told(best.get("params")))]
@@ -41,7 +43,28 @@ def _conclusion(data: StudyData) -> Panel:
     for name, label in (result.get("alternatives") or {}).items():
         rows.append((f"{name} that is not told apart" if name != "knee" else "best bargain", label))
     rows += [("seconds", result["seconds"]), ("model", result["model"])]
-    return Panel("conclusion", "What was found", Table(("what", "value"), rows), None, sentences(result))
+    note = f"{sentences(result)} {racing}".strip()
+    return Panel("conclusion", "What was found", Table(("what", "value"), rows), None, note)
+
+
+def _ends(data: StudyData) -> list[tuple[str, Cell]]:
+    """Return how many trials ended how, where not all were judged in full."""
+    own = counts(trial for _, trial in data.trials)
+    told = (("judged in full", own.complete), ("stopped early", own.stopped), ("failed", own.failed))
+    return [(name, count) for name, count in told if count] if own.stopped or own.failed else []
+
+
+def spared_sentence(data: StudyData) -> str:
+    """Return in one sentence how many trials were stopped early and roughly what that spared; "" where none was."""
+    own = counts(trial for _, trial in data.trials)
+    if not own.stopped:
+        return ""
+    share = own.spared / (own.spent + own.spared) if own.spared > 0.0 else 0.0
+    said = "One trial was stopped" if own.stopped == 1 else f"{own.stopped} trials were stopped"
+    return (
+        f"{said} early, as soon as {'it was' if own.stopped == 1 else 'they were'} for sure behind the best, which "
+        f"spared roughly {duration(own.spared)} of processor time: {share:.0%} of what learning would have taken."
+    )
 
 
 def sentences(result: Json) -> str:
@@ -83,14 +106,16 @@ def _rivals(result: Json) -> str:
 
 
 def _unfinished(data: StudyData) -> str:
-    complete = [(trial.value, trial.solver) for _, trial in data.trials if trial.value is not None]
-    if not data.trials:
+    trials = [trial for _, trial in data.trials]
+    best, own = best_of(trials), counts(trials)
+    if not trials:
         return "No trial has finished yet. What they find appears here as they finish."
-    if not complete:
-        return f"All of the {len(data.trials)} finished trials failed; the last: {data.trials[-1][1].error}"
-    value, solver = max(complete)
+    if best is None:
+        last = next((trial.error for trial in reversed(trials) if trial.error), "")
+        return f"All of the {len(trials)} finished trials failed; the last: {last}"
     return (
-        f"The best of {len(complete)} finished trials so far is {solver} with {data.metric} {value:.4f} on validation "
+        f"The best of {own.complete + own.stopped} finished trials so far is {best.solver} with {data.metric} "
+        f"{best.value:.4f} on validation "
         "queries. That value is high by luck too: what is chosen, and how good it is, is told when it is finished."
     )
 
@@ -190,9 +215,8 @@ def _standing(data: StudyData) -> Table:
     counts: dict[str, int] = {}
     for _, trial in data.trials:
         counts[trial.solver] = counts.get(trial.solver, 0) + 1
-        before = best[trial.solver].value if trial.solver in best else None
-        if trial.value is not None and (before is None or trial.value > before):
-            best[trial.solver] = trial
+        ahead = best_of(own for own in (best.get(trial.solver), trial) if own is not None)
+        best |= {} if ahead is None else {trial.solver: ahead}
     order = sorted(best.values(), key=lambda trial: -(trial.value or 0.0))
     rows = [[t.solver, t.value, t.error_of_mean, t.nonzeros, t.seconds, counts[t.solver]] for t in order]
     return Table(("solver", "validation", "standard error", "weights", "seconds to learn", "trials"), rows)

@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from ranktune.dashboards import hollow
+from ranktune.dashboards.figures import pattern
 from ranktune.dashboards.panels import Cell, Panel, Table, look, plain, thinned
-from ranktune.dashboards.study_data import SplitData, StudyData, Trial, best_so_far, study_state
+from ranktune.dashboards.study_data import (
+    SplitData,
+    StudyData,
+    Trial,
+    best_of,
+    best_so_far,
+    counts,
+    duration,
+    study_state,
+)
 
 Figure = dict[str, Any]
 
@@ -36,14 +47,18 @@ def _titled(title: str, split: SplitData) -> str:
 
 def _time_left(data: StudyData) -> Panel:
     trials = [trial for _, trial in data.trials]
-    failed, restarts = sum(t.value is None for t in trials), sum(t.restarts for t in trials)
+    own = counts(trials)
     rows: list[tuple[str, Cell]] = [
         ("finished", len(trials)),
-        ("in all", data.total if data.study.timeout is None else None),
-        ("failed", failed),
-        ("begun again", restarts),
-        ("processor seconds of learning", round(sum(t.seconds for t in trials), 3)),
+        ("in all", data.total if data.by_number else None),
+        ("judged in full", own.complete),
+        ("stopped early, for sure behind the best", own.stopped),
+        ("failed", own.failed),
+        ("begun again", sum(t.restarts for t in trials)),
+        ("processor seconds of learning", round(own.spent, 3)),
     ]
+    if own.stopped:
+        rows.append(("processor seconds that stopping spared, roughly", round(own.spared, 3)))
     pace = seconds_a_trial(trials)
     if pace is not None:
         rows.append(("seconds between trials, lately", round(pace, 3)))
@@ -53,6 +68,11 @@ def _time_left(data: StudyData) -> Panel:
         note = "The study is finished."
     elif data.study.timeout is not None:
         note = f"Trials go on until the study has taken {duration(data.study.timeout)}, reading and choosing included."
+    elif data.study.until is not None:
+        note = (
+            f"Trials go on until they are expected to gain less than {data.study.until:g} of {data.metric}, "
+            f"{data.total} at most."
+        )
     elif left <= 0:
         note = "All trials have finished; the choice is being made."
     elif pace is not None:
@@ -60,6 +80,10 @@ def _time_left(data: StudyData) -> Panel:
         note = f"{left} trials are left: about {duration(pace * left)} at the pace of the last ones."
     elif trials:
         note = f"{left} trials are left; how long they take is told when two have finished."
+    if own.stopped:
+        note += (
+            f" {own.stopped} of {len(trials)} trials were stopped early, which spared roughly {duration(own.spared)}."
+        )
     return Panel("time-left", "How far it is", Table(("what", "value"), rows), None, note)
 
 
@@ -78,23 +102,19 @@ def seconds_a_trial(trials: Sequence[Trial]) -> float | None:
     return float(np.minimum(steps, 20 * max(long, 1e-3)).mean())
 
 
-def duration(seconds: float) -> str:
-    """Return seconds as a person says them."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
 def _history(data: StudyData, split: SplitData) -> Panel:
     title = _titled(f"Validation {data.metric} of every trial, and the best so far", split)
-    best = best_so_far([trial.value for trial in split.trials])
-    columns = ("trial", "solver", data.metric, "standard error", "best so far")
+    best = best_so_far(split.trials)
+    columns = ("trial", "solver", data.metric, "standard error", "stopped after", "best so far")
     steps = _steps(best)
-    rows = [[t.number, t.solver, t.value, t.error_of_mean, _number(best[k])] for k, t in enumerate(split.trials)]
+    rows = [
+        [t.number, t.solver, t.value, t.error_of_mean, t.stopped or None, _number(best[k])]
+        for k, t in enumerate(split.trials)
+    ]
     kept = thinned(len(rows), steps, 500)
     note = "" if len(kept) == len(rows) else f"The table has {len(kept)} of the {len(rows)} trials; Trials has all."
+    if any(t.stopped for t in split.trials):
+        note = f"{hollow.NOTE} {note}".strip()
     if not split.trials:
         note = "No trial has finished yet."
     figure = history_figure(data, split) if np.isfinite(best).any() else None
@@ -105,16 +125,20 @@ def _history(data: StudyData, split: SplitData) -> Panel:
 def history_figure(data: StudyData, split: SplitData) -> Figure:
     """Return each trial's value by number, a colour and symbol a solver, and the best so far as steps."""
     styles = look(data.solvers)
-    traces = []
-    best = best_so_far([trial.value for trial in split.trials])
+    traces: list[Figure] = []
+    best = best_so_far(split.trials)
+    shown: list[Trial] = []
     for solver in sorted({t.solver for t in split.trials if t.value is not None}):
         own = [t for t in split.trials if t.solver == solver and t.value is not None]
-        top = int(np.argmax([t.value or 0.0 for t in own]))
-        few = [own[k] for k in thinned(len(own), [top])]
-        traces.append({
+        top = best_of(own)
+        few = [own[k] for k in thinned(len(own), [] if top is None else [own.index(top)])]
+        trace = {
             "type": "scatter", "mode": "markers", "name": plain(solver), "x": [t.number for t in few],
             "y": [t.value for t in few], "marker": styles[solver] | {"size": 8, "opacity": 0.8},
-        })  # fmt: skip
+            "text": [hollow.said(t) for t in few], "hovertemplate": "%{text}<br>%{y}<extra>" + plain(solver) + "</extra>",
+        }  # fmt: skip
+        traces += hollow.told_apart(trace, [bool(t.stopped) for t in few])
+        shown += few
     kept = _steps(best)
     traces.append({
         "type": "scatter", "mode": "lines", "name": "best so far", "x": [split.trials[k].number for k in kept],
@@ -122,7 +146,7 @@ def history_figure(data: StudyData, split: SplitData) -> Figure:
     })  # fmt: skip
     y: dict[str, Any] = {"title": {"text": f"validation {plain(data.metric)}"}}
     return {
-        "data": traces,
+        "data": hollow.with_key(traces, shown),
         "layout": {"xaxis": {"title": {"text": "trial number"}}, "yaxis": y, "hovermode": "closest"},
     }
 
@@ -149,8 +173,12 @@ def _spent(data: StudyData, split: SplitData) -> Panel:
     for name in names:
         seconds = [t.seconds for t in split.trials if t.solver == name]
         median = float(np.median(seconds))
-        rows.append([name, len(seconds), round(sum(seconds), 4), round(median, 4), round(sum(seconds) / total, 4)])
-    columns = ("solver", "trials", "seconds", "median seconds", "share")
+        own = counts(t for t in split.trials if t.solver == name)
+        share = round(own.spent / total, 4)
+        rows.append(
+            [name, len(seconds), round(own.spent, 4), round(median, 4), share, own.stopped, round(own.spared, 4)]
+        )
+    columns = ("solver", "trials", "seconds", "median seconds", "share", "stopped early", "seconds spared, roughly")
     figure = spent_figure(data, split) if split.trials else None
     note = "" if split.trials else "No trial has finished yet."
     return Panel(_key("time", data, split), title, Table(columns, rows), figure, note, split.name)
@@ -175,7 +203,9 @@ def spent_figure(data: StudyData, split: SplitData) -> Figure:
 def _lanes(data: StudyData, split: SplitData) -> Panel:
     title = _titled("What every worker did when", split)
     timed = [t for t in split.trials if t.begun is not None and t.ended is not None]
-    columns = ("worker", "trials", "failed", "died before", "busy seconds", "first began, s", "last ended, s")
+    columns = (
+        "worker", "trials", "failed", "died before", "stopped early", "busy seconds", "first began, s", "last ended, s",
+    )  # fmt: skip
     if not timed:
         why = "No trial has finished yet." if not split.trials else "The record does not say when its trials ran."
         return Panel(_key("workers", data, split), title, Table(columns, []), None, why, split.name)
@@ -183,11 +213,13 @@ def _lanes(data: StudyData, split: SplitData) -> Panel:
     rows: list[list[Cell]] = []
     for worker in _workers(timed):
         own = [t for t in timed if t.worker == worker]
-        busy = sum(_length(t) for t in own)
+        busy = round(sum(_length(t) for t in own), 3)
         died, failed = sum(t.restarts for t in own), sum(t.value is None for t in own)
         span = [round((own[0].begun or zero) - zero, 3), round(max(t.ended or zero for t in own) - zero, 3)]
-        rows.append([worker or "not told", len(own), failed, died, round(busy, 3), *span])
+        rows.append([worker or "not told", len(own), failed, died, sum(bool(t.stopped) for t in own), busy, *span])
     note = "A cross is a trial that failed, a triangle one that was begun again because its worker was lost."
+    if any(t.stopped for t in timed):
+        note += " Hatched bars were stopped early, for sure behind the best."
     key = _key("workers", data, split)
     return Panel(key, title, Table(columns, rows), lanes_figure(data, timed), note, split.name)
 
@@ -217,8 +249,11 @@ def lanes_figure(data: StudyData, timed: Sequence[Trial]) -> Figure:
         traces.append({
             "type": "bar", "orientation": "h", "name": plain(solver), "y": [place[t.worker] for t in own],
             "base": [round((t.begun or zero) - zero, 4) for t in own], "x": [round(_length(t), 4) for t in own],
-            "text": [f"trial {t.number}" for t in own], "textposition": "none", "width": 0.7,
-            "marker": {"color": styles[solver]["color"], "line": {"width": 0.5, "color": "rgba(127,127,127,0.6)"}},
+            "text": [hollow.said(t) for t in own], "textposition": "none", "width": 0.7,
+            "marker": {
+                "color": styles[solver]["color"], "line": {"width": 0.5, "color": "rgba(127,127,127,0.6)"},
+                "pattern": pattern(["/" if t.stopped else "" for t in own]),
+            },
             "hovertemplate": "%{text}, %{x:.3f} s<extra>" + plain(solver) + "</extra>",
         })  # fmt: skip
     marks = (("failed", "x", [t for t in shown if t.value is None]),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.dashboards import figures
+from ranktune.dashboards import figures, hollow
 from ranktune.dashboards.panels import Cell, Panel, Table, look
 from ranktune.dashboards.pooling import competing, default_params, state_note, unfinished_note
-from ranktune.dashboards.study_data import SplitData, StudyData, Trial
+from ranktune.dashboards.study_data import SplitData, StudyData, Trial, best_of
 from ranktune.solvers.space import Value
 from ranktune.tuner.pairwise import ALPHA, Pair, pairwise
 
@@ -18,7 +18,7 @@ FEWEST_FOR_BOX = 4
 """Trials below which points say more than quartiles."""
 SPREAD = 0.3
 """How far points stray from the middle of their solver's row, of which the height is 1."""
-COLUMNS = ("Solver", "Trials", "Failed", "Median", "Lower quartile", "Upper quartile", "Best", "Best trial",
+COLUMNS = ("Solver", "Trials", "Stopped early", "Failed", "Median", "Lower quartile", "Upper quartile", "Best", "Best trial",
            "Defaults", "Seconds in all")  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def panels(data: StudyData) -> list[Panel]:
 
 @dataclass(frozen=True)
 class _Solver:
-    """The trials of one solver in numbers."""
+    """The trials of one solver in numbers; good are those with a value, or an estimate of it."""
 
     name: str
     good: list[Trial]
@@ -48,15 +48,19 @@ class _Solver:
 
     @property
     def best(self) -> Trial | None:
-        return max(self.good, key=lambda trial: trial.value or 0.0, default=None)
+        return best_of(self.good)
+
+    @property
+    def stopped(self) -> list[bool]:
+        return [bool(trial.stopped) for trial in self.good]
 
     def row(self) -> list[Cell]:
         quartiles = np.quantile(self.values, [0.5, 0.25, 0.75]).tolist() if self.values else [None] * 3
         best = self.best
         return [
-            self.name, len(self.good) + self.failed, self.failed, *figures.numbers(quartiles),
+            self.name, len(self.good) + self.failed, sum(self.stopped), self.failed, *figures.numbers(quartiles),
             None if best is None else figures.number(best.value), None if best is None else best.number,
-            None if self.default is None else figures.number(self.default.value), figures.number(self.seconds),
+            None if self.default is None else figures.number(self.default.asked_value), figures.number(self.seconds),
         ]  # fmt: skip
 
 
@@ -66,9 +70,12 @@ def _solvers(data: StudyData, trials: Sequence[Trial], defaults: dict[str, dict[
     for name in competing(data):
         own = [trial for trial in trials if trial.solver == name]
         good = [trial for trial in own if trial.value is not None]
-        default = next((trial for trial in good if dict(trial.params) == defaults.get(name)), None)
+        in_full = (trial for trial in good if not trial.stopped)
+        default = next((trial for trial in in_full if dict(trial.asked) == defaults.get(name)), None)
         found.append(_Solver(name, good, len(own) - len(good), default, sum(trial.seconds for trial in own)))
-    return sorted(found, key=lambda solver: -max(solver.values, default=-np.inf))
+    return sorted(
+        found, key=lambda solver: -max((t.in_full for t in solver.good if t.in_full is not None), default=-np.inf)
+    )
 
 
 def _distribution(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
@@ -84,6 +91,8 @@ def _distribution(data: StudyData, split: SplitData, key: str, group: str) -> Pa
         f"{FEWEST_FOR_BOX} on, with their median. Stars are the best trials, rings the solvers' defaults."
     )
     bounds, outside = figures.window(value for solver in seen for value in solver.values)
+    if any(any(solver.stopped) for solver in seen):
+        note += f" {hollow.NOTE} Boxes count them."
     note = f"{note} {outside}".strip()
     most = max(200, figures.MOST_POINTS * 2 // len(seen))
     if any(len(solver.good) > most for solver in seen):
@@ -101,16 +110,18 @@ def _strip(data: StudyData, solvers: Sequence[_Solver], most: int, bounds: list[
             traces.append(_box(solver, name, k, marker["color"]))
         kept = [solver.good[i] for i in figures.thinned(solver.values, most)]
         stray = [k + SPREAD * (2 * (trial.number * 0.618034 % 1) - 1) for trial in kept]
-        text = [f"{name}, trial {trial.number}" for trial in kept]
+        text = [hollow.said(trial, name) for trial in kept]
         own = figures.scatter(solver.name, [t.value for t in kept], stray, text=text, showlegend=False)
         own["marker"] = {**marker, "size": 6, "opacity": 0.6}
-        traces.append(own | {"hovertemplate": "%{text}<br>%{x}<extra></extra>"})
+        own["hovertemplate"] = "%{text}<br>%{x}<extra></extra>"
+        traces += hollow.told_apart(own, [bool(trial.stopped) for trial in kept])
     best = [(solver.best.value, k) for k, solver in enumerate(solvers) if solver.best is not None]
-    default = [(solver.default.value, k) for k, solver in enumerate(solvers) if solver.default is not None]
+    default = [(solver.default.asked_value, k) for k, solver in enumerate(solvers) if solver.default is not None]
     traces.append(_marked("best trial", best, {"symbol": "star", "size": 15, "color": "#d55e00"}))
     if default:
         ring = {"symbol": "circle-open", "size": 14, "color": "#7f7f7f", "line": {"width": 3}}
         traces.append(_marked("defaults", default, ring))
+    traces = hollow.with_key(traces, [trial for solver in solvers for trial in solver.good])
     rows = figures.axis("solver", tickmode="array", tickvals=list(range(len(names))), ticktext=names)
     rows |= {"range": [len(names) - 0.5, -0.5], "zeroline": False}
     along = figures.axis(f"{data.metric} on the validation queries") | ({} if bounds is None else {"range": bounds})
@@ -119,7 +130,7 @@ def _strip(data: StudyData, solvers: Sequence[_Solver], most: int, bounds: list[
 
 def _box(solver: _Solver, name: str, k: int, colour: str) -> figures.Trace:
     """Return the quartiles of all of a solver's trials, whether or not all are shown."""
-    _, _, _, median, low, high, *_ = solver.row()
+    median, low, high = figures.numbers(np.quantile(solver.values, [0.5, 0.25, 0.75]))
     return {
         "type": "box", "orientation": "h", "name": name, "y": [k], "q1": [low], "median": [median], "q3": [high],
         "lowerfence": [figures.number(min(solver.values))], "upperfence": [figures.number(max(solver.values))],

@@ -6,13 +6,13 @@ A panel's group is the split, where there are several: options are weighed withi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ranktune.dashboards import figures
+from ranktune.dashboards import figures, hollow
 from ranktune.dashboards.panels import COLOURS, Cell, Panel, Table, look
 from ranktune.dashboards.pooling import competing, state_note
-from ranktune.dashboards.study_data import SplitData, StudyData
+from ranktune.dashboards.study_data import SplitData, StudyData, Trial
 from ranktune.tuner.pareto import COSTS, Option, best_within, front, knee
 
 TITLES = {
@@ -37,20 +37,28 @@ def panels(data: StudyData) -> list[Panel]:
     return found
 
 
-def _options(split: SplitData) -> list[Option]:
-    """Return the trials that have a value; their labels are their numbers."""
+def _options(trials: Iterable[Trial]) -> list[Option]:
+    """Return the trials that have a value, or an estimate of it; their labels are their numbers.
+
+    Times are those of all parts, also of a trial that was stopped: it is no cheaper for being judged less.
+    """
     return [
-        Option(str(t.number), t.value, t.nonzeros, t.bytes, t.microseconds, t.seconds)
-        for t in split.trials
+        Option(str(t.number), t.value, t.nonzeros, t.bytes, t.microseconds, t.seconds_in_full)
+        for t in trials
         if t.value is not None
     ]
+
+
+def _in_full(split: SplitData) -> list[Option]:
+    """Return the options that were judged in full: what a best may be made of."""
+    return _options(trial for trial in split.trials if not trial.stopped)
 
 
 def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, most: int) -> Panel:
     """Return every trial by cost and quality, the line that none beats, its knee, and the leaderboard's rows."""
     title = f"Best {data.metric} by {TITLES[cost][0]}"
     columns = ("What", "Trial", "Solver", _capital(TITLES[cost][1]), f"{data.metric} (validation)")
-    options = _options(split)
+    options = _in_full(split)
     best = front(options, cost)
     if not best:
         note = state_note(data) or ("No trial of this split tells it." if options else "No trial has a value yet.")
@@ -66,17 +74,20 @@ def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, m
         for option in best
     ]  # fmt: skip
     rows += [["leaderboard", None, label, figures.number(x), figures.number(y)] for label, x, y in board]
-    known = [option for option in options if not math.isnan(option.cost(cost))]
+    known = [option for option in _options(split.trials) if not math.isnan(option.cost(cost))]
     kept = [known[i] for i in figures.thinned([option.quality for option in known], most)]
     bounds, outside = figures.window([option.quality for option in known], always=best[0].quality)
     up = figures.axis(f"{data.metric} (validation)") | ({} if bounds is None else {"range": bounds})
-    traces = [*_points(data, kept, solver_of, cost), *_marks(best, bend, board, cost)]
+    trials = {str(trial.number): trial for trial in split.trials}
+    points = _points(data, [(option, trials[option.label]) for option in kept], cost)
+    traces = [*points, *_marks(best, bend, board, cost)]
     shown = figures.figure(traces, _along([option.cost(cost) for option in known], cost), up, height=460)
     note = (
         "Points are trials; times are processor times. No trial beats those on the line in both; beyond the knee "
         "quality grows slowest for its cost. Rings are the leaderboard's models, learnt again and measured again. The "
         "table has the line and the rings; the trials view has the rest."
     )
+    note += f" {hollow.NOTE}" if any(trial.stopped for trial in split.trials) else ""
     note += f" {outside}" if outside else ""
     note += f" {len(kept)} of {len(known)} trials are shown." if len(kept) < len(known) else ""
     return Panel(key, title, Table(columns, rows), shown, note, group)
@@ -104,17 +115,18 @@ def _marks(
     return found
 
 
-def _points(data: StudyData, kept: Sequence[Option], solver_of: Mapping[str, str], cost: str) -> list[figures.Trace]:
-    """Return a trace a solver."""
+def _points(data: StudyData, kept: Sequence[tuple[Option, Trial]], cost: str) -> list[figures.Trace]:
+    """Return a trace a solver, and one for those of its trials that were stopped."""
     looks = look(competing(data))
-    traces = []
-    for solver in dict.fromkeys(solver_of[option.label] for option in kept):
-        own = [option for option in kept if solver_of[option.label] == solver]
-        text = [f"{figures.plain(solver)}, trial {option.label}" for option in own]
+    traces: list[figures.Trace] = []
+    for solver in dict.fromkeys(trial.solver for _, trial in kept):
+        own = [(option, trial) for option, trial in kept if trial.solver == solver]
+        text = [hollow.said(trial, figures.plain(solver)) for _, trial in own]
         marker = {**looks[solver], "size": 7, "opacity": 0.6}
-        x, y = [option.cost(cost) for option in own], [option.quality for option in own]
-        traces.append(figures.scatter(solver, x, y, marker=marker, text=text))
-    return traces
+        x, y = [option.cost(cost) for option, _ in own], [option.quality for option, _ in own]
+        trace = figures.scatter(solver, x, y, marker=marker, text=text)
+        traces += hollow.told_apart(trace, [bool(trial.stopped) for _, trial in own])
+    return hollow.with_key(traces, [trial for _, trial in kept])
 
 
 def _line(best: Sequence[Option], cost: str) -> figures.Trace:
@@ -145,7 +157,7 @@ def _within(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
     """Return the best trial within each number of features."""
     title = f"Best {data.metric} with at most so many features"
     columns = ("Features at most", "Features", "Trial", "Solver", f"{data.metric} (validation)", "Behind the best")
-    options = _options(split)
+    options = _in_full(split)
     highest = best_within(options, {})
     if highest is None:
         return Panel(key, title, Table(columns, []), None, state_note(data) or "No trial has a value yet.", group)

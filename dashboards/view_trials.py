@@ -12,9 +12,10 @@ from typing import Any
 
 from ranktune.dashboards.panels import Cell, Panel, Table
 from ranktune.dashboards.study_data import StudyData, Trial
+from ranktune.dashboards.views import finite
 
 COLUMNS = (
-    "trial", "solver", "value", "standard error", "parameters", "seconds", "weights", "us a document", "bytes", "ended",
+    "trial", "solver", "value", "standard error", "stopped after", "give or take", "parameters", "on its path", "seconds", "weights", "us a document", "bytes", "ended",
     "worker", "restarts", "error", "warnings",
 )  # fmt: skip
 
@@ -22,6 +23,11 @@ COLUMNS = (
 def panels(data: StudyData) -> list[Panel]:
     """Return the table of all trials."""
     note = "" if data.trials else "No trial has finished yet."
+    if any(trial.stopped for _, trial in data.trials):
+        note = (
+            "The value of a trial that was stopped early is an estimate of what it would have been in full, give or take "
+            "one standard deviation."
+        )
     return [Panel("trials", "Every finished trial", trials_table(data), None, note)]
 
 
@@ -29,7 +35,7 @@ def trials_table(data: StudyData) -> Table:
     """Return a row a trial; columns in which nothing is known are left out."""
     several = len(data.splits) > 1
     others = [name for name in data.study.metrics if name != data.metric]
-    columns = (*(("fold",) if several else ()), *COLUMNS[:4], *others, *COLUMNS[4:])
+    columns = (*(("fold",) if several else ()), *COLUMNS[:6], *others, *COLUMNS[6:])
     rows = [[*((split,) if several else ()), *_row(trial, others)] for split, trial in data.trials]
     always = {"trial", "solver", "value", "parameters"}
     kept = [k for k, name in enumerate(columns) if name in always or any(row[k] not in (None, "", 0) for row in rows)]
@@ -43,8 +49,11 @@ def _row(trial: Trial, others: list[str]) -> list[Cell]:
         trial.solver,
         trial.value,
         trial.error_of_mean,
+        trial.stopped or None,
+        trial.error_of_estimate,
         *(trial.means.get(name) for name in others),
         ", ".join(f"{name}={_short(value)}" for name, value in trial.params.items()),
+        _path(trial),
         trial.seconds,
         trial.nonzeros,
         trial.microseconds,
@@ -61,6 +70,12 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def _path(trial: Trial) -> str | None:
+    """Return what the values of the parameter along which it was learnt scored, in the order in which they came."""
+    told = ", ".join(f"{value:.4g}: {mean:.4f}" for value, mean in trial.path)
+    return f"{trial.along} {told}" if told else None
+
+
 def _when(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
@@ -71,8 +86,8 @@ def trials_json(data: StudyData) -> str:
 
 
 def _plain(trial: Trial) -> dict[str, Any]:
-    kept = dict(vars(trial))
-    return kept | {"params": dict(trial.params), "means": dict(trial.means), "warnings": list(trial.warnings)}
+    plain: dict[str, Any] = finite(dict(vars(trial)))
+    return plain
 
 
 def trials_csv(data: StudyData) -> str:
@@ -93,6 +108,10 @@ def trials_csv(data: StudyData) -> str:
 def _flat(trial: Trial) -> dict[str, Any]:
     kept: dict[str, Any] = _plain(trial)
     kept["warnings"] = "; ".join(trial.warnings)
+    kept |= {
+        "parts": " ".join(map(str, trial.parts)),
+        "path": " ".join(f"{value}:{mean}" for value, mean in trial.path),
+    }
     kept |= {f"mean {name}": value for name, value in _mapping(kept.pop("means")).items()}
     return kept | {f"{trial.solver}.{name}": value for name, value in _mapping(kept.pop("params")).items()}
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.dashboards import figures
+from ranktune.dashboards import figures, hollow
 from ranktune.dashboards.panels import COLOURS, Cell, Panel, Table, look
-from ranktune.dashboards.pooling import MOVED, competing, pooled, unfinished_note
+from ranktune.dashboards.pooling import MOVED, Pooled, competing, pooled, unfinished_note
 from ranktune.dashboards.study_data import StudyData
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.blend_model import BlendModel
@@ -218,20 +218,24 @@ def _paths(data: StudyData) -> list[Panel]:
         columns = ("Trial", "Split", "L1 strength", "Features", data.metric)
         title = f"What the L1 strength of {figures.short(solver)} leaves: features and {data.metric}"
         note = "Trials from little penalty to much; they differ in other parameters too. " + (MOVED if several else "")
-        shown = _path_figure(data, solver, rows)
+        note += f" {hollow.NOTE}" if any(one.trial.stopped for one in own) else ""
+        shown = _path_figure(data, solver, own, rows)
         found.append(Panel(f"path-{k}", title, Table(columns, rows), shown, note.strip(), solver))
     return found
 
 
-def _path_figure(data: StudyData, solver: str, rows: Sequence[Sequence[Cell]]) -> Mapping[str, object]:
+def _path_figure(
+    data: StudyData, solver: str, own: Sequence[Pooled], rows: Sequence[Sequence[Cell]]
+) -> Mapping[str, object]:
     """Return two parts, one above the other, over the same strength."""
-    x, text = [float(row[2] or 0.0) for row in rows], [f"trial {row[0]}" for row in rows]
+    x, text = [float(row[2] or 0.0) for row in rows], [hollow.said(one.trial) for one in own]
+    stopped = [bool(one.trial.stopped) for one in own]
     marker = {**look(competing(data))[solver], "size": 7, "opacity": 0.7}
     features = figures.scatter("features", x, [row[3] for row in rows], marker=marker, text=text)
     values = figures.scatter(data.metric, x, [row[4] for row in rows], marker=marker, text=text) | {"yaxis": "y2"}
     below = figures.axis("features", domain=[0, 0.46], rangemode="tozero")
     above = figures.axis(f"{data.metric} (validation)", domain=[0.54, 1])
     return figures.figure(
-        [features, values], figures.log_axis("L1 strength", x[0], x[-1]), below,
-        yaxis2=above, height=520, showlegend=False,
+        [part for trace in (features, values) for part in hollow.told_apart(trace, stopped)],
+        figures.log_axis("L1 strength", x[0], x[-1]), below, yaxis2=above, height=520, showlegend=False,
     )  # fmt: skip

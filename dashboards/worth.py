@@ -37,25 +37,22 @@ def panel(data: StudyData) -> Panel:
 
 def best_by_number(split: SplitData) -> Floats:
     """Return the best value among the first k trials, for k = 1, 2, ... up to the first that is missing."""
-    values = []
-    for k, trial in enumerate(split.trials):
-        if trial.number != k:
-            break
-        values.append(trial.value)
-    return best_so_far(values)
+    missing = next((k for k, trial in enumerate(split.trials) if trial.number != k), len(split.trials))
+    return best_so_far(split.trials[:missing])
 
 
 def _defaults(split: SplitData, solvers: int) -> float | None:
-    """Return the best value of the solvers' defaults, which are the first trials."""
-    values = [trial.value for trial in split.trials if trial.number < solvers and trial.value is not None]
-    return max(values, default=None)
+    """Return the best value of the solvers' defaults, which are what the first trials are asked for."""
+    values = (trial.asked_value for trial in split.trials if trial.number < solvers)
+    return max((value for value in values if value is not None), default=None)
 
 
 def random_search(split: SplitData, solvers: int, sampler: str) -> Floats:
     """Return what the defaults and then k - solvers blind draws reach on average after k trials, (k,).
 
     Blind are the trials that were drawn without looking at results. Of n of them the expected best of m drawn without
-    replacement is known for m <= n, and nothing beyond is claimed. NaN up to the last default.
+    replacement is known for m <= n, and nothing beyond is claimed. One that was stopped early was for sure behind the
+    best: its estimate stands for it. NaN up to the last default.
     """
     blind = [t.value for t in split.trials if solvers <= t.number and (sampler == "random" or t.number < STARTUP)]
     drawn = np.array([value for value in blind if value is not None])

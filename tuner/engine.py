@@ -167,6 +167,7 @@ class _Part:
     trials: int
     failures: list[Failure]
     model: Path
+    stopped: int
 
 
 def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
@@ -204,6 +205,7 @@ def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
             len(record.trials()),
             failures(record, space, problem.name) + unfit,
             (own / "model.json").resolve(),
+            sum(trial.state == TrialState.PRUNED for trial in record.trials()),
         )
     finally:
         record.close()
@@ -293,6 +295,7 @@ def _concluded(study: Study, parts: Sequence[_Part], folder: StudyFolder) -> Res
         test_metrics=mean_metrics([part.entries[0] for part in judged], study.metrics),
         trials=sum(part.trials for part in parts),
         failures=tuple(failure for part in parts for failure in part.failures),
+        stopped=sum(part.stopped for part in parts),
         seconds=0.0,
         model=(splits[-1] if nested else max(splits, key=lambda split: split.estimate.mean)).model,
         folder=str(folder.path.resolve()),
@@ -331,5 +334,6 @@ def _split_result(study: Study, part: _Part, rows: Sequence[Row]) -> SplitResult
         test_metrics=mean_metrics(part.entries[:1], study.metrics),
         trials=part.trials,
         failures=tuple(part.failures),
+        stopped=part.stopped,
         model=str(part.model),
     )

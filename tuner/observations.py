@@ -30,11 +30,16 @@ def observations(trial: FrozenTrial) -> list[FrozenTrial]:
     values = [type(trial.params[name])(value) for value, _ in points]
     best, asked = values.index(trial.params[name]), len(values) - 1
     found = []
-    for place in (best, *sorted({best - 1, best + 1, asked} & set(range(len(values))) - {best})):
+    for place in telling(len(values), best):
         attrs = {key: value for key, value in seen.items() if key != SECONDS or place == asked}
         value = trial.value + (points[place][1] - points[best][1])
         found.append(_observed(trial, {name: values[place]}, value, attrs))
     return found
+
+
+def telling(count: int, best: int) -> tuple[int, ...]:
+    """Return the places that count, of a path of count values: the best, then its neighbours and the dearest."""
+    return (best, *sorted({best - 1, best + 1, count - 1} & set(range(count)) - {best}))
 
 
 def _observed(

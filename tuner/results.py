@@ -40,7 +40,8 @@ class Row:
     against         the same comparison by other tests (t, Wilcoxon), with its effect size, wins, ties and losses
     verdict         "chosen", or against it at p_holm <= 0.05: "not told apart", "worse", "better"
     nonzeros        features that the model looks at; bytes: of its numbers
-    microseconds    processor time to score one document; seconds: to learn; trials: configurations that finished
+    microseconds    processor time to score one document; seconds: to learn; trials: configurations that were
+                    judged, in full or until they were for sure behind
     params          None where the splits have different ones; of a blend the shares of its members
     """
 
@@ -90,6 +91,7 @@ class SplitResult:
     trials: int
     failures: tuple[Failure, ...]
     model: str
+    stopped: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ class Result:
                      "knee": the row after which more features stop paying
     leaderboard      rows, the chosen first, then by validation
     test_metrics     metric -> mean on test of the chosen model
-    trials           finished trials, all splits together; failures says which of them failed
+    trials           finished trials, all splits together; failures says which of them failed, stopped how many of
+                     them were stopped early, for sure behind the best
     seconds          wall time of the run that finished the study
     model            path of the chosen model; of several splits, of the one with the highest estimate; of a nested
                      plan, of the last, which was learnt from all queries
@@ -125,6 +128,7 @@ class Result:
     seconds: float
     model: str
     folder: str
+    stopped: int = 0
     folds: tuple[SplitResult, ...] = field(default=())
 
     @property
@@ -152,8 +156,11 @@ def load_result(path: Path) -> dict[str, Any]:
     """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict) or not {field.name for field in fields(Result)} - {"folds"} <= set(found):
+        if not isinstance(found, dict) or not {field.name for field in fields(Result)} - {"folds", "stopped"} <= set(
+            found
+        ):
             raise ValueError("it is no result of a study")
+        found.setdefault("stopped", 0)  # of a time when none was
     except (OSError, ValueError) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
     return found

@@ -8,6 +8,7 @@ here looks at the test queries.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -74,6 +75,7 @@ def candidates(record: Record, space: UnionSpace, limits: Mapping[str, float] | 
         causes = sorted({str(trial.user_attrs.get(ERROR)) for trial in trials})
         kind = AllFailed if trials else StudyError
         raise kind(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
+    tried = Counter(space.split(trial.params)[0] for trial in trials if trial.state != TrialState.FAIL)
     _warn_if_all_alike([trial for own in by_solver.values() for trial in own], record.metric)
     kept = {solver: [t for t in own if keeps(t.user_attrs, limits or {})] for solver, own in by_solver.items()}
     by_solver = {solver: own for solver, own in kept.items() if own}
@@ -93,7 +95,7 @@ def candidates(record: Record, space: UnionSpace, limits: Mapping[str, float] | 
                     space.split(trial.params)[1],
                     trial.value,
                     record.per_query(trial)[record.metric],
-                    len(own),
+                    tried[solver],
                     number=number_of(trial),
                     seconds=seconds_of(trial),
                 )

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+_ENDS = (("stopped", "stopped early"), ("failed", "failed"))
+"""How trials end that are not judged in full, and how that is said."""
+
 
 @commands.command()
 def tune(
@@ -249,7 +252,10 @@ def show(
         print_json(found)
     else:
         best = "" if found["best"] is None else f", best {found['metric']} {found['best']:.4f} by validation"
-        print(f"{name}: {found['done']} of {found['trials']} trials{best}. `ranktune resume {name}` finishes it.")
+        ended = "".join(f", {found[how]} {said}" for how, said in _ENDS if found[how])
+        print(
+            f"{name}: {found['done']} of {found['trials']} trials{ended}{best}. `ranktune resume {name}` finishes it."
+        )
 
 
 @commands.command()

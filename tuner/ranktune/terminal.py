@@ -49,7 +49,7 @@ class Lines:
         self._best = told.best
         ended = f"failed: {told.error}" if told.value is None else f"{told.value:.4f}"
         if told.stopped:
-            ended = f"stopped after {told.stopped}, far behind"
+            ended = f"stopped after {told.stopped}, for sure behind"
         best = "" if told.best is None else f"  best {told.best:.4f} ({told.best_solver})"
         self._say(
             f"{_label(told.split)}trial {told.done} of {told.total}  {told.solver}  {ended}{best}  {self._left(told)}"
@@ -98,6 +98,7 @@ class Live:
             console=Console(stderr=True),
         )
         self._task: TaskID | None = None
+        self._stopped = 0
 
     def stage(self, text: str) -> None:
         """Print a line above the bar."""
@@ -107,12 +108,15 @@ class Live:
     def split(self, name: str, total: int, done: int) -> None:
         """Begin a bar."""
         self._bar.start()
+        self._stopped = 0
         self._task = self._bar.add_task(f"{_label(name)}trials", total=total, completed=done, best="")
 
     def trial(self, told: Told) -> None:
         """Advance the bar."""
         assert self._task is not None, "split comes before trial"
+        self._stopped += bool(told.stopped)
         best = "" if told.best is None else f"best {told.best:.4f} ({told.best_solver})"
+        best += f", {self._stopped} stopped early" if self._stopped else ""
         self._bar.update(self._task, completed=told.done, best=best)
         if told.error is not None:
             self.stage(f"trial {told.number} ({told.solver}) failed: {told.error}")
