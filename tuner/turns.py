@@ -34,6 +34,8 @@ BEHIND = 10.0
 """How many times its seconds count for a solver that is for sure behind."""
 HOPELESS = 3
 """Suggestions in a row that promise too little before a search ends: one alone may be unlucky in its draws."""
+LEAST = 20
+"""Trials before which no search ends for that: what is expected after few is less than what is found."""
 BLIND = "random"
 """The sampler that never looks at what was tried before."""
 TOGETHER = ""
@@ -160,7 +162,9 @@ class Turns:
         suggested = self._begun(name, sampler)
         if self._study.until is not None:
             gain = getattr(sampler, "expected_gain", None)
-            self._poor[name] = self._poor[name] + 1 if gain is not None and gain < self._study.until else 0
+            early = self._spent[name].trials < LEAST
+            poor = gain is not None and gain < self._study.until and not early
+            self._poor[name] = self._poor[name] + 1 if poor else 0
         return suggested
 
     def _begun(self, name: str, sampler: BaseSampler) -> Suggested:
