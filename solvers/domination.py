@@ -67,6 +67,7 @@ class DominationRank(LinearRanker):
     weighted: ClassVar[bool] = True
     along: ClassVar[Any] = Along("l1", lambda ranker: "l2" if ranker.penalty == "l2" else "l1")
     along_rises: ClassVar[bool] = False
+    along_costs: ClassVar[bool] = True
     feature_names_in_: Any
 
     def __init__(

@@ -45,6 +45,7 @@ class ListNet(BatchRanker):
     # Along l1, weights come and go, and what is known of the curvature misleads: that costs twice as much.
     along: ClassVar[str | None] = "l2"
     along_rises: ClassVar[bool] = False
+    along_costs: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -106,6 +106,7 @@ class _Smooth(PointwiseRanker):
     """A pointwise ranker learnt by L-BFGS on a smooth loss."""
 
     along: ClassVar[str | None] = "C"
+    along_costs: ClassVar[bool] = True
     C: float
     max_iterations: int
     tol: float

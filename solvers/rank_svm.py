@@ -66,6 +66,7 @@ class RankSVM(LinearRanker):
         Choice("average", ("pairs", "queries"), default="pairs"),
     )
     along: ClassVar[str | None] = "C"
+    along_costs: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
 
     def __init__(

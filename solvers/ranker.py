@@ -48,8 +48,8 @@ class BaseRanker(Estimator):
     sets validated and overrides _steps_watched instead; one that heeds query weights sets weighted.
 
     along names the parameter of the space along which one fit yields the models for many values at little more than
-    the cost of one (fit_along), if there is one; along_rises says whether the larger of its values are the dear ones.
-    Where it is not a count of steps, the subclass overrides _steps_along too.
+    the cost of one (fit_along), if there is one; along_rises says whether the larger of its values are the dear ones,
+    along_costs whether eight of them take more than half as long again as one. Where it is not a count of steps, the subclass overrides _steps_along too.
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()
@@ -57,6 +57,7 @@ class BaseRanker(Estimator):
     validated: ClassVar[bool] = False
     along: ClassVar[str | None] = None
     along_rises: ClassVar[bool] = True
+    along_costs: ClassVar[bool] = False
 
     def fit(
         self,

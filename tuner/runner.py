@@ -26,6 +26,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import AllFailed, StudyError
+from ranktune.solvers.registry import solver_class
 from ranktune.solvers.space import Value
 from ranktune.tuner.crew import GRACE, Asked, Clock, Crew, Ended
 from ranktune.tuner.deadline import Deadline
@@ -180,6 +181,8 @@ class TrialLoop:
         solver, parameters = self.space.split(suggested.params)
         rival = None if self.study.full else self.rivals.of(suggested.search, solver)
         task = replace(self.task_of(solver, parameters), limit=left, rival=rival)
+        if solver in self.best and solver_class(solver).along_costs:  # later, one value where it promises most
+            task = replace(task, along="", path=())
         self.running[number] = Running(suggested, solver, asking, task)
         self.events.write(Event.ASKED, trial=number, split=self.split, params=suggested.params)
         return Asked(number, suggested.params, task)

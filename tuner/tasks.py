@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ranktune.solvers.registry import make, solver_class
@@ -18,13 +19,15 @@ class Tasks:
         self._study, self._folder, self._space = study, str(folder), study.union_space()
 
     def __call__(self, solver: str, parameters: Mapping[str, Value]) -> Task:
-        """Return what to evaluate: these parameters, and the values on the way to them that cost nearly nothing."""
+        """Return what to evaluate: these parameters, and the values on the way to them that one fit can give too."""
         along, path = self._path(solver, parameters)
         return Task(self._folder, self._study.metrics, solver, parameters, self._study.seed, along=along, path=path)
 
     def of(self, params: Mapping[str, Value]) -> Task:
-        """Return what to evaluate for parameters by flat name."""
-        return self(*self._space.split(params))
+        """Return what to evaluate for parameters by flat name; a path only where it costs nearly nothing."""
+        solver, parameters = self._space.split(params)
+        task = self(solver, parameters)
+        return replace(task, along="", path=()) if solver_class(solver).along_costs else task
 
     def _path(self, solver: str, parameters: Mapping[str, Value]) -> tuple[str, tuple[float, ...]]:
         """Return the parameter along which one fit gives many models, and values of it; none where there is none."""
