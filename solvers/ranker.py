@@ -49,7 +49,8 @@ class BaseRanker(Estimator):
 
     along names the parameter of the space along which one fit yields the models for many values at little more than
     the cost of one (fit_along), if there is one; along_rises says whether the larger of its values are the dear ones,
-    along_costs whether eight of them take more than half as long again as one. Where it is not a count of steps, the subclass overrides _steps_along too.
+    along_costs whether eight of them take more than half as long again as one. Where it is not a count of steps, the
+    subclass overrides _steps_along too.
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()
