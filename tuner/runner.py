@@ -15,6 +15,7 @@ otherwise each trial is still a function of its parameters alone, and the search
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -100,6 +101,7 @@ class TrialLoop:
         finished = self.record.trials()
         self.turns.remember(self._known(trial) for trial in finished)
         self.best: dict[str, FrozenTrial] = {}
+        self.begun = Counter(self.space.split(trial.params)[0] for trial in finished)
         for trial in finished:
             self._note(trial)
         done = {number_of(trial) for trial in finished}
@@ -181,8 +183,10 @@ class TrialLoop:
         solver, parameters = self.space.split(suggested.params)
         rival = None if self.study.full else self.rivals.of(suggested.search, solver)
         task = replace(self.task_of(solver, parameters), limit=left, rival=rival)
-        if solver in self.best and solver_class(solver).along_costs:  # later, one value where it promises most
+        if solver_class(solver).along_costs and self.begun[solver] != 1:
+            # The defaults are a floor, to be judged as they are; after one path, single values where they promise most.
             task = replace(task, along="", path=())
+        self.begun[solver] += 1
         self.running[number] = Running(suggested, solver, asking, task)
         self.events.write(Event.ASKED, trial=number, split=self.split, params=suggested.params)
         return Asked(number, suggested.params, task)
