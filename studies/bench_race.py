@@ -2,8 +2,8 @@
 
 Every trial is cross-validated. TPE judges each in full, so many; ours goes on until it has used as much processor time
 for learning and scoring as that. Told is after what part of that time ours had a trial, judged in full, that was at
-least as good as the best that TPE found in all of it, seed by seed; and what each had found by then. The lowest regret
-is that of the best trial of any run. Runs are kept in a file, so that a comparison can be made in parts.
+least as good as the best that TPE found in all of it, seed by seed; and what each had found by then. A seed is also
+a dealing into folds; no regret is what the best trial of any search with that seed has. Runs are kept in a file, so that a comparison can be made in parts.
 """
 
 from __future__ import annotations
@@ -131,7 +131,11 @@ def table(searches: Sequence[Search], data: Sequence[str], ways: Sequence[str], 
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     known = {(one.data, one.way, one.seed): one for one in searches}
     for source in data:
-        top = max((one.best[-1] for one in searches if one.data == source and one.best), default=np.nan)
+        top = {
+            seed: max(one.best[-1] for one in searches if (one.data, one.seed) == (source, seed) and one.best)
+            for seed in seeds
+            if (source, RIVAL, seed) in known
+        }
         rivals = {seed: known[source, RIVAL, seed] for seed in seeds if (source, RIVAL, seed) in known}
         for way in ways:
             own = {seed: known[source, way, seed] for seed in rivals if (source, way, seed) in known}
@@ -140,11 +144,11 @@ def table(searches: Sequence[Search], data: Sequence[str], ways: Sequence[str], 
     return "\n".join(lines)
 
 
-def _row(source: str, way: str, own: dict[int, Search], rivals: dict[int, Search], top: float) -> str:
+def _row(source: str, way: str, own: dict[int, Search], rivals: dict[int, Search], top: dict[int, float]) -> str:
     shares = [one.reached(rivals[seed].best[-1]) / rivals[seed].seconds[-1] for seed, one in own.items()]
-    ends = np.array([top - one.best[-1] for one in own.values()])
-    theirs = np.array([top - rivals[seed].best[-1] for seed in own])
-    third = np.array([top - one.after(rivals[seed].seconds[-1] / 3.0) for seed, one in own.items()])
+    ends = np.array([top[seed] - one.best[-1] for seed, one in own.items()])
+    theirs = np.array([top[seed] - rivals[seed].best[-1] for seed in own])
+    third = np.array([top[seed] - one.after(rivals[seed].seconds[-1] / 3.0) for seed, one in own.items()])
     spent = [one.seconds[-1] for one in own.values()]
     p = "" if way == RIVAL else f"{mann_whitney(third, theirs):.2g}"
     cells = [source, way, f"{np.median(spent):.1f}", _told(ends), _told(np.array(shares)), _told(third), p]
