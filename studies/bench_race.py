@@ -1,9 +1,10 @@
 """Regret per second of solving: whole searches with racing and paths against Optuna's TPE with full evaluations.
 
-Every trial is cross-validated. TPE judges each in full, so many; ours goes on until it has used as much processor time
-for learning and scoring as that. Told is after what part of that time ours had a trial, judged in full, that was at
-least as good as the best that TPE found in all of it, seed by seed; and what each had found by then. A seed is also
-a dealing into folds; no regret is what the best trial of any search with that seed has. Runs are kept in a file, so that a comparison can be made in parts.
+Every trial is cross-validated. TPE judges each in full, so many; ours goes on until it has used a share of the
+processor time for learning and scoring that TPE used. Told is after what part of that time ours had a trial, judged in
+full, that was at least as good as the best that TPE found in all of it, seed by seed; and what each had found by then.
+A seed is also a dealing into folds; no regret is what the best trial of any search with that seed has. Runs are kept in
+a file, so that a comparison can be made in parts.
 """
 
 from __future__ import annotations
@@ -180,6 +181,7 @@ def main(
     seeds: Annotated[int, typer.Option(help="Searches of each way.", min=1)] = 20,
     first_seed: Annotated[int, typer.Option(help="The first of the seeds.", min=0)] = 0,
     solver: Annotated[list[str] | None, typer.Option(help="What competes. (default: the standard ones)")] = None,
+    share: Annotated[float, typer.Option(help="Of TPE's time, that the others have.", min=0.01)] = 1.0,
     seconds: Annotated[float, typer.Option(help="Begin no search after so many; those made are kept.", min=0)] = 1e9,
     keep: Annotated[
         Path | None, typer.Option(help="File of the searches made, which are not made again; one in the cache.")
@@ -203,7 +205,7 @@ def main(
                 if (source, way, seed) in known or time.monotonic() - begun > seconds:
                     continue
                 rival = known.get((source, RIVAL, seed))
-                budget = FOREVER if rival is None or WAYS[way].get("full") else rival.seconds[-1]
+                budget = FOREVER if rival is None or WAYS[way].get("full") else share * rival.seconds[-1]
                 most = trials if WAYS[way].get("full") else trials * MORE
                 known[source, way, seed] = search(source, way, seed, most, budget, solver or ())
                 with path.open("a", encoding="utf-8") as file:
