@@ -78,7 +78,7 @@ def gone_through(postgres: Server, folder: Path, trials: int, outages: list[floa
 
 
 def test_a_server_that_crashes_again_and_again_costs_nothing(postgres: Server, folder: Path) -> None:
-    told = gone_through(postgres, folder, 48, [0.0, 0.0, 2.0])
+    told = gone_through(postgres, folder, 36, [0.0, 1.5])
     assert all(map(said_only_warnings, told)), told
 
 
