@@ -10,11 +10,8 @@ from collections.abc import Iterable, Sequence
 from ranktune.dashboards import figures
 from ranktune.dashboards.study_data import Trial
 
-NOTE = (
-    "Hollow points are trials that were stopped early because they were for sure behind the best: what they would have "
-    "scored in full is estimated from the parts that were judged."
-)
-KEY = "stopped early (estimate)"
+NOTE = "Hollow points are trials that were stopped early, for sure behind the best: their values are estimates."
+KEY = "stopped early"
 
 
 def told_apart(trace: figures.Trace, stopped: Sequence[bool]) -> list[figures.Trace]:
@@ -35,7 +32,7 @@ def told_apart(trace: figures.Trace, stopped: Sequence[bool]) -> list[figures.Tr
 
 
 def with_key(traces: Sequence[figures.Trace], trials: Iterable[Trial]) -> list[figures.Trace]:
-    """Return traces, and where any of the trials in them was stopped, an entry of the legend that says what hollow is."""
+    """Return traces, and where any of their trials was stopped, an entry of the legend that says what hollow is."""
     if not any(trial.stopped for trial in trials):
         return list(traces)
     marker = {"symbol": "circle-open", "size": 8, "color": "#7f7f7f"}

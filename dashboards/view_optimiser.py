@@ -6,7 +6,6 @@ A panel's group is the split, where there are several: each is searched on its o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -224,5 +223,5 @@ def _noise_note(belief: Belief, kept: Sequence[tuple[Trial, float, float]]) -> s
             "queries judge all trials, so that most of that error is common to all"
         )
     if any(trial.stopped for trial, _, _ in kept):
-        believed += f". {hollow.NOTE.removesuffix('.')}, and counts as so much less sure"
+        believed += f". {hollow.NOTE.removesuffix('.')}, and count as so much less sure"
     return f"{believed}. Bars are 95 %; {inside:.0%} of residuals lie within theirs."

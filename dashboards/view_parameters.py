@@ -6,112 +6,28 @@ optimiser's own surrogate, refitted to the trials of one solver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from ranktune.dashboards import figures
+from ranktune.dashboards import figures, hollow
+from ranktune.dashboards.believing import flat
+from ranktune.dashboards.curves import curves
 from ranktune.dashboards.panels import Cell, Panel, Table, look
-from ranktune.dashboards.pooling import MOVED, Pooled, competing, pooled, state_note
+from ranktune.dashboards.pooling import Pooled, best_pooled, competing, pooled, state_note
+from ranktune.dashboards.solver_trials import BELIEVED, FEWEST_FOR_SURFACE, SolverTrials
 from ranktune.dashboards.study_data import StudyData
 from ranktune.solvers.arrays import Floats
 from ranktune.tuner import importance as forests
-from ranktune.tuner.history import arranged
-from ranktune.tuner.posterior import Belief, Seen, Slice, believe
+from ranktune.tuner.posterior import Belief, Slice
 
-FEWEST_FOR_SURFACE = 15
-"""Trials below which no surface is drawn: it would show the prior."""
 MOST_POINTS = 24_000
 """Points of all slices of the view together."""
-BELIEVED = 80
-"""Trials that a solver's surrogate is made of at most."""
 BACKGROUND = 32
 """Configurations that a partial dependence is the mean over."""
 SIDE = 25
 """Places along each side of a surface."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Solver:
-    """One solver with its trials, and what is believed of them."""
-
-    data: StudyData
-    name: str
-    trials: list[Pooled]
-    marker: Mapping[str, str]
-
-    @cached_property
-    def space(self) -> Any:
-        """The solver's own part of the space; None where the study has no such solver."""
-        return self.data.study.union_space().restricted({"solver": [self.name]}) if self.is_known else None
-
-    @property
-    def is_known(self) -> bool:
-        return self.name in self.data.solvers
-
-    @cached_property
-    def good(self) -> list[Pooled]:
-        return [one for one in self.trials if one.value is not None]
-
-    @cached_property
-    def distributions(self) -> dict[str, BaseDistribution]:
-        """By the parameters' own names: those that have more than one value."""
-        prefix = f"{self.name}."
-        found = self.space.distributions if self.is_known else {}
-        return {name.removeprefix(prefix): d for name, d in found.items() if name.startswith(prefix) and not d.single()}
-
-    def flat(self, one: Pooled) -> dict[str, Any]:
-        """Return a trial's configuration under flat names."""
-        return {"solver": self.name} | {f"{self.name}.{name}": value for name, value in one.trial.params.items()}
-
-    @cached_property
-    def belief(self) -> Belief | None:
-        if len(self.good) < FEWEST_FOR_SURFACE or not self.is_known:
-            return None
-        seen = [Seen(self.flat(one), one.value, (one.trial.error_of_mean or 0.0) ** 2) for one in self.trials]
-        return believe(self.space, seen, BELIEVED)
-
-    @cached_property
-    def importance(self) -> forests.Importance | None:
-        if len(self.good) < forests.FEWEST or not self.distributions:
-            return None
-        generator = np.random.default_rng(self.data.study.seed)
-        kept = self.good
-        if len(kept) > forests.MOST:
-            kept = [kept[i] for i in np.sort(generator.choice(len(kept), forests.MOST, replace=False))]
-        _, rows = arranged(self.space, [self.flat(one) for one in kept])
-        place = list(self.space.distributions)
-        columns = [place.index(f"{self.name}.{name}") for name in self.distributions]
-        return forests.importance(rows[:, columns], np.array([one.value for one in kept]), generator)
-
-    @cached_property
-    def ranked(self) -> list[str]:
-        """The parameters, the most important first where that is known."""
-        names = list(self.distributions)
-        if self.importance is None:
-            return names
-        return [names[j] for j in np.argsort(-self.importance.mean, kind="stable")]
-
-    def is_choice(self, name: str) -> bool:
-        return isinstance(self.distributions[name], CategoricalDistribution)
-
-    def axis(self, name: str) -> dict[str, Any]:
-        """Return the axis of a parameter: logarithmic where it was searched so, its choices in their order."""
-        distribution = self.distributions[name]
-        if isinstance(distribution, CategoricalDistribution):
-            choices = [figures.plain(c) for c in distribution.choices]
-            return figures.axis(name, categories=choices, range=[-0.5, len(choices) - 0.5])
-        if isinstance(distribution, FloatDistribution | IntDistribution) and distribution.log:
-            return figures.log_axis(figures.short(name), distribution.low, distribution.high)
-        return figures.axis(name)
-
-    def cell(self, name: str, value: Any) -> Any:
-        """Return a parameter's value as an axis knows it."""
-        return figures.plain(value) if self.is_choice(name) else figures.number(value)
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -119,14 +35,15 @@ def panels(data: StudyData) -> list[Panel]:
     everything, names = pooled(data), competing(data)
     looks = look(names)
     solvers = [
-        _Solver(data, name, [one for one in everything if one.trial.solver == name], looks[name]) for name in names
+        SolverTrials(data, name, [one for one in everything if one.trial.solver == name], looks[name]) for name in names
     ]
-    solvers.sort(key=lambda solver: -max((one.value or 0.0 for one in solver.good), default=-np.inf))
+    solvers.sort(key=lambda solver: -np.inf if solver.best is None else solver.best.in_full or 0.0, reverse=True)
     slices = sum(len(solver.distributions) for solver in solvers if solver.good)
     most = int(np.clip(MOST_POINTS // max(slices, 1), 150, figures.MOST_POINTS))
     found: list[Panel] = []
     for k, solver in enumerate(solvers):
         found.append(_importance(solver, k))
+        found += curves(solver, k)
         if solver.good and solver.distributions:
             found += [_contour(solver, k, most)] if len(solver.distributions) > 1 else []
             for j, name in enumerate(solver.ranked):
@@ -134,12 +51,7 @@ def panels(data: StudyData) -> list[Panel]:
     return found
 
 
-def _note(solver: _Solver, *parts: str) -> str:
-    moved = MOVED if sum(bool(split.trials) for split in solver.data.splits) > 1 else ""
-    return " ".join(filter(None, [*parts, moved]))
-
-
-def _importance(solver: _Solver, k: int) -> Panel:
+def _importance(solver: SolverTrials, k: int) -> Panel:
     key, title = f"importance-{k}", f"How much each parameter of {figures.short(solver.name)} matters"
     columns = ("Parameter", "Share of variance", "Low", "High")
     found = solver.importance
@@ -163,8 +75,7 @@ def _importance(solver: _Solver, k: int) -> Panel:
         figures.axis("parameter", categories=names, autorange="reversed"),
         height=max(220, 120 + 30 * len(names)),
     )
-    note = _note(
-        solver,
+    note = solver.note(
         "What a forest of randomised trees loses, on trials it has not seen, when the parameter is shuffled: alone and "
         "with others, so that shares may add up to more than 1. A parameter whose interval reaches 0 may not matter. "
         f"{found.n} of {len(solver.good)} trials, {forests.RESAMPLES} resamples; the interval holds the middle 90 %.",
@@ -172,7 +83,7 @@ def _importance(solver: _Solver, k: int) -> Panel:
     return Panel(key, title, Table(columns, rows), shown, note, solver.name)
 
 
-def _why_no_importance(solver: _Solver) -> str:
+def _why_no_importance(solver: SolverTrials) -> str:
     missing = state_note(solver.data)
     if missing:
         return missing
@@ -183,24 +94,25 @@ def _why_no_importance(solver: _Solver) -> str:
     return "All trials of this solver have the same value."
 
 
-def _slice(solver: _Solver, name: str, key: str, most: int) -> Panel:
+def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:
     """Return the metric of trials against one parameter, where it was active."""
     active = [one for one in solver.good if name in one.trial.params]
     kept = [active[i] for i in figures.thinned([one.value for one in active], most)]
     metric = solver.data.metric
     rows: list[list[Cell]] = [
-        [one.trial.number, one.split, one.trial.params[name], figures.number(one.value)] for one in kept
+        [one.trial.number, one.split, one.trial.params[name], figures.number(one.value), one.trial.stopped or None]
+        for one in kept
     ]
     title = f"{metric} against {figures.short(name)} of {figures.short(solver.name)}"
-    table = Table(("Trial", "Split", str(name), metric), rows)
-    note = _note(
-        solver,
+    table = Table(("Trial", "Split", str(name), metric, "Stopped after"), rows)
+    note = solver.note(
         f"In {len(active)} of {len(solver.good)} trials the parameter was active."
         if len(active) < len(solver.good)
         else "",
         f"{len(kept)} of {len(active)} trials are shown, the best and the worst among them."
         if len(kept) < len(active)
         else "",
+        hollow.NOTE if any(one.trial.stopped for one in kept) else "",
     )
     if not kept:
         return Panel(f"slice-{key}", title, table, None, note or "It was active in no trial.", solver.name)
@@ -211,22 +123,29 @@ def _slice(solver: _Solver, name: str, key: str, most: int) -> Panel:
         clear = {"fillcolor": "rgba(0,0,0,0)", "line": {"width": 1, "color": solver.marker["color"]}}
         trace |= {"type": "box", "boxpoints": "all", "jitter": 0.6, "pointpos": 0, "hoveron": "points"} | clear
         del trace["mode"]
-    best = max(kept, key=lambda one: one.value or 0.0)
-    star = {"symbol": "star", "size": 15, "color": "#d55e00"}
-    marked = figures.scatter("best trial", [solver.cell(name, best.trial.params[name])], [best.value], marker=star)
-    marked |= {"text": _said([best]), "hovertemplate": trace["hovertemplate"]}
+    stopped = [bool(one.trial.stopped) for one in kept]
+    traces = hollow.told_apart(trace, stopped)
+    if solver.is_choice(name) and any(stopped):  # one box around all, points of two kinds on it
+        box = trace | {"boxpoints": False, "showlegend": False, "hoverinfo": "skip"}
+        traces = [box, *hollow.told_apart(trace | {"line": {"width": 0}}, stopped)]
+    best = best_pooled(kept)
+    if best is not None:
+        star = {"symbol": "star", "size": 15, "color": "#d55e00"}
+        marked = figures.scatter("best trial", [solver.cell(name, best.trial.params[name])], [best.value], marker=star)
+        traces.append(marked | {"text": _said([best]), "hovertemplate": trace["hovertemplate"]})
+    traces = hollow.with_key(traces, [one.trial for one in kept])
     bounds, outside = figures.window(one.value for one in kept)
     up = figures.axis(f"{metric} (validation)") | ({} if bounds is None else {"range": bounds})
-    shown = figures.figure([trace, marked], solver.axis(name), up)
+    shown = figures.figure(traces, solver.axis(name), up)
     note = f"{note} {outside}".strip()
     return Panel(f"slice-{key}", title, table, shown, note, solver.name)
 
 
 def _said(trials: Sequence[Pooled]) -> list[str]:
-    return [f"trial {one.trial.number}" + (f" of {figures.plain(one.split)}" if one.split else "") for one in trials]
+    return [hollow.said(one.trial, figures.plain(one.split)) for one in trials]
 
 
-def _dependence(solver: _Solver, name: str, key: str) -> Panel:
+def _dependence(solver: SolverTrials, name: str, key: str) -> Panel:
     """Return the mean of the metric over configurations as one parameter changes."""
     metric = solver.data.metric
     title = f"{metric} on average as {figures.short(name)} of {figures.short(solver.name)} changes"
@@ -248,8 +167,7 @@ def _dependence(solver: _Solver, name: str, key: str) -> Panel:
         line = figures.scatter("mean", x, found.mean, mode="lines", line={"color": colour, "width": 2})
         traces = [figures.band("95 % band", x, low, high, colour), line]
     shown = figures.figure(traces, solver.axis(name), figures.axis(f"{metric} (validation)"))
-    note = _note(
-        solver,
+    note = solver.note(
         f"The mean over {BACKGROUND} configurations from all of the space, whether or not the search went there, of "
         "what the optimiser's surrogate expects; the band is how unsure it is of that mean.",
         _stood_for(solver),
@@ -257,25 +175,26 @@ def _dependence(solver: _Solver, name: str, key: str) -> Panel:
     return Panel(f"dependence-{key}", title, Table(columns, rows), shown, note, solver.name)
 
 
-def _dependence_of(solver: _Solver, belief: Belief, name: str) -> Slice | None:
+def _dependence_of(solver: SolverTrials, belief: Belief, name: str) -> Slice | None:
     uniform = np.random.default_rng(solver.data.study.seed).random((BACKGROUND, len(belief.cube.axes)))
     others = belief.cube.from_unit(uniform)
     found = belief.dependence(f"{solver.name}.{name}", others)
     return found if np.any(found.sd) else None
 
 
-def _stood_for(solver: _Solver) -> str:
-    n = len(solver.trials)
-    return f"{BELIEVED} of {n} trials stand for all of them." if n > BELIEVED else ""
+def _stood_for(solver: SolverTrials) -> str:
+    n = len(solver.observed)
+    what = "trials" if n == len(solver.trials) else "values that trials showed"
+    return f"{BELIEVED} of {n} {what} stand for all of them." if n > BELIEVED else ""
 
 
-def _too_few(solver: _Solver) -> str:
+def _too_few(solver: SolverTrials) -> str:
     if len(solver.good) < FEWEST_FOR_SURFACE:
         return f"{len(solver.good)} trials of this solver have a value: too few, {FEWEST_FOR_SURFACE} are needed."
     return "The parameter is active nowhere."
 
 
-def _contour(solver: _Solver, k: int, most: int) -> Panel:
+def _contour(solver: SolverTrials, k: int, most: int) -> Panel:
     """Return the two most important parameters with the metric as colour."""
     across, up = solver.ranked[:2]
     metric = solver.data.metric
@@ -297,7 +216,7 @@ def _contour(solver: _Solver, k: int, most: int) -> Panel:
         "trials", [solver.cell(across, one.trial.params[across]) for one in kept],
         [solver.cell(up, one.trial.params[up]) for one in kept], text=_said(kept),
         marker={"color": values, "colorscale": figures.RISING, "size": 9, "line": {"width": 1, "color": "#ffffff"},
-                "coloraxis": "coloraxis"},
+                "coloraxis": "coloraxis", "symbol": ["circle-x" if one.trial.stopped else "circle" for one in kept]},
     )  # fmt: skip
     points["customdata"] = values
     points["hovertemplate"] = f"%{{text}}<br>{figures.plain(metric)}: %{{customdata}}<extra></extra>"
@@ -308,22 +227,23 @@ def _contour(solver: _Solver, k: int, most: int) -> Panel:
     }
     shown = figures.figure([*surface, points], solver.axis(across), solver.axis(up), coloraxis=scale, showlegend=False)
     note = "Points are trials. "
+    if any(one.trial.stopped for one in kept):  # a hollow point would have the colour of what it lies on
+        note = "Points are trials, crossed ones were stopped early: their values are estimates. "
     if surface:
         note += "The surface is what the optimiser's surrogate expects, all other parameters as in the best trial."
     else:
         note += f"There are too few trials for a surface, {FEWEST_FOR_SURFACE} are needed."
-    return Panel(f"contour-{k}", title, table, shown, _note(solver, note, _stood_for(solver)), solver.name)
+    return Panel(f"contour-{k}", title, table, shown, solver.note(note, _stood_for(solver)), solver.name)
 
 
-def _surface(solver: _Solver, across: str, up: str, both: Sequence[Pooled]) -> list[figures.Trace]:
+def _surface(solver: SolverTrials, across: str, up: str, both: Sequence[Pooled]) -> list[figures.Trace]:
     """Return what is expected over two parameters with the others as in the best trial that had both."""
-    belief = solver.belief
-    if belief is None:
+    belief, best = solver.belief, best_pooled(both)
+    if belief is None or best is None:
         return []
-    best = max(both, key=lambda one: one.value or 0.0)
     names = [f"{solver.name}.{name}" for name in (across, up)]
     places = [belief.grid(name, SIDE) for name in names]
-    rows = np.repeat(belief.full(solver.flat(best))[None], len(places[0]) * len(places[1]), axis=0)
+    rows = np.repeat(belief.full(flat(best.trial))[None], len(places[0]) * len(places[1]), axis=0)
     rows[:, belief.axis(names[0])] = np.tile(places[0], len(places[1]))
     rows[:, belief.axis(names[1])] = np.repeat(places[1], len(places[0]))
     z: Floats = belief.mean_and_sd(belief.cube.masked(rows))[0].reshape(len(places[1]), len(places[0]))

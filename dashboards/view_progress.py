@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranktune.dashboards import hollow
-from ranktune.dashboards.figures import pattern
+from ranktune.dashboards.figures import pattern, window
 from ranktune.dashboards.panels import Cell, Panel, Table, look, plain, thinned
 from ranktune.dashboards.study_data import (
     SplitData,
@@ -115,6 +115,7 @@ def _history(data: StudyData, split: SplitData) -> Panel:
     note = "" if len(kept) == len(rows) else f"The table has {len(kept)} of the {len(rows)} trials; Trials has all."
     if any(t.stopped for t in split.trials):
         note = f"{hollow.NOTE} {note}".strip()
+    note = f"{note} {window(t.value for t in split.trials)[1]}".strip()
     if not split.trials:
         note = "No trial has finished yet."
     figure = history_figure(data, split) if np.isfinite(best).any() else None
@@ -135,7 +136,8 @@ def history_figure(data: StudyData, split: SplitData) -> Figure:
         trace = {
             "type": "scatter", "mode": "markers", "name": plain(solver), "x": [t.number for t in few],
             "y": [t.value for t in few], "marker": styles[solver] | {"size": 8, "opacity": 0.8},
-            "text": [hollow.said(t) for t in few], "hovertemplate": "%{text}<br>%{y}<extra>" + plain(solver) + "</extra>",
+            "text": [hollow.said(t) for t in few],
+            "hovertemplate": "%{text}<br>%{y}<extra>" + plain(solver) + "</extra>",
         }  # fmt: skip
         traces += hollow.told_apart(trace, [bool(t.stopped) for t in few])
         shown += few
@@ -145,6 +147,8 @@ def history_figure(data: StudyData, split: SplitData) -> Figure:
         "y": [float(best[k]) for k in kept], "line": {"shape": "hv", "width": 2, "color": "#7f7f7f"},
     })  # fmt: skip
     y: dict[str, Any] = {"title": {"text": f"validation {plain(data.metric)}"}}
+    bounds, _ = window(t.value for t in split.trials)
+    y |= {} if bounds is None else {"range": bounds}
     return {
         "data": hollow.with_key(traces, shown),
         "layout": {"xaxis": {"title": {"text": "trial number"}}, "yaxis": y, "hovermode": "closest"},

@@ -18,8 +18,8 @@ FEWEST_FOR_BOX = 4
 """Trials below which points say more than quartiles."""
 SPREAD = 0.3
 """How far points stray from the middle of their solver's row, of which the height is 1."""
-COLUMNS = ("Solver", "Trials", "Stopped early", "Failed", "Median", "Lower quartile", "Upper quartile", "Best", "Best trial",
-           "Defaults", "Seconds in all")  # fmt: skip
+COLUMNS = ("Solver", "Trials", "Stopped early", "Failed", "Median", "Lower quartile", "Upper quartile", "Best",
+           "Best trial", "Defaults", "Seconds in all")  # fmt: skip
 
 
 def panels(data: StudyData) -> list[Panel]:

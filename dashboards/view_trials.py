@@ -15,8 +15,8 @@ from ranktune.dashboards.study_data import StudyData, Trial
 from ranktune.dashboards.views import finite
 
 COLUMNS = (
-    "trial", "solver", "value", "standard error", "stopped after", "give or take", "parameters", "on its path", "seconds", "weights", "us a document", "bytes", "ended",
-    "worker", "restarts", "error", "warnings",
+    "trial", "solver", "value", "standard error", "stopped after", "give or take", "parameters", "on its path",
+    "seconds", "weights", "us a document", "bytes", "ended", "worker", "restarts", "error", "warnings",
 )  # fmt: skip
 
 
@@ -25,8 +25,8 @@ def panels(data: StudyData) -> list[Panel]:
     note = "" if data.trials else "No trial has finished yet."
     if any(trial.stopped for _, trial in data.trials):
         note = (
-            "The value of a trial that was stopped early is an estimate of what it would have been in full, give or take "
-            "one standard deviation."
+            "The value of a trial that was stopped early is an estimate of what it would have been in full, give or "
+            "take one standard deviation."
         )
     return [Panel("trials", "Every finished trial", trials_table(data), None, note)]
 
