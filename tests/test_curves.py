@@ -126,7 +126,7 @@ def test_paths_survive_the_record_on_the_level_of_the_value(tmp_path: Path) -> N
     append(tmp_path, "s", [own, halted])
     data = open_study(tmp_path / "s")
     first, second = data.splits[0].trials
-    assert (first.along, first.path) == ("C", pytest.approx(own.path))
+    assert first.along == "C" and dict(first.path) == pytest.approx(dict(own.path))
     assert dict(second.path) == pytest.approx({0.25: 0.43, 0.5: 0.44, 1.0: 0.45, 2.0: 0.44})
     table = trials_table(data)
     told = [row[table.columns.index("on its path")] for row in table.rows]

@@ -19,6 +19,7 @@ from ranktune.cli import app
 from ranktune.dashboards import hollow, worth
 from ranktune.dashboards.believing import observed
 from ranktune.dashboards.listing import listing, state
+from ranktune.dashboards.page import study_json
 from ranktune.dashboards.panels import Panel
 from ranktune.dashboards.pooling import best_pooled, pooled
 from ranktune.dashboards.study_data import StudyData, best_of, best_so_far, counts, open_study, trials_told
@@ -85,8 +86,7 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
     for view in ("solvers", "parameters", "optimiser"):
         for shown in build(view, data):
             for trace in shown.figure["data"] if shown.figure else []:
-                if trace["name"] == "best trial":
-                    assert max([*trace["x"], *trace["y"]], key=lambda v: v if isinstance(v, float) else 0.0) < 99
+                if trace.get("name") == "best trial":
                     values = trace["x"] if view == "solvers" else trace["y"]
                     assert max(values) <= best.value + 1e-6, (view, shown.key)
     together = best_pooled(pooled(data))
@@ -100,7 +100,7 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
 )  # fmt: skip
 def test_points_of_stopped_trials_are_hollow_and_the_legend_says_so(view: str, key: str, data: StudyData) -> None:
     shown = panel(data, view, key)
-    names = [trace["name"] for trace in traces(shown) if trace.get("showlegend", True)]
+    names = [trace.get("name") for trace in traces(shown) if trace.get("showlegend", True)]
     assert names.count(hollow.KEY) == 1 and len(names) == len(set(names))
     assert hollow.NOTE.removesuffix(".") in shown.note
     wanted = {t.number for t in data.splits[0].trials if t.stopped}
@@ -120,7 +120,7 @@ def test_without_stopped_trials_nothing_is_said_of_them(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", trials_of(LABELS, 40), None)], solvers=LABELS)
     for view in ("overview", "progress", "solvers", "parameters", "trade-offs", "optimiser", "trials"):
         for shown in build(view, data):
-            assert hollow.KEY not in [trace["name"] for trace in (shown.figure or {"data": []})["data"]]
+            assert hollow.KEY not in [trace.get("name") for trace in (shown.figure or {"data": []})["data"]]
             assert "stopped early" not in shown.note, (view, shown.key)
 
 
@@ -148,6 +148,7 @@ def test_progress_counts_and_overview_says_what_was_spared(data: StudyData) -> N
     (sentence,) = [s for s in panel(data, "overview", "conclusion").note.split(". ") if "stopped early" in s]
     assert sentence.startswith(f"{found.stopped} trials were stopped early")
     assert f"{found.spared / (found.spent + found.spared):.0%}" in sentence
+    assert f"60 of 30 trials, {found.stopped} stopped early" in study_json(data)["facts"]
     lanes = panel(data, "progress", "workers")
     assert sum(column(lanes, "stopped early")) == found.stopped
     hatched = [
@@ -176,7 +177,7 @@ def test_distributions_count_estimates_and_defaults_are_what_was_asked_for(tmp_p
 def test_times_of_stopped_trials_are_those_of_all_parts(tmp_path: Path) -> None:
     own = [trial(0, "RankSVM", {}, 0.5, seconds=1.0), trial(1, "RankSVM", {}, 0.4, seconds=1.0, **STOPPED)]
     shown = panel(study_data(tmp_path, [("", own, None)], solvers=LABELS), "trade-offs", "seconds-0")
-    (empty,) = [t for t in traces(shown) if "-open" in t["marker"]["symbol"] and t["name"] == "RankSVM"]
+    (empty,) = [t for t in traces(shown) if t["name"] == "RankSVM" and t["marker"]["symbol"].endswith("-open")]
     assert empty["x"] == [2.5]
 
 
