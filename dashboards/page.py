@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ranktune.dashboards.study_data import StudyData, study_state, trials_told
+from ranktune.dashboards.study_data import StudyData, counts, study_state, trials_told
 from ranktune.dashboards.views import VIEWS, finite
 from ranktune.solvers.errors import ParameterError
 
@@ -25,7 +25,9 @@ FOOT = "Made by RankTune. Intervals are 95 percent bootstrap intervals over quer
 
 def study_json(data: StudyData) -> Json:
     """Return what the head of a page says of a study."""
-    facts = [data.metric, f"{trials_told(data)} trials", f"data: {data.study.data}"]
+    stopped = counts(trial for _, trial in data.trials).stopped
+    trials = f"{trials_told(data)} trials" + (f", {stopped} stopped early" if stopped else "")
+    facts = [data.metric, trials, f"data: {data.study.data}"]
     if len(data.splits) > 1:
         facts.insert(2, f"{len(data.splits)} folds")
     return {

@@ -56,7 +56,7 @@ class Trial:
     stopped       after which part of the plan it was stopped, "fold 2 of 5", "" for none; error_of_estimate: standard
                   deviation by which its value may be off; parts: what each part that was judged scored
     along, path   the parameter along which one fit gave many models, "" for none, and (its value, the metric) for each,
-                  what was asked for last: params has the best of them
+                  what was asked for last: params has the best of them; of one that was stopped estimates, as its value
     """
 
     number: int
@@ -275,8 +275,15 @@ def _trial(trial: Finished, solver: str, params: Mapping[str, Any]) -> Trial:
         error_of_estimate=_root(kept.get(PARTIAL)),
         parts=tuple(float(part) for part in kept.get(PARTS, ())),
         along=str(along),
-        path=tuple((float(value), float(mean)) for value, mean in path),
+        path=_levelled(path, params.get(along), trial.value),
     )
+
+
+def _levelled(path: Iterable[tuple[float, float]], chosen: Any, value: float | None) -> tuple[tuple[float, float], ...]:
+    """Return a path on the level of the trial's value: what the parts showed that were judged may be far from that."""
+    own = tuple((float(place), float(mean)) for place, mean in path)
+    level = next((value - mean for place, mean in own if place == chosen and value is not None), 0.0)
+    return tuple((place, mean + level) for place, mean in own)
 
 
 def _root(variance: float | None) -> float | None:

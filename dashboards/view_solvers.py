@@ -18,8 +18,8 @@ FEWEST_FOR_BOX = 4
 """Trials below which points say more than quartiles."""
 SPREAD = 0.3
 """How far points stray from the middle of their solver's row, of which the height is 1."""
-COLUMNS = ("Solver", "Trials", "Stopped early", "Failed", "Median", "Lower quartile", "Upper quartile", "Best",
-           "Best trial", "Defaults", "Seconds in all")  # fmt: skip
+COLUMNS = ("Solver", "Trials", "Failed", "Median", "Lower quartile", "Upper quartile", "Best", "Best trial",
+           "Defaults", "Seconds in all", "Stopped early")  # fmt: skip
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -58,9 +58,10 @@ class _Solver:
         quartiles = np.quantile(self.values, [0.5, 0.25, 0.75]).tolist() if self.values else [None] * 3
         best = self.best
         return [
-            self.name, len(self.good) + self.failed, sum(self.stopped), self.failed, *figures.numbers(quartiles),
+            self.name, len(self.good) + self.failed, self.failed, *figures.numbers(quartiles),
             None if best is None else figures.number(best.value), None if best is None else best.number,
             None if self.default is None else figures.number(self.default.asked_value), figures.number(self.seconds),
+            sum(self.stopped),
         ]  # fmt: skip
 
 

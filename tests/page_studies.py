@@ -16,6 +16,7 @@ from ranktune.dashboards.study_data import StudyData, Trial
 from ranktune.tuner.evidence import EVIDENCE, write_evidence
 from ranktune.tuner.home import StudyFolder, make_folder
 from ranktune.tuner.objective import Outcome
+from ranktune.tuner.racing import Estimate
 from ranktune.tuner.record import Record
 from ranktune.tuner.results import Result
 from ranktune.tuner.study import Study
@@ -47,9 +48,12 @@ def append(home: Path, name: str, trials: Sequence[Trial], split: str = "") -> N
         outcome = Outcome(
             per_query=values, nonzeros=own.nonzeros or float("nan"), seconds=own.seconds, error=own.error,
             begun=BEGUN + own.number, ended=BEGUN + own.number + 0.5, worker=own.worker, warnings=own.warnings,
+            steps=tuple((BEGUN, f"fold {k}", part) for k, part in enumerate(own.parts, start=1)),
+            stopped=own.stopped, along=own.along, path=own.path, chosen=own.params.get(own.along),
         )  # fmt: skip
+        estimate = Estimate(own.value or 0.0, (own.error_of_estimate or 0.0) ** 2) if own.stopped else None
         spaces = {key: known.get(key, optuna.distributions.FloatDistribution(0.0, 10.0)) for key in params}
-        record.append(own.number, params, spaces, outcome, own.restarts)
+        record.append(own.number, params, spaces, outcome, own.restarts, estimate)
     record.close()
 
 

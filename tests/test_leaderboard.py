@@ -85,3 +85,14 @@ def test_a_blend_has_no_score_of_trials() -> None:
     (line,) = [line for line in shown(result(leaderboard=rows)).splitlines() if line.split()[:1] == ["Blend"]]
     assert line.split()[1] == "-"
     assert line.split()[-1] == "-"
+
+
+def test_how_trials_ended_is_told_where_not_all_were_judged_in_full() -> None:
+    failures = [
+        {"split": "", "number": 3, "solver": "RankSVM", "error": "no"},
+        {"split": "", "number": None, "solver": "RankSVM", "error": "not learnt again"},  # no trial
+    ]
+    assert "30 trials (19 judged in full, 10 stopped early, 1 failed) in" in shown(
+        result(stopped=10, failures=failures)
+    )
+    assert "30 trials (18 judged in full, 12 stopped early) in" in shown(result(stopped=12))

@@ -49,3 +49,17 @@ def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().err
     assert "reading [bold]x[/bold]" in shown
     assert "trial 5 (RankSVM) failed: OSError: gone" in shown
+
+
+def test_what_was_stopped_is_said_to_be_behind_and_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    stopped = Told("", 4, 5, 10, "RankSVM", 0.41, None, 0.5, "RankSVM", "fold 2 of 5")
+    lines = Lines()
+    lines.trial(stopped)
+    assert "trial 5 of 10  RankSVM  stopped after fold 2 of 5, for sure behind  best 0.5000" in capsys.readouterr().err
+    live = Live()
+    live.split("", 10, 0)
+    live.trial(stopped)
+    live.trial(told(6, 0.5, 0.5))
+    (task,) = live._bar.tasks
+    assert task.fields["best"] == "best 0.5000 (RankSVM), 1 stopped early"
+    live.close()

@@ -30,7 +30,7 @@ def test_numbers_are_those_of_the_trials(tmp_path: Path) -> None:
     trials = trials_of(LABELS, 41, failing=6)
     shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
     assert len(shown.table.rows) == 2
-    for name, n, failed, median, low, high, best, place, default, seconds in shown.table.rows:
+    for name, n, failed, median, low, high, best, place, default, seconds, _ in shown.table.rows:
         own = [t for t in trials if t.solver == name]
         values = [t.value for t in own if t.value is not None]
         assert (n, failed) == (len(own), len(own) - len(values))
