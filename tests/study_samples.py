@@ -112,7 +112,7 @@ def raced(trials: Sequence[Trial], every: int = 3) -> tuple[Trial, ...]:
         if own.value is not None:
             begun.add(own.solver)
         part = k % 4 + 1
-        more = {"stopped": f"fold {part} of 5", "error_of_estimate": 0.004, "parts": (0.4,) * part}
+        more: dict[str, Any] = {"stopped": f"fold {part} of 5", "error_of_estimate": 0.004, "parts": (0.4,) * part}
         found.append(replace(own, value=highest + 0.1, **more) if stops else own)
     return tuple(found)
 
