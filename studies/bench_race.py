@@ -44,7 +44,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "thompson": {},
     "thompson timed": {},
 }
-"""How a search is run. The last minds what trials cost, as studies with a time do."""
+"""How a search is run. The last goes by the seconds of trials, as studies with a time do, not by the size of models."""
 FOREVER = 1e6
 MORE = 5
 """How many times as many trials ours may make in the same time: most are stopped early."""

@@ -11,7 +11,8 @@ import pytest
 from study_samples import HOSTILE, conditions, number, numbers, study_data, trial, trials_of
 
 from ranktune.dashboards.panels import Panel
-from ranktune.dashboards.view_parameters import FEWEST_FOR_SURFACE, panels
+from ranktune.dashboards.solver_trials import FEWEST_FOR_SURFACE
+from ranktune.dashboards.view_parameters import panels
 from ranktune.solvers.registry import solver_class
 from ranktune.solvers.space import Float, Int
 

@@ -15,9 +15,9 @@ from study_samples import conditions, evidence_of, study_data, trial, trials_of
 
 from ranktune.dashboards import view_compare, worth
 from ranktune.dashboards.panels import plain, thinned
-from ranktune.dashboards.study_data import StudyData, study_state, trials_told
+from ranktune.dashboards.study_data import StudyData, duration, study_state, trials_told
 from ranktune.dashboards.view_overview import sentences
-from ranktune.dashboards.view_progress import duration, seconds_a_trial
+from ranktune.dashboards.view_progress import seconds_a_trial
 from ranktune.dashboards.view_trials import guarded, trials_csv, trials_json
 from ranktune.dashboards.views import VIEWS, build, finite, panels_json, view_json
 from ranktune.solvers.errors import StudyError

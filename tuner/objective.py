@@ -72,7 +72,8 @@ class Outcome:
     stopped       the part of the plan after which it was for sure behind, "" where it was judged in full; queries that
                   were not judged then are NaN in per_query
     along         the parameter along which a path was followed, "" for none; chosen: its value that scored best, which
-                  all else is about; path: (value, mean of the metric on the queries that were judged), the dearest last
+                  all else is about; path: (value, mean of the metric on the queries that were judged), the dearest
+                  last; bulk: bytes of the models of that one
     scores        (n development documents,) float32, 0 where the plan scores none, where the task asked for them
     steps         (seconds since 1970, what was done, what it scored), as the evaluation went on
     """
@@ -94,6 +95,7 @@ class Outcome:
     along: str = ""
     chosen: float | None = None
     path: tuple[tuple[float, float], ...] = ()
+    bulk: float = 0.0
 
 
 def check_metrics(metrics: Sequence[str], queries: Queries) -> None:
@@ -244,5 +246,6 @@ def _outcome(task: Task, tally: Tally, judged: Ints, best: int, stopped: str) ->
         stopped=stopped,
         along=task.along,
         chosen=task.path[best] if task.path else None,
+        bulk=tally.bulk() if task.path else 0.0,
         path=tuple(zip(task.path, tally.means(judged, best), strict=True)) if task.path else (),
     )

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from optuna.trial import FrozenTrial, create_trial
 
-from ranktune.tuner.record import PARTIAL, PATH, SECONDS, VARIANCE
+from ranktune.tuner.record import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE
 from ranktune.tuner.space import SOLVER
 
-SEEN = frozenset({VARIANCE, PARTIAL, SECONDS})
-"""Attributes of a trial that samplers look at: how sure its value is, and what it cost."""
+SURENESS = frozenset({VARIANCE, PARTIAL})
+"""Attributes of a trial that samplers look at, besides what it cost: how sure its value is."""
+GROWTH = 2.0 / 3.0
+"""Power of a model's bytes that stands for the time to learn it: trees of twice the bytes take less than twice it."""
 
 
-def observations(trial: FrozenTrial) -> list[FrozenTrial]:
+def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]:
     """Return the trial as a sampler sees it, then what else it showed.
 
     What it cost is told of the dearest alone: all others came with that. The values of a trial that was stopped are
-    those of part of the queries; the differences between them count, from its own value.
+    those of part of the queries; the differences between them count, from its own value. Seconds are never the same
+    twice: unless the study is timed, the size of the dearest model stands for them, in no unit, so that a search can be
+    repeated to the last bit. Of linear models, of which all are cheap, it says little; of trees enough.
     """
-    seen = {name: value for name, value in trial.user_attrs.items() if name in SEEN}
+    seen = {name: value for name, value in trial.user_attrs.items() if name in SURENESS}
+    cost = trial.user_attrs.get(SECONDS) if timed else _bulk(trial)
+    seen |= {} if cost is None else {SECONDS: cost}
     path = dict(trial.user_attrs.get(PATH, {}))
     if not path or trial.value is None:
         return [_observed(trial, {}, trial.value, seen)]
@@ -35,6 +41,11 @@ def observations(trial: FrozenTrial) -> list[FrozenTrial]:
         value = trial.value + (points[place][1] - points[best][1])
         found.append(_observed(trial, {name: values[place]}, value, attrs))
     return found
+
+
+def _bulk(trial: FrozenTrial) -> float | None:
+    size = trial.user_attrs.get(BULK, trial.user_attrs.get(BYTES))
+    return None if size is None else float(size) ** GROWTH
 
 
 def telling(count: int, best: int) -> tuple[int, ...]:

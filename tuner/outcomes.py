@@ -33,7 +33,7 @@ _DAMAGED: tuple[type[Exception], ...] = (
 )
 _DAMAGED += (zipfile.BadZipFile, zlib.error, struct.error)
 _MEMBER = "outcome.json"
-_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "begun", "ended")
+_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "begun", "ended", "bulk")
 
 
 def pack(outcome: Outcome) -> bytes:

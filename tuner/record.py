@@ -42,7 +42,7 @@ NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
     "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
 )  # fmt: skip
 MICROSECONDS, BYTES, WORKER, RESTARTS = "microseconds", "bytes", "worker", "restarts"
-STOPPED, PARTIAL, PARTS, PATH = "stopped", "partial_variance", "parts", "path"
+STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "path", "bulk"
 ARRAYS = "per_query.npz"
 T = TypeVar("T")
 
@@ -233,6 +233,7 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
     if len(outcome.steps) > 1:
         attrs[PARTS] = [part for _, _, part in outcome.steps]
     if outcome.path:
+        attrs[BULK] = outcome.bulk
         attrs[PATH] = {outcome.along: [list(point) for point in outcome.path]}
     costs = {NONZEROS: outcome.nonzeros, MICROSECONDS: outcome.microseconds, BYTES: outcome.bytes}
     attrs |= {name: cost for name, cost in costs.items() if not np.isnan(cost)}

@@ -92,8 +92,7 @@ class TrialLoop:
         """Put what the record holds into memory, where the sampler looks."""
         self.space = self.study.union_space()
         timed = self.deadline.left < float("inf")
-        # Seconds are never the same twice: where only trials count, they may not lead the search.
-        self.turns = Turns(self.study, self.space, apart=self.apart and timed, costs=timed)
+        self.turns = Turns(self.study, self.space, apart=self.apart and timed, timed=timed)
         self.record.settle()
         self.crew = Crew(self.executor, self.record.leases, self.objective, self.events, self.clock, self.split)
         self.judged: NDArray[np.bool_] | None = None

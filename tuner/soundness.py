@@ -18,7 +18,7 @@ from ranktune.tuner.objective import Outcome
 
 LONGEST = 10_000
 """Characters kept of an error or a warning, and how many warnings are kept."""
-_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds")
+_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "bulk")
 
 
 def sound(returned: object) -> Outcome:
@@ -82,6 +82,7 @@ class _Unsound(Exception):
 def _about(outcome: Outcome) -> dict[str, Any]:
     """Return all but the values, of the types that they have to be."""
     about: dict[str, Any] = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
+    about["bulk"] = 0.0 if math.isnan(about["bulk"]) else about["bulk"]
     about["seconds"] = 0.0 if math.isnan(about["seconds"]) else about["seconds"]
     begun, ended = (_number(moment, 0.0) for moment in (outcome.begun, outcome.ended))
     about |= {"begun": begun, "ended": ended} if 0.0 <= begun <= ended < 1e11 else {"begun": 0.0, "ended": 0.0}

@@ -112,6 +112,10 @@ class Tally:
         ahead = [mean(self.values(place, judged) - leader) for place in range(len(self._candidates))]
         return [mean(leader) + difference for difference in ahead]
 
+    def bulk(self) -> float:
+        """Return the bytes of the last candidate's models: means over the parts that it was judged on."""
+        return float(np.mean(self._candidates[-1].bytes))
+
     def shown(self, place: int, judged: Ints) -> Shown:
         """Return what the candidate at place showed on the queries of those numbers."""
         own = self._candidates[place]

@@ -100,9 +100,9 @@ class _Spent:
 class Turns:
     """The searches of a study, in memory: what was tried in each, how long it took, and whose turn it is."""
 
-    def __init__(self, study: Study, space: UnionSpace, *, apart: bool, costs: bool = False) -> None:
-        """Search each solver apart, or all of them together; with costs, prefer what is cheap among what is as good."""
-        self._study, self._costs = study, costs
+    def __init__(self, study: Study, space: UnionSpace, *, apart: bool, timed: bool = False) -> None:
+        """Search each solver apart, or all of them together; timed says whether the seconds of trials may lead it."""
+        self._study, self._timed = study, timed
         self._defaults = space.defaults()
         self._untried = {str(defaults[SOLVER]): defaults for defaults in self._defaults}
         self._apart = apart
@@ -127,7 +127,7 @@ class Turns:
             self._untried.pop(str(trial.params[SOLVER]), None)
             self._note(self.search_of(trial.params), per_query)
             name = self.search_of(trial.params)
-            self._memories[name].add_trials([_remembered(own, self._spaces[name]) for own in observations(trial)])
+            self._memories[name].add_trials([_remembered(own, self._spaces[name]) for own in self._seen(trial)])
             self._spent[name].add(seconds_of(trial))
 
     def again(self, params: Mapping[str, Value]) -> Suggested:
@@ -157,7 +157,7 @@ class Turns:
             number=number,
             space=self._spaces[name],
             startup=STARTUP_APART if self._apart else STARTUP,
-            costs=self._costs,
+            costs=True,
         )
         suggested = self._begun(name, sampler)
         if self._study.until is not None:
@@ -181,7 +181,7 @@ class Turns:
         """Take note of what became of a trial: of the seconds that it and its suggestion took, its values by query."""
         self._note(suggested.search, per_query)
         memory, storage = self._memories[suggested.search], self._storages[suggested.search]
-        seen, *others = observations(written) if self._looks else [written]
+        seen, *others = self._seen(written) if self._looks else [written]
         if self._looks:
             for name, value in seen.user_attrs.items():
                 suggested.trial.set_user_attr(name, value)
@@ -199,6 +199,9 @@ class Turns:
         if solver not in self._best:
             return False
         return lead(max(self._best.values(), key=mean), self._best[solver]) > SURE
+
+    def _seen(self, trial: FrozenTrial) -> list[FrozenTrial]:
+        return observations(trial, timed=self._timed)
 
     def search_of(self, params: Mapping[str, Value]) -> str:
         """Return which search a configuration belongs to."""
