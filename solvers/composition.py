@@ -21,6 +21,7 @@ from ranktune.solvers.list_scaling import list_scores
 from ranktune.solvers.losses import Loss, PairwiseHinge
 from ranktune.solvers.one_pass import FOBOS, ONE_PASS, OnePass, check_parts, orders
 from ranktune.solvers.online import checked_order
+from ranktune.solvers.passes import PassRanker
 from ranktune.solvers.penalties import L1, L2, Penalty
 from ranktune.solvers.queries import Queries
 from ranktune.solvers.ranker import LinearRanker, Step
@@ -86,10 +87,9 @@ def _kept(ranker: LinearRanker, optimizer: Any, steps: Iterator[tuple[Floats, St
         )
 
 
-class OnePassRanker(LinearRanker):
+class OnePassRanker(PassRanker):
     """A linear ranker that learns list by list; a subclass says of which parts it is made."""
 
-    passes: int
     scaling: str
     random_state: Any
 
@@ -107,16 +107,6 @@ class OnePassRanker(LinearRanker):
         self._begin(queries)
         for order in orders(queries.n_queries, int(self.passes), generator):
             yield self._learn(queries, order)
-
-    def _steps(self, queries: Queries) -> Iterator[Step]:
-        for steps in self._passes(queries):
-            yield from steps
-
-    def _counts(self, queries: Queries) -> Iterator[int]:
-        for number, steps in enumerate(self._passes(queries), start=1):
-            for _ in steps:
-                pass
-            yield number
 
     def partial_fit(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Self:
         """Learn from more lists, once, in their order, going on from what was learnt before.

@@ -16,8 +16,9 @@ from ranktune.solvers.one_pass import orders
 from ranktune.solvers.online_kernels import Lists, Rule, State
 from ranktune.solvers.online_pairs import ORDERS, lists_of
 from ranktune.solvers.online_rows import Rows, rows_of
+from ranktune.solvers.passes import PassRanker
 from ranktune.solvers.queries import Queries
-from ranktune.solvers.ranker import LinearRanker, Step
+from ranktune.solvers.ranker import Step
 from ranktune.solvers.scaling import check_scaling, factors
 
 NO_SCORES = np.zeros(0)
@@ -29,7 +30,7 @@ LARGEST_FACTOR = 1e100
 """A feature whose range asks for more is constant: the square of the factor must be finite."""
 
 
-class OnlineRanker(LinearRanker):
+class OnlineRanker(PassRanker):
     """A linear ranker that learns from one query at a time.
 
     A subclass says how learning begins (_start) and how it goes on (_learn); fit, partial_fit and progressive follow.
@@ -56,16 +57,6 @@ class OnlineRanker(LinearRanker):
         generator = self._begin(queries)
         for order in orders(queries.n_queries, int(self.passes), generator):
             yield self._learn(queries, order, NO_SCORES)
-
-    def _steps(self, queries: Queries) -> Iterator[Step]:
-        for steps in self._passes(queries):
-            yield from steps
-
-    def _counts(self, queries: Queries) -> Iterator[int]:
-        for number, steps in enumerate(self._passes(queries), start=1):
-            for _ in steps:
-                pass
-            yield number
 
     def partial_fit(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Self:
         """Learn from more queries, once, in their order, going on from what was learnt before.
