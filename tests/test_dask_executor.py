@@ -200,7 +200,10 @@ def test_a_worker_of_another_version_gets_no_trial(cluster: Cluster, monkeypatch
 
 
 def test_a_study_goes_on_where_a_worker_dies(cluster: Cluster, tmp_path: Path) -> None:
-    """From the command line, on a file; what is found is what processes of this machine find."""
+    """From the command line, on a file; what is found is what processes of this machine find.
+
+    In full: whom a trial is raced against depends on which others have ended.
+    """
     features, trials = judged(60, 0), 24
     lines = [
         f"{int(grade)} qid:{row // 12} " + " ".join(f"{k}:{value:.4f}" for k, value in enumerate(values, start=1))
@@ -214,7 +217,7 @@ def test_a_study_goes_on_where_a_worker_dies(cluster: Cluster, tmp_path: Path) -
         pass
     command = [
         sys.executable, "-m", "ranktune", "tune", "train.txt", "--solver", "RidgeRanker", "--solver", "BestFeature",
-        "--sampler", "random", "--trials", str(trials), "--json",
+        "--sampler", "random", "--full", "--trials", str(trials), "--json",
     ]  # fmt: skip
     there = [*command, "--executor", "dask", "--address", cluster.address, "--name", "there"]
     pipes = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

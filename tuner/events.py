@@ -124,6 +124,8 @@ def read_events(folder: Path) -> Iterator[dict[str, Any]]:
                 found = _parsed(line)
                 if found is not None:
                     yield found
+                if not line.endswith(b"\n"):  # being written: what comes after would be read without its beginning
+                    break
 
 
 def _opened(folder: Path, stack: ExitStack) -> list[BinaryIO]:

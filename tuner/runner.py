@@ -7,9 +7,10 @@ again that were interrupted, and asks for the numbers that are missing.
 
 What is the same. With one job and the same data, settings, versions and kind of machine, a seed gives the same trials,
 parameters and values to the last bit, also where the run was killed and resumed (unless a solver is chosen by the
-seconds that trials took, which a study with a timeout does on little data). With several jobs that holds where trials
-also end in the same order (sampler random: in any order), for what a sampler sees is what has ended when it is asked;
-otherwise each trial is still a function of its parameters alone, and the search goes another way.
+seconds that trials took, which a study with a timeout does). With several jobs that holds where trials also end in the
+same order (sampler random, every trial in full: in any order), for what a sampler sees, and whom a trial is raced
+against, is what has ended when it is asked. Otherwise the search goes another way; what was judged in full is still a
+function of its parameters alone.
 """
 
 from __future__ import annotations
