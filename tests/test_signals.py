@@ -123,6 +123,7 @@ def test_what_runs_on_lanes_is_finished_or_put_back(
 
 def tune(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ranktune", "tune", "train.txt", "--sampler", "random", "--solver", "LambdaRank"]
+    command += ["--full"]  # what is stopped does not count as finished
     environment = {name: value for name, value in os.environ.items() if name != "RANKTUNE_HOME"}
     return subprocess.Popen(
         [*command, "--name", "n", *map(str, arguments)], cwd=folder, env=environment,
