@@ -6,6 +6,7 @@ Compiled libraries may swallow the exception that Python raises for an interrupt
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,17 +41,21 @@ class Interrupts:
         self.asked = False
         self._gentle = False
         self._before: dict[int, Any] = {}
+        self._hook = sys.unraisablehook
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 if _is_free(signal.getsignal(number)):
                     self._before[number] = signal.signal(number, self._note)
+            sys.unraisablehook = self._quietly
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if sys.unraisablehook == self._quietly:
+            sys.unraisablehook = self._hook
         if kind is None:
             self.check()
 
@@ -67,6 +72,11 @@ class Interrupts:
             yield
         finally:
             self._gentle = False
+
+    def _quietly(self, lost: Any) -> None:
+        """Say nothing of an interrupt that came where nothing can be raised, in a callback: it is remembered."""
+        if not (self.asked and issubclass(lost.exc_type, KeyboardInterrupt)):
+            self._hook(lost)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         first, self.asked = not self.asked, True
