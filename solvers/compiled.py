@@ -21,6 +21,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_PACKAGE = f"{__name__.partition('.')[0]}."
+
 
 class Kernel:
     """A function that runs as machine code; numba takes it, by _numba_type_, for what it makes of the function."""
@@ -101,9 +103,14 @@ def files_of(kernel: Kernel) -> frozenset[str]:
 
 
 def _named(function: FunctionType) -> Iterator[Kernel | Instruction]:
-    """Yield the kernels that the module of function holds or imports, by name or as module.name."""
+    """Yield the kernels that the module of function holds or imports, by name or as module.name.
+
+    Only modules of this package are looked into: others hold none, and looking at parts that wait for their first use
+    would load them.
+    """
     for value in list(function.__globals__.values()):
-        inner = list(vars(value).values()) if isinstance(value, ModuleType) else [value]
+        ours = isinstance(value, ModuleType) and value.__name__.startswith(_PACKAGE)
+        inner = list(vars(value).values()) if ours else [value]
         yield from (one for one in inner if isinstance(one, Kernel | Instruction))
 
 

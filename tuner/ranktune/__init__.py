@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ranktune.solvers.seldom_used import put_off
+
 if TYPE_CHECKING:
     from ranktune.api import read, resume, run, tune
     from ranktune.solvers.elastic_rank import ElasticRank
@@ -38,6 +40,8 @@ __all__ = [
     "run",
     "tune",
 ]
+
+put_off()  # before anybody loads scipy
 
 _HOME = {
     "ElasticRank": "solvers.elastic_rank",
