@@ -8,8 +8,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 
-PARTS = ("numpy.f2py", "numpy.ma", "numpy.testing", "yaml")
-"""scipy looks at every name of numpy when it is loaded, and so loads these: about 70 ms and 9 MB of each process."""
+PARTS = ("numpy.f2py", "numpy.ma", "numpy.testing", "yaml", "mako.exceptions")
+"""scipy looks at every name of numpy when it is loaded, numba has a settings file that nobody writes, and what alembic
+writes revisions with loads a highlighter of source code: about 100 ms and 10 MB of each process."""
 
 
 class PutOff:
