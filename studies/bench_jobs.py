@@ -14,10 +14,10 @@ import typer
 
 from ranktune.solvers.space import Value
 from ranktune.studies import catalogue
-from ranktune.tuner.engine import prepare
 from ranktune.tuner.executor import Processes
 from ranktune.tuner.home import StudyFolder
 from ranktune.tuner.objective import Task
+from ranktune.tuner.preparation import prepare
 from ranktune.tuner.progress import Silent
 from ranktune.tuner.record import Record
 from ranktune.tuner.runner import TrialLoop

@@ -165,6 +165,7 @@ class _Ranking:
     fold: int
     solvers: tuple[str, ...]
     queries: int = 10_000  # to learn from at most
+    test: str | None = None  # a file of its own
 
     @property
     def space(self) -> UnionSpace:
@@ -172,8 +173,8 @@ class _Ranking:
 
     def __call__(self, trial: Trial) -> float:
         solver, own = self.space.split(self.space.suggest(trial))
-        learnt, judged = _queries(self.source, self.fold, self.queries)
-        _compiled(self.source, self.fold, self.queries, solver)
+        learnt, judged = _queries(self.source, self.fold, self.queries, self.test)
+        _compiled(self.source, self.fold, self.queries, self.test, solver)
         begun = time.process_time()
         scores = make(solver, own, seed=0).fit(learnt).predict(judged)
         trial.set_user_attr(SECONDS, time.process_time() - begun)
@@ -181,9 +182,9 @@ class _Ranking:
 
 
 @lru_cache(maxsize=1)
-def _queries(source: str, fold: int, most: int) -> tuple[Queries, Queries]:
+def _queries(source: str, fold: int, most: int, test: str | None) -> tuple[Queries, Queries]:
     """Return queries to learn from, and those of the validation and test parts to judge by."""
-    split = load(source)[fold]
+    split = load(source, test=test)[fold]
     judged = [part for part in (split.vali, split.test) if part is not None]
     if not judged:
         raise ParameterError(f"{source} has no validation or test queries to compare samplers on.")
@@ -191,9 +192,9 @@ def _queries(source: str, fold: int, most: int) -> tuple[Queries, Queries]:
 
 
 @lru_cache
-def _compiled(source: str, fold: int, most: int, solver: str) -> None:
+def _compiled(source: str, fold: int, most: int, test: str | None, solver: str) -> None:
     """Learn once, so that no trial's seconds are those of compiling."""
-    learnt, _ = _queries(source, fold, most)
+    learnt, _ = _queries(source, fold, most, test)
     make(solver, {}, seed=0).fit(learnt.select(np.arange(10)))
 
 
@@ -207,6 +208,10 @@ def _rankings(folder: Path | None) -> dict[str, tuple[bool, _Ranking]]:
             found[name.lower()] = (False, _Ranking(str(folder / name), 0, solvers))
             others = ("LogisticRanker", "ElasticRank", "RidgeRanker")
             found[f"{name.lower()}-5"] = (True, _Ranking(str(folder / name), 4, others))
+    example = None if folder is None else folder / "lightgbm_example"
+    if example is not None and example.is_dir():  # LightGBM's own, with the grades' queries in files beside the rows
+        learnt, judged = (str(example / f"rank.{part}.gz") for part in ("train", "test"))
+        found["lightgbm"] = (False, _Ranking(learnt, 0, ("ElasticRank", "PAMIR", "RidgeRanker"), test=judged))
     return found
 
 

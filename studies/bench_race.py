@@ -26,10 +26,10 @@ from ranktune.studies import catalogue
 from ranktune.studies.bench_regret import mann_whitney
 from ranktune.studies.user_cache import cache_folder
 from ranktune.tuner.deadline import Deadline
-from ranktune.tuner.engine import prepare
 from ranktune.tuner.executor import InProcess
 from ranktune.tuner.home import StudyFolder
 from ranktune.tuner.objective import Outcome, Task, evaluate
+from ranktune.tuner.preparation import prepare
 from ranktune.tuner.progress import Silent, Told
 from ranktune.tuner.record import Record
 from ranktune.tuner.runner import TrialLoop

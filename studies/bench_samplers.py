@@ -159,7 +159,8 @@ def main(
     ] = "thompson,tpe,random,skopt",
     names: Annotated[str, typer.Option("--problems", help="Separated by commas; all that are there if empty.")] = "",
     data: Annotated[
-        Path | None, typer.Option(help="Folder with MQ2008 and OHSUMED, each with Fold1 ...: ranking problems of them.")
+        Path | None,
+        typer.Option(help="Folder of MQ2008, OHSUMED (each with Fold1 ...) and lightgbm_example, for their problems."),
     ] = None,
     tuning: Annotated[
         bool, typer.Option("--tuning", help="The problems that our constants were tuned on, not those to report.")

@@ -34,6 +34,12 @@ def test_the_coordinator_of_workers_loads_nothing_that_only_they_need(tmp_path: 
     assert any((tmp_path / "home").glob("*/result.json"))
 
 
+def test_a_worker_that_reads_the_data_loads_no_database() -> None:
+    program = "import sys, ranktune.reading; print('sqlalchemy' in sys.modules, 'ranktune.api' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
 def warned(number: int) -> int:
     warnings.warn(f"{number} is odd", UserWarning, stacklevel=1)
     return number + 1

@@ -17,13 +17,14 @@ from optuna.storages import RDBStorage
 import ranktune
 from ranktune.solvers.errors import StudyError
 from ranktune.solvers.space import Choice, Float, Int, When
-from ranktune.tuner.extending import noted_space, space_differences, widen
+from ranktune.tuner.extending import noted_space, space_differences
 from ranktune.tuner.fingerprint import claim
 from ranktune.tuner.home import StudyFolder
 from ranktune.tuner.record import Record
 from ranktune.tuner.space import UnionSpace
 from ranktune.tuner.storage import open_storage
 from ranktune.tuner.study import Study
+from ranktune.tuner.widening import widen
 
 C = {"RankSVM.C": {"low": 0.1, "high": 10.0}}
 DECLARED = Study(

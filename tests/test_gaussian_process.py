@@ -121,9 +121,10 @@ def test_believing_is_observing_what_is_expected() -> None:
     before = Posterior.of(E, y, v, HYPERPARAMETERS, owner, e)
     rows, told = np.vstack([E, pending]), np.concatenate([y, before.mean(pending)])
     after = Posterior.of(rows, told, np.append(v, np.ones(3)), HYPERPARAMETERS, owner, np.append(e, np.zeros(3)))
-    np.testing.assert_allclose(
-        before.believing(pending, y).mean_and_variance(asked), after.mean_and_variance(asked), atol=1e-12
-    )
+    believing, believed = before.believing(pending, y)
+    np.testing.assert_allclose(believing.mean_and_variance(asked), after.mean_and_variance(asked), atol=1e-12)
+    np.testing.assert_allclose(believed, told)
+    assert before.believing(pending[:0], y)[0] is before
 
 
 def test_one_trial() -> None:
@@ -148,7 +149,7 @@ def test_believing_keeps_the_mean_and_takes_the_uncertainty() -> None:
     pending, _ = mixed(3, 1)
     y, v = np.random.default_rng(0).normal(size=10), np.ones(10)
     before = Posterior.of(E, y, v, HYPERPARAMETERS, owner)
-    after = before.believing(pending, y)
+    after, _ = before.believing(pending, y)
     asked, _ = mixed(20, 2)
     np.testing.assert_allclose(after.mean(asked), before.mean(asked), atol=1e-10)
     assert (after.mean_and_variance(pending)[1] < 0.2 * before.mean_and_variance(pending)[1]).all()

@@ -27,14 +27,14 @@ print(any(type(one).__name__ == "PutOff" for one in sys.meta_path) and "yaml" in
 np.testing.assert_allclose([1.0], [1.0])
 from numpy.ma import masked_array
 from numpy import f2py
-import yaml
+import mako.exceptions, yaml
 print(masked_array([1, 2], [True, False]).sum(), callable(f2py.run_main), yaml.safe_load("[1]"))
 print(any(type(one).__name__ == "PutOff" for one in sys.meta_path))
 """
 
 EARLIER = """
 import sys
-import numpy.f2py, numpy.ma, numpy.testing, yaml
+import numpy.f2py, numpy.ma, numpy.testing, yaml, mako.exceptions
 import ranktune
 print(any(type(one).__name__ == "PutOff" for one in sys.meta_path), type(numpy.testing).__name__)
 """
@@ -51,7 +51,7 @@ def test_learning_loads_none_of_the_parts() -> None:
 
 
 def test_a_part_is_there_when_it_is_used_and_nothing_of_ours_stays_in_the_import_system() -> None:
-    assert printed(USE) == ["False", "2 True [1] True", "False"]
+    assert printed(USE) == ["False", "2 True [1]", "False"]
 
 
 def test_what_is_loaded_already_is_left_alone() -> None:

@@ -21,54 +21,29 @@ from ranktune.tuner.ending import reserve
 from ranktune.tuner.events import Event, Events
 from ranktune.tuner.evidence import EVIDENCE, Evidence, look_closely, worth_a_look, write_evidence
 from ranktune.tuner.executor import Executor
-from ranktune.tuner.extending import widen
 from ranktune.tuner.finals import Entry, blended_candidates, learnt_again, scored_again, within
 from ranktune.tuner.fingerprint import claim
 from ranktune.tuner.home import StudyFolder, writing
 from ranktune.tuner.joining import Declaration, share, this_version
-from ranktune.tuner.objective import check_metrics, evaluate
+from ranktune.tuner.objective import evaluate
 from ranktune.tuner.ownership import Ownership
 from ranktune.tuner.parties import this_host
 from ranktune.tuner.places import Places, record_name
-from ranktune.tuner.problem import Problem, folder_name, write_split
+from ranktune.tuner.problem import Problem
 from ranktune.tuner.progress import Progress, Silent
 from ranktune.tuner.record import Record, number_of
 from ranktune.tuner.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.rows import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.runner import Objective, TrialLoop
-from ranktune.tuner.samplers import make_sampler
 from ranktune.tuner.selection import Candidate, candidates, failures, settled
-from ranktune.tuner.split import WHOLE, Split
+from ranktune.tuner.split import WHOLE
 from ranktune.tuner.statistics import Interval
 from ranktune.tuner.study import Study
 from ranktune.tuner.tasks import Tasks
+from ranktune.tuner.widening import widen
 
 MODELS = "models"
 """Folder of the models of all rows of a split's leaderboard."""
-
-
-def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, extend: bool = False) -> list[Problem]:
-    """Write the data where workers map it, and declare the study, or widen the one that stands there if extend.
-
-    Raises StudyError where another one stands there, ParameterError where its sampler or a metric cannot be used.
-    """
-    folder.check_settings(study, extend=extend)
-    make_sampler(study.sampler, seed=study.seed, number=0)  # it may need what is not installed
-    for split in splits:
-        for part in filter(None, (split.train, split.vali, split.test)):
-            check_metrics(study.metrics, part)
-    with folder.replace_data() as fresh:
-        folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits}, extend=extend)
-    return reopen(folder)
-
-
-def reopen(folder: StudyFolder) -> list[Problem]:
-    """Return the problems that prepare wrote; none where they are gone, as those of a finished study."""
-    study = folder.study()
-    folders = {name: folder.data / folder_name(name, digest, study) for name, digest in folder.digests().items()}
-    if not all(own.is_dir() for own in folders.values()):
-        return []
-    return [Problem.open(own, name) for name, own in folders.items()]
 
 
 def run_study(

@@ -123,14 +123,18 @@ class Posterior:
         a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
         return cls(hyperparameters, root, points, noise, L, np.asarray(a))
 
-    def believing(self, pending: Floats, y: Floats) -> Self:
+    def believing(self, pending: Floats, y: Floats) -> tuple[Self, Floats]:
         """Return the posterior after y as if each pending configuration, (q, D), had shown what is expected of it.
 
-        The mean stays where it is; the uncertainty around what is already being tried goes.
+        The mean stays where it is; the uncertainty around what is already being tried goes. Also y with what was
+        believed, (n + q,).
         """
+        if not len(pending):
+            return self, y
         points = np.vstack([self.points, pending * self.root])
         noise = np.concatenate([self.noise, np.full(len(pending), self.hyperparameters.noise)])
-        return self._after(points, np.concatenate([y, self.mean(pending)]), noise, self.hyperparameters, self.root)
+        believed = np.concatenate([y, self.mean(pending)])
+        return self._after(points, believed, noise, self.hyperparameters, self.root), believed
 
     def cross(self, E: Floats) -> Floats:
         """Return the prior covariance of the gains at E, (m, D), with those at the trials, (m, n)."""

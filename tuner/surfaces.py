@@ -49,21 +49,42 @@ def log_improvement(z: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedImprovement:
-    """The log of the improvement expected over each posterior's own best mean, averaged over posteriors."""
+class _Rival:
+    """What a configuration is to improve on, in one posterior: the trial that is believed to be the best.
 
-    posteriors: tuple[Posterior, ...]
-    best: Floats  # (number of posteriors,) the largest posterior mean among the trials
-    inverses: tuple[Floats, ...]  # K^-1, (n, n), of each posterior
+    Its gain is as unknown as others, and what is near it has about the same: the improvement on it is that of a
+    difference, whose variance is k(x, x) - k(x, X) K^-1 k(X, x) + variance - 2 k(x, X) shared.
+    """
+
+    posterior: Posterior
+    inverse: Floats  # K^-1, (n, n)
+    mean: float
+    variance: float
+    shared: Floats  # (n,)
+
+    @classmethod
+    def of(cls, posterior: Posterior, E: Floats) -> Self:
+        lower, _ = scipy.linalg.lapack.dpotri(posterior.L, lower=1)
+        inverse = np.tril(lower) + np.tril(lower, -1).T
+        cross = posterior.cross(E)
+        means = cross @ posterior.a
+        best = int(np.argmax(means))
+        shared = -(inverse @ cross[best])
+        variance = posterior.hyperparameters.scale + float(cross[best] @ shared)
+        shared[best] += 1.0
+        return cls(posterior, inverse, float(means[best]), max(variance, 0.0), shared)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedImprovement:
+    """The log of the improvement expected over each posterior's own best trial, averaged over posteriors."""
+
+    rivals: tuple[_Rival, ...]
 
     @classmethod
     def over(cls, posteriors: tuple[Posterior, ...], E: Floats) -> Self:
-        """Return the improvement over the best of the trials E, (n, D)."""
-        inverses = []
-        for posterior in posteriors:
-            lower, _ = scipy.linalg.lapack.dpotri(posterior.L, lower=1)
-            inverses.append(np.tril(lower) + np.tril(lower, -1).T)
-        return cls(posteriors, np.array([posterior.mean(E).max() for posterior in posteriors]), tuple(inverses))
+        """Return the improvement over the best of the trials E, (n, D), those that the posteriors were made of."""
+        return cls(tuple(_Rival.of(posterior, E) for posterior in posteriors))
 
     def mean(self, E: Floats) -> Floats:
         """Return the expected improvement at rows E, (m,), in the units of the posteriors."""
@@ -71,35 +92,39 @@ class ExpectedImprovement:
 
     def values(self, E: Floats) -> Floats:
         """Return the log of the expected improvement at rows E, (m,)."""
-        logs = np.empty((len(self.posteriors), len(E)))
-        for k, (posterior, best, inverse) in enumerate(zip(self.posteriors, self.best, self.inverses, strict=True)):
-            cross, scale = posterior.cross(E), posterior.hyperparameters.scale
-            variance = scale - np.einsum("ij,ij->i", cross @ inverse, cross)
+        logs = np.empty((len(self.rivals), len(E)))
+        for k, rival in enumerate(self.rivals):
+            posterior, scale = rival.posterior, rival.posterior.hyperparameters.scale
+            cross = posterior.cross(E)
+            variance = scale - np.einsum("ij,ij->i", cross @ rival.inverse, cross)
+            variance += rival.variance - 2.0 * (cross @ rival.shared)
             sd = np.sqrt(np.maximum(variance, SMALLEST * scale))
-            logs[k] = np.log(sd) + log_improvement((cross @ posterior.a - best) / sd)
+            logs[k] = np.log(sd) + log_improvement((cross @ posterior.a - rival.mean) / sd)
         return _log_mean(logs)
 
     def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
         """Return the log of the expected improvement at rows E, (m,), and its gradients, (m, D)."""
-        logs = np.empty((len(self.posteriors), len(E)))
-        slopes = np.empty((len(self.posteriors), *E.shape))
-        for k, (posterior, best, inverse) in enumerate(zip(self.posteriors, self.best, self.inverses, strict=True)):
+        logs = np.empty((len(self.rivals), len(E)))
+        slopes = np.empty((len(self.rivals), *E.shape))
+        for k, rival in enumerate(self.rivals):
+            posterior, scale = rival.posterior, rival.posterior.hyperparameters.scale
             cross, slope = posterior.cross_and_slope(E)
-            solved, smallest = cross @ inverse, SMALLEST * posterior.hyperparameters.scale
-            variance = posterior.hyperparameters.scale - np.einsum("ij,ij->i", solved, cross)
+            solved, smallest = cross @ rival.inverse, SMALLEST * scale
+            variance = scale - np.einsum("ij,ij->i", solved, cross)
+            variance += rival.variance - 2.0 * (cross @ rival.shared)
             sd = np.sqrt(np.maximum(variance, smallest))
-            z = (cross @ posterior.a - best) / sd
+            z = (cross @ posterior.a - rival.mean) / sd
             log_h = log_improvement(z)  # its derivative is cdf / h
             ratio = np.exp(np.minimum(scipy.special.log_ndtr(z) - log_h, 700.0))
             # d log(sd h(z)) = d sd / sd + ratio dz, with dz = (d mean - z d sd) / sd
             by_mean = posterior.gradients(E, slope * posterior.a)
-            by_variance = -2.0 * posterior.gradients(E, slope * solved)
+            by_variance = -2.0 * posterior.gradients(E, slope * (solved + rival.shared))
             by_variance[variance <= smallest] = 0.0
             logs[k] = np.log(sd) + log_h
             slopes[k] = (ratio / sd)[:, None] * by_mean
             slopes[k] += (0.5 * (1.0 - ratio * z) / (sd * sd))[:, None] * by_variance
         totals = _log_mean(logs)
-        return totals, np.einsum("km,kmd->md", np.exp(logs - totals), slopes) / len(self.posteriors)
+        return totals, np.einsum("km,kmd->md", np.exp(logs - totals), slopes) / len(self.rivals)
 
 
 def _log_mean(logs: Floats) -> Floats:

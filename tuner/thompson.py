@@ -4,8 +4,12 @@ Hyperparameters are drawn from their own posterior, a few sets of them for each 
 too sure of itself. Then functions are drawn, of each objective and each constraint, and the configuration is proposed
 that improves most on the best trial of each draw, on average (ranktune.tuner.paths). With one draw that is Thompson
 sampling as it was first thought of, which explores more than short studies can afford: DRAWS was the better choice on
-the problems that it was tuned on, alone and with eight trials at a time. Running trials count as tried in each draw,
-and nobody has to guess what they will show.
+the problems that it was tuned on, alone and with eight trials at a time. What so many draws do not see, small or
+improbable improvements, the average over all functions has in closed form (ranktune.tuner.surfaces), for one objective
+without constraints: the two take turns at random, which on those problems was better than either, or as good.
+
+Running trials are believed to show what is expected of them. Counting them as tried in each draw, with what that draw
+says of them, leaves only long shots to be improved: the more run, the less were good places looked into.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ WINDOW = 400
 """Trials that the model learns from: the better half of them are the best, the others the latest. Its cost is n^3."""
 MEDIOCRE = 0.25
 """Of several objectives, gains count from where so many of the trials are worse."""
+CLOSED = 0.5
+"""Probability that Thompson sampling averages over all functions for a decision, where that has a closed form."""
 AVERAGED = 3
 """Sets of hyperparameters that functions are drawn with, or that the expected improvement is averaged over."""
 POWER = 0.3
@@ -115,16 +121,17 @@ def propose(
     """Return what to try next; never one of taken (ranktune.tuner.cube.keys) if others exist, but for repeats.
 
     acquisition: "thompson" draws functions; "ei" averages the expected improvement over hyperparameters instead, for
-    one objective without constraints. power: of the expected cost that improvement is divided by. repeats: of one
-    objective without constraints, propose one of the tried again where that is worth more (ranktune.tuner.repeats);
-    the gain is still that of the new one.
+    one objective without constraints, as "thompson" with several draws does in about every other decision. power: of
+    the expected cost that improvement is divided by. repeats: of one objective without constraints, propose one of the
+    tried again where that is worth more (ranktune.tuner.repeats); the gain is still that of the new one.
     """
     if not cube.varying:
         return Proposal(cube.only(), 0.0 if trials.is_plain else None)
     trials = trials.within(WINDOW)
     E, pending = cube.embed(trials.rows), cube.embed(trials.pending)
     improvement: ExpectedImprovement | DrawnImprovement
-    if acquisition == "ei":
+    closed = draws > 1 and trials.is_plain and generator.random() < CLOSED
+    if acquisition == "ei" or closed:
         improvement, worth, posteriors = _improvement(cube, trials, E, pending, generator)
     else:
         improvement, worth, posteriors = _drawn(cube, trials, E, pending, generator, draws)
@@ -140,9 +147,6 @@ def propose(
 
 def _or_again(cube: Cube, trials: Trials, posteriors: Sequence[Posterior], row: Floats) -> Floats:
     """Return row, (d,), or the row of a trial, finished or not, that is worth more if it is made again."""
-    if len(trials.pending):  # they are believed to show what is expected of them
-        pending, y = cube.embed(trials.pending), standardised(trials.gains)
-        posteriors = [posterior.believing(pending, y) for posterior in posteriors]
     rows = np.vstack([trials.rows, trials.pending])
     place = most_useful(posteriors, cube.embed(rows), cube.embed(row[None])[0])
     again: Floats = row if place is None else rows[place]
@@ -159,18 +163,25 @@ def expected_gains(cube: Cube, trials: Trials) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """One objective or constraint at the trials where it is known: its gains, (n,), and what makes y of them."""
+    """One objective or constraint at the trials where it is known: its gains, (n,), and what makes y of them.
+
+    pending  (q, D) what is believed to show what is expected of it
+    """
 
     cube: Cube
     E: Floats
     gains: Floats
     noise: Floats
+    pending: Floats
     level: float = 0.0
     extra: Floats | float = 0.0
     scaled: Callable[[Floats], Floats] = standardised
 
-    def posteriors(self, count: int, generator: np.random.Generator) -> list[Posterior]:
-        """Return posteriors with hyperparameters that are sampled while trials are few, else the most probable."""
+    def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
+        """Return posteriors with hyperparameters that are sampled while trials are few, else the most probable.
+
+        Each comes with the y that it was made of, what is believed of the pending ones last.
+        """
         E, y, v, owner = self.E, self.scaled(self.gains), self.noise, self.cube.owner
         theta = fit(E, self.gains, v, owner, self.scaled, self.level, self.extra)
         e, thetas = relative_extra(self.gains, self.extra), [theta]
@@ -178,27 +189,25 @@ class _Seen:
             skipped = 0 if count > 1 else 1  # a single draw takes a second sweep to forget the maximum
             chain = samples(Evidence(E, y, v, owner, relative_level(self.gains, self.level), e), theta, generator)
             thetas = list(islice(chain, skipped, skipped + count))
-        return [Posterior.of(E, y, v, Hyperparameters.from_log(t), owner, e) for t in thetas]
+        posteriors = [Posterior.of(E, y, v, Hyperparameters.from_log(t), owner, e) for t in thetas]
+        return [posterior.believing(self.pending, y) for posterior in posteriors]
 
     def functions(self, draws: int, generator: np.random.Generator) -> tuple[Mixture, Floats]:
         """Return functions drawn of several posteriors, and the expected y of each trial, (n,)."""
         posteriors = self.posteriors(min(AVERAGED, draws), generator)
-        ends = np.linspace(0, draws, len(posteriors) + 1).astype(np.int64)
-        y, shares = self.scaled(self.gains), np.diff(ends).tolist()
-        groups = [Paths.drawn(some, y, generator, share) for some, share in zip(posteriors, shares, strict=True)]
-        return Mixture(tuple(groups)), np.mean([some.mean(self.E) for some in posteriors], axis=0)
+        shares = np.diff(np.linspace(0, draws, len(posteriors) + 1).astype(np.int64)).tolist()
+        groups = [Paths.drawn(*some, generator, share) for some, share in zip(posteriors, shares, strict=True)]
+        return Mixture(tuple(groups)), np.mean([some.mean(self.E) for some, _ in posteriors], axis=0)
 
 
 def _improvement(
     cube: Cube, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
     """Return the expected improvement, the expected gain of each trial, (n,), and the posteriors after these."""
-    seen = _Seen(cube, E, trials.gains, trials.noise, trials.level, trials.extra)
-    posteriors = seen.posteriors(AVERAGED, generator)
-    worth, y, busy = posteriors[0].mean(E), standardised(trials.gains), posteriors
-    if len(pending):  # they are believed to show what is expected of them
-        busy = [p.believing(pending, y) for p in posteriors]
-    return ExpectedImprovement.over(tuple(busy), np.vstack([E, pending])), worth, posteriors
+    seen = _Seen(cube, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
+    posteriors = [posterior for posterior, _ in seen.posteriors(AVERAGED, generator)]
+    improvement = ExpectedImprovement.over(tuple(posteriors), np.vstack([E, pending]))
+    return improvement, posteriors[0].mean(E), posteriors
 
 
 def _drawn(
@@ -206,15 +215,15 @@ def _drawn(
 ) -> tuple[DrawnImprovement, Floats, list[Posterior]]:
     """Return the improvement over draws, how good each trial is believed to be, (n,), and the first's posteriors."""
     objectives, constraints, means = [], [], []
-    first = _Seen(cube, E, trials.gains, trials.noise, trials.level, trials.extra)
-    for own in (first, *(_Seen(cube, E, gains, trials.noise) for gains in trials.more)):
+    first = _Seen(cube, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
+    for own in (first, *(_Seen(cube, E, gains, trials.noise, pending) for gains in trials.more)):
         functions, mean = own.functions(draws, generator)
         objectives.append(functions)
         means.append(mean)
     for values in trials.constraints:
         known = np.isfinite(values)
         if known.any():
-            seen = _Seen(cube, E[known], -values[known], trials.noise[known], scaled=about_zero)
+            seen = _Seen(cube, E[known], -values[known], trials.noise[known], pending, scaled=about_zero)
             constraints.append(seen.functions(draws, generator)[0])
     reference, spans = _reference(np.array(means))
     tried = np.vstack([E, pending])

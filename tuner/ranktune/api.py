@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ranktune.notebook import StudyResult, shown
-from ranktune.solvers.errors import DataError, ParameterError, StudyError
+from ranktune.reading import read_and_prepare
+from ranktune.solvers.errors import DataError, StudyError
 from ranktune.solvers.queries import Queries
 from ranktune.studies import catalogue
 from ranktune.tuner.deadline import Deadline
-from ranktune.tuner.engine import prepare, reopen, run_study
+from ranktune.tuner.engine import run_study
 from ranktune.tuner.events import Event, Events
 from ranktune.tuner.executor import Executor
 from ranktune.tuner.home import StudyFolder, default_home, find_folder, free_name, make_folder
@@ -23,10 +24,10 @@ from ranktune.tuner.joining import InFolder, InStorage
 from ranktune.tuner.ownership import Ownership
 from ranktune.tuner.places import Places
 from ranktune.tuner.plans import DEFAULT_FOLDS, DEFAULT_PERMUTATIONS
+from ranktune.tuner.preparation import reopen
 from ranktune.tuner.problem import Problem
 from ranktune.tuner.progress import Progress, Silent
-from ranktune.tuner.split import Split, nested_splits
-from ranktune.tuner.study import DEFAULT_METRIC, DEFAULT_TRIALS, NO_TEST, TRIALS_BY_TIME, Study
+from ranktune.tuner.study import DEFAULT_METRIC, DEFAULT_TRIALS, TRIALS_BY_TIME, Study
 from ranktune.tuner.worker import WAIT, JoinedWorker
 from ranktune.tuner.workforce import Workforce
 
@@ -329,27 +330,8 @@ def _prepared(
 ) -> list[Problem]:
     """Return the problems of the data; files are read by a worker, which has to know how to compute anyway."""
     if all(source is None or (source != API_SEARCH and isinstance(source, str | Path)) for source in sources):
-        return at.workers.call(_read_and_prepare, study, sources, folder, extend)
-    return _read_and_prepare(study, sources, folder, extend, at.progress)
-
-
-def _read_and_prepare(
-    study: Study, sources: tuple[Any, Any, Any], folder: StudyFolder, extend: bool, progress: Progress | None = None
-) -> list[Problem]:
-    return prepare(study, _loaded(study, *sources, progress or Silent()), folder, extend=extend)
-
-
-def _loaded(study: Study, data: Any, vali: Any, test: Any, progress: Progress) -> list[Split]:
-    """Return the splits of the data; a single one needs no name of its own."""
-    given = None if isinstance(test, str) and test == NO_TEST else test
-    splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **study.reading)
-    if study.plan == "nested":
-        if len(splits) > 1:
-            raise ParameterError(
-                f"{data} brings folds with test queries of their own, which judge already. Leave plan='nested' out."
-            )
-        return nested_splits(splits[0], study.outer, study.seed)
-    return splits if len(splits) > 1 else [replace(splits[0], name="")]
+        return at.workers.call(read_and_prepare, study, sources, folder, extend)
+    return read_and_prepare(study, sources, folder, extend, at.progress)
 
 
 def _described(source: Any) -> str:

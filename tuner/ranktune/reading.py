@@ -1,0 +1,35 @@
+"""From what the user gave as data to the problems of a study; a worker does it where the data are files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ranktune.solvers.errors import ParameterError
+from ranktune.studies import catalogue
+from ranktune.tuner.home import StudyFolder
+from ranktune.tuner.preparation import prepare
+from ranktune.tuner.problem import Problem
+from ranktune.tuner.progress import Progress, Silent
+from ranktune.tuner.split import Split, nested_splits
+from ranktune.tuner.study import NO_TEST, Study
+
+
+def read_and_prepare(
+    study: Study, sources: tuple[Any, Any, Any], folder: StudyFolder, extend: bool, progress: Progress | None = None
+) -> list[Problem]:
+    """Read the data, write them where workers map them and declare the study; see prepare for what it raises."""
+    return prepare(study, _loaded(study, *sources, progress or Silent()), folder, extend=extend)
+
+
+def _loaded(study: Study, data: Any, vali: Any, test: Any, progress: Progress) -> list[Split]:
+    """Return the splits of the data; a single one needs no name of its own."""
+    given = None if isinstance(test, str) and test == NO_TEST else test
+    splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **study.reading)
+    if study.plan == "nested":
+        if len(splits) > 1:
+            raise ParameterError(
+                f"{data} brings folds with test queries of their own, which judge already. Leave plan='nested' out."
+            )
+        return nested_splits(splits[0], study.outer, study.seed)
+    return splits if len(splits) > 1 else [replace(splits[0], name="")]
