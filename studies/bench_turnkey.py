@@ -18,6 +18,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import ParameterError, nearest
 from ranktune.studies.reproduce import load_datasets
 from ranktune.studies.turnkey_cells import FOLDS, METRICS, Finished, Results, planned, run_all
@@ -60,17 +61,19 @@ class Verdict:
 
 
 def summary(results: Results, data: str, rival: str) -> dict[str, Any]:
-    """Return a rival's means over the folds of a data set.
+    """Return a rival's means over the folds and seeds of a data set.
 
-    optimism is its estimate less the test value, lateness the longest fold's time in units of what it was given.
+    optimism is its estimate less the test value, lateness the longest run's time in units of what it was given,
+    inside_interval how many of the runs delivered what their interval says of so few test queries.
     """
     cells = [finished for key, finished in results.items() if (key[0], key[2]) == (data, rival)]
-    inside = [f.interval[0] <= f.mean() <= f.interval[1] for f in cells if f.interval is not None]
+    inside = [bool(finished.inside) for finished in cells if finished.inside is not None]
     tried = [f.tried for f in cells if f.tried is not None]
     return {
         "data": data,
         "rival": rival,
-        "folds": len(cells),
+        "folds": len({finished.cell.fold for finished in cells}),
+        "runs": len(cells),
         **{metric: float(np.mean([finished.mean(metric) for finished in cells])) for metric in METRICS},
         "optimism": float(np.mean([finished.estimate - finished.mean() for finished in cells])),
         "inside_interval": sum(inside) if inside else None,
@@ -81,23 +84,27 @@ def summary(results: Results, data: str, rival: str) -> dict[str, Any]:
 
 
 def compared(results: Results, rival: str) -> Comparison | None:
-    """Return how ours compares with a rival over all queries of the folds that both ran; None where there are none."""
-    pairs = [
-        (results[data, fold, OURS], results[data, fold, rival])
-        for data, fold, name in results
-        if name == rival and (data, fold, OURS) in results
-    ]
-    if not pairs:
+    """Return how ours compares with a rival over all queries of the folds that both ran; None where there are none.
+
+    A query's value is the mean over the seeds that both ran: what luck did to one run is no part of the comparison.
+    """
+    folds: dict[tuple[str, str], list[tuple[Floats, Floats]]] = {}
+    for (data, fold, name, seed), theirs in results.items():
+        if name == rival and (data, fold, OURS, seed) in results:
+            ours = results[data, fold, OURS, seed]
+            folds.setdefault((data, fold), []).append((ours.values[METRIC], theirs.values[METRIC]))
+    if not folds:
         return None
-    ours, theirs = (np.concatenate([pair[side].values[METRIC] for pair in pairs]) for side in (0, 1))
-    counted = ~np.isnan(ours - theirs)
+    means = [np.mean(pairs, axis=0) for pairs in folds.values()]
+    ours_all, theirs_all = np.concatenate(means, axis=1)
+    difference = ours_all - theirs_all
     return Comparison(
         rival,
-        int(counted.sum()),
-        float((ours - theirs)[counted].mean()),
-        randomisation_test(ours, theirs, np.random.default_rng(0)),
-        sum(a.mean() > b.mean() for a, b in pairs),
-        sum(a.mean() < b.mean() for a, b in pairs),
+        int(np.count_nonzero(~np.isnan(difference))),
+        float(np.nanmean(difference)),
+        randomisation_test(ours_all, theirs_all, np.random.default_rng(0)),
+        sum(bool(np.nanmean(a) > np.nanmean(b)) for a, b in means),
+        sum(bool(np.nanmean(a) < np.nanmean(b)) for a, b in means),
     )
 
 
@@ -112,7 +119,7 @@ def verdicts(rows: Sequence[dict[str, Any]], comparisons: Sequence[Comparison]) 
         what = f"{row['data']}: estimate less test"
         yield Verdict(what, f"within {OPTIMISM:g}", f"{off:+.4f}", abs(off) <= OPTIMISM)
         late = row["lateness"]
-        yield Verdict(f"{row['data']}: longest fold, of its time", f"<= {LATE:g}", f"{late:.2f}", late <= LATE)
+        yield Verdict(f"{row['data']}: longest run, of its time", f"<= {LATE:g}", f"{late:.2f}", late <= LATE)
     for one in comparisons:
         met = one.p_value < SIGNIFICANT and one.difference > 0.0
         found = f"{one.difference:+.4f}, p = {one.p_value:.4f}"
@@ -124,7 +131,9 @@ def main(
     seconds: Annotated[float, typer.Option(help="Wall time of a rival on a fold.", min=0.1)] = 60.0,
     rival: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(RIVALS)}. Repeatable. (default: all)")] = None,
     fold: Annotated[list[str] | None, typer.Option(help="A fold, such as Fold1. Repeatable. (default: all)")] = None,
-    seed: Annotated[int, typer.Option(help="Given to every rival.", min=0)] = 0,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Given to every rival. Repeatable: means over seeds are compared.", min=0)
+    ] = None,
     split_seed: Annotated[
         int | None,
         typer.Option(
@@ -144,23 +153,25 @@ def main(
     ] = None,
 ) -> None:
     """Compare whole tools at equal time by what they deliver on test queries."""
-    rivals = list(dict.fromkeys(rival or RIVALS))
+    rivals, seeds = list(dict.fromkeys(rival or RIVALS)), list(dict.fromkeys(seed or [0]))
     for name in rivals:
         if name not in RIVALS:
             raise ParameterError(f"there is no rival '{name}'. {nearest(name, RIVALS)}")
         check_installed(name)
-    plan = list(planned(load_datasets(folders), rivals, fold or (), seconds, seed, split_seed))
+    plan = list(planned(load_datasets(folders), rivals, fold or (), seconds, seeds, split_seed))
     results = run_all(plan, keep_in, lambda line: typer.echo(line, err=True))
     rows = [summary(results, data, name) for data in dict.fromkeys(key[0] for key in results) for name in rivals]
     comparisons = [one for name in rivals if name != OURS and (one := compared(results, name)) is not None]
     told = list(verdicts([row | ({"folds": 0} if split_seed is not None else {}) for row in rows], comparisons))
     if as_json:
-        plain = {"seconds": seconds, "seed": seed, "split_seed": split_seed, "rows": rows}
+        plain = {"seconds": seconds, "seeds": seeds, "split_seed": split_seed, "rows": rows}
         plain |= {"comparisons": [asdict(one) for one in comparisons], "verdicts": [asdict(one) for one in told]}
         typer.echo(json.dumps(plain | {"cells": [_cell(finished) for finished in results.values()]}, indent=1))
         return
     partition = "published folds" if split_seed is None else f"folds dealt by seed {split_seed}"
-    for table in _tables(rows, comparisons, told, f"{seconds:g} s a fold, seed {seed}, {partition}"):
+    for table in _tables(
+        rows, comparisons, told, f"{seconds:g} s a fold, seed {', '.join(map(str, seeds))}, {partition}"
+    ):
         Console(width=120).print(table)
 
 
@@ -173,11 +184,11 @@ def _tables(
     rows: Sequence[dict[str, Any]], comparisons: Sequence[Comparison], told: Sequence[Verdict], how: str
 ) -> Iterator[Table]:
     for data in dict.fromkeys(row["data"] for row in rows):
-        table = _table(f"{data}: test queries, means over folds ({how})", "rival", *METRICS)
+        table = _table(f"{data}: test queries, means over folds and seeds ({how})", "rival", *METRICS)
         for name in ("estimate - test", "in interval", "configurations", "seconds"):
             table.add_column(name, justify="right")
         for row in (row for row in rows if row["data"] == data):
-            inside = "-" if row["inside_interval"] is None else f"{row['inside_interval']} of {row['folds']}"
+            inside = "-" if row["inside_interval"] is None else f"{row['inside_interval']} of {row['runs']}"
             tried = "-" if row["tried"] is None else f"{row['tried']:.0f}"
             figures = [f"{row[metric]:.4f}" for metric in METRICS]
             table.add_row(row["rival"], *figures, f"{row['optimism']:+.4f}", inside, tried, f"{row['seconds']:.1f}")

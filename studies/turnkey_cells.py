@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
+from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,7 +24,9 @@ from ranktune.solvers.queries import Queries
 from ranktune.studies.protocols import all_queries
 from ranktune.studies.reproduce import Dataset
 from ranktune.studies.turnkey_rivals import METRIC, compete, given, version_of
+from ranktune.tuner.rows import of_so_few
 from ranktune.tuner.split import Split
+from ranktune.tuner.statistics import Interval
 
 METRICS = (METRIC, f"{METRIC}:letor")
 FOLDS = 5
@@ -68,9 +71,18 @@ class Finished:
         """Return the mean over the test queries that count."""
         return float(np.nanmean(self.values[metric]))
 
+    @property
+    def inside(self) -> bool | None:
+        """Whether the mean is within what the interval says of so few test queries; None without an interval."""
+        if self.interval is None:
+            return None
+        values = self.values[METRIC]
+        expected = of_so_few(Interval(self.estimate, *self.interval), values, int(np.count_nonzero(~np.isnan(values))))
+        return expected.low <= self.mean() <= expected.high
 
-Results: TypeAlias = dict[tuple[str, str, str], Finished]
-"""By data, fold and rival."""
+
+Results: TypeAlias = dict[tuple[str, str, str, int], Finished]
+"""By data, fold, rival and seed."""
 
 
 def dealt_again(splits: Sequence[Split], seed: int) -> list[Split]:
@@ -128,7 +140,12 @@ def keep(path: Path, finished: Finished) -> None:
 
 
 def planned(
-    found: Iterable[Dataset], rivals: Sequence[str], folds: Sequence[str], seconds: float, seed: int, again: int | None
+    found: Iterable[Dataset],
+    rivals: Sequence[str],
+    folds: Sequence[str],
+    seconds: float,
+    seeds: Sequence[int],
+    again: int | None,
 ) -> Iterator[tuple[Cell, Split]]:
     """Yield each cell with its fold; rivals take turns on a fold, so that noise of the machine hits them alike."""
     versions = {rival: version_of(rival) for rival in rivals}
@@ -137,7 +154,7 @@ def planned(
         for name in folds:
             if name not in (split.name for split in splits):
                 raise ParameterError(f"{dataset.name} has no fold '{name}'. {nearest(name, [s.name for s in splits])}")
-        for split in splits:
+        for split, seed in product(splits, seeds):
             if not folds or split.name in folds:
                 mark = _fingerprint(split)
                 for rival in rivals:
@@ -160,7 +177,7 @@ def run_all(plan: Sequence[tuple[Cell, Split]], path: Path | None, told: Callabl
             finished = run_cell(cell, split)
             if path is not None:
                 keep(path, finished)
-        results[cell.data, cell.fold, cell.rival] = finished
+        results[cell.data, cell.fold, cell.rival, cell.seed] = finished
         figures = f"test {finished.mean():.4f}, estimate {finished.estimate:.4f}, {finished.used:.1f} s"
-        told(f"{number}/{len(plan)} {cell.data} {cell.fold} {cell.rival} ({how}): {figures}")
+        told(f"{number}/{len(plan)} {cell.data} {cell.fold} {cell.rival} seed {cell.seed} ({how}): {figures}")
     return results

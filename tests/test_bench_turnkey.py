@@ -86,7 +86,7 @@ def finished(rival: str, fold: str, values: Any, *, data: str = "d", estimate: f
 
 
 def by_key(*all_finished: Finished) -> Results:
-    return {(one.cell.data, one.cell.fold, one.cell.rival): one for one in all_finished}
+    return {(one.cell.data, one.cell.fold, one.cell.rival, one.cell.seed): one for one in all_finished}
 
 
 def test_the_command_tells_what_was_measured(folder: Path, first_feature: list[str]) -> None:
@@ -151,6 +151,32 @@ def test_queries_of_all_folds_and_data_are_compared_together() -> None:
     assert bench_turnkey.compared(results, "lightgbm") is None
 
 
+def test_a_query_counts_once_with_its_mean_over_the_seeds_that_both_ran() -> None:
+    generator = np.random.default_rng(6)
+    a, b = generator.random((2, 3, 30))
+    a[1, 0] = np.nan
+
+    def at(rival: str, values: Any, seed: int) -> Finished:
+        one = finished(rival, "Fold1", values)
+        return replace(one, cell=replace(one.cell, seed=seed))
+
+    runs = [at("ranktune", a[k], k) for k in range(3)] + [at("flaml", b[k], k) for k in range(2)]
+    found = bench_turnkey.compared(by_key(*runs), "flaml")
+    assert found is not None and found.queries == 29 and found.wins + found.losses == 1
+    assert found.difference == pytest.approx(np.nanmean(a[:2].mean(axis=0) - b[:2].mean(axis=0)))
+    row = bench_turnkey.summary(by_key(*runs), "d", "ranktune")
+    assert (row["folds"], row["runs"]) == (1, 3)
+    assert row[METRIC] == pytest.approx(np.mean([np.nanmean(values) for values in a]))
+
+
+def test_few_test_queries_may_be_further_from_the_estimate_than_many() -> None:
+    for count, expected in ((10, True), (10_000, False)):
+        values = np.tile([0.2, 0.8], count // 2)
+        one = replace(finished("ranktune", "Fold1", values, estimate=0.6), interval=(0.58, 0.62))
+        assert one.inside is expected
+    assert finished("flaml", "Fold1", [0.1, 0.2]).inside is None
+
+
 def test_verdicts_follow_the_targets() -> None:
     def told(value: float, estimate: float, folds: int = 5, used: float = 1.04) -> dict[str, bool]:
         cells = [finished("ranktune", f"Fold{k}", [value], data="MQ2008", estimate=estimate) for k in range(folds)]
@@ -159,7 +185,7 @@ def test_verdicts_follow_the_targets() -> None:
         return {one.what: one.met for one in bench_turnkey.verdicts(rows, [])}
 
     quality, estimate = "MQ2008: mean test ndcg@10", "MQ2008: estimate less test"
-    time = "MQ2008: longest fold, of its time"
+    time = "MQ2008: longest run, of its time"
     assert told(0.701, 0.710) == {quality: True, estimate: True, time: True}
     assert told(0.699, 0.688, used=1.06) == {quality: False, estimate: False, time: False}
     assert told(0.701, 0.715, folds=4) == {estimate: False, time: True}

@@ -150,8 +150,12 @@ def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval 
     if metric not in entry.test:
         return None
     known = entry.candidate.vali if entry.candidate.again is None else entry.candidate.again
-    counted = int(np.count_nonzero(~np.isnan(entry.test[metric])))
-    spread = 1.96 * float(np.nanstd(known, ddof=1)) / np.sqrt(max(counted, 1)) if len(known) > 1 else 0.0
+    return of_so_few(promised, known, int(np.count_nonzero(~np.isnan(entry.test[metric]))))
+
+
+def of_so_few(promised: Interval, known: Floats, count: int) -> Interval:
+    """Return the limits of the mean of count queries like those of known, (n,), given those of the mean of all."""
+    spread = 1.96 * float(np.nanstd(known, ddof=1)) / np.sqrt(max(count, 1)) if len(known) > 1 else 0.0
     low, high = (float(np.hypot(end - promised.mean, spread)) for end in (promised.low, promised.high))
     return Interval(promised.mean, promised.mean - low, promised.mean + high)
 
