@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.dashboards.panels import Panel, Table, look, plain
+from ranktune.dashboards import figures
+from ranktune.dashboards.panels import Panel, Table, look, plain, thinned
+from ranktune.dashboards.random_search import Expected, expected
 from ranktune.dashboards.study_data import SplitData, StudyData, best_so_far
 from ranktune.solvers.arrays import Floats
 
@@ -16,6 +18,11 @@ Figure = dict[str, Any]
 
 STARTUP = 10
 """Until so many trials are complete no sampler looks at results: those after the defaults are drawn blindly."""
+
+DRAWN = 500
+"""Points of the line of what is expected at most."""
+RANDOM = "#d55e00"
+"""The colour of random search."""
 
 
 def panel(data: StudyData) -> Panel:
@@ -27,12 +34,26 @@ def panel(data: StudyData) -> Panel:
     floors = [_defaults(split, len(data.solvers)) for split in data.splits]
     known_floors = [floor for floor in floors if floor is not None]
     defaults = float(np.mean(known_floors)) if known_floors and len(known_floors) == len(floors) else None
-    random = mean_of_splits([random_search(split, len(data.solvers), data.study.sampler) for split in data.splits])
-    steps = [k for k in range(len(curve)) if k == len(curve) - 1 or k == 0 or curve[k] != curve[k - 1]]
-    rows = [[k + 1, _at(curve, k), defaults, _at(random, k)] for k in sorted({*steps, *_known(random)})]
-    columns = ("trials", "best so far", "best default", "random search")
-    figure = worth_figure(data, {"best so far": curve}, defaults, random)
-    return Panel("worth", title, Table(columns, rows), figure, _worth_note(data, curve, defaults, random))
+    known = [random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
+    random = mean_of_splits(known)
+    beyond = expected(data, known, max(data.study.trials if data.by_number else 0, len(curve)))
+    figure = worth_figure(data, {"best so far": curve}, defaults, random, beyond)
+    table = _table(curve, defaults, random, beyond)
+    return Panel("worth", title, table, figure, _worth_note(data, curve, defaults, random, beyond))
+
+
+def _table(curve: Floats, defaults: float | None, random: Floats, beyond: Expected | None) -> Table:
+    """Return the curves at the trials where the best so far changes, where random search is known, and at the end."""
+    steps = {k for k in range(len(curve)) if k == len(curve) - 1 or k == 0 or curve[k] != curve[k - 1]}
+    columns = ["trials", "best so far", "best default", "random search"]
+    rows = [[k + 1, _at(curve, k), defaults, _at(random, k)] for k in sorted(steps | set(_known(random)))]
+    if beyond is not None:
+        if rows[-1][0] != len(beyond.mean):
+            rows.append([len(beyond.mean), None, defaults, None])
+        columns += ["random search, expected", "expected low", "expected high"]
+        sides = (beyond.mean, beyond.low, beyond.high)
+        rows = [[*row, *(_at(side, int(row[0] or 0) - 1) for side in sides)] for row in rows]
+    return Table(tuple(columns), rows)
 
 
 def best_by_number(split: SplitData) -> Floats:
@@ -90,15 +111,21 @@ def _at(curve: Floats, k: int) -> float | None:
     return float(curve[k]) if k < len(curve) and np.isfinite(curve[k]) else None
 
 
-def worth_figure(data: StudyData, curves: Mapping[str, Floats], defaults: float | None, random: Floats) -> Figure:
-    """Return best-so-far curves as steps, with the best default and the expected random search below them."""
+def worth_figure(
+    data: StudyData,
+    curves: Mapping[str, Floats],
+    defaults: float | None,
+    random: Floats,
+    beyond: Expected | None = None,
+) -> Figure:
+    """Return best-so-far curves as steps, with the best default and random search, run and expected, below them."""
     traces = [
         step_trace(curve, plain(name), style["color"], dash)
         for (name, curve), style, dash in zip(
             curves.items(), look(["a", "b", "c"]).values(), ("solid", "dash", "dot"), strict=False
         )
     ]
-    longest = max(len(curve) for curve in curves.values())
+    longest = max(*(len(curve) for curve in curves.values()), 0 if beyond is None else len(beyond.mean))
     if defaults is not None:
         line = {"color": "#7f7f7f", "dash": "dot", "width": 1.5}
         y = [defaults, defaults]
@@ -108,9 +135,11 @@ def worth_figure(data: StudyData, curves: Mapping[str, Floats], defaults: float 
     if len(known) > 1:
         traces.append({
             "type": "scatter", "mode": "lines+markers", "name": "random search", "x": [k + 1 for k in known],
-            "y": [float(random[k]) for k in known], "line": {"color": "#d55e00", "dash": "dash", "width": 1.5},
+            "y": [float(random[k]) for k in known], "line": {"color": RANDOM, "dash": "dash", "width": 1.5},
             "marker": {"symbol": "x", "size": 6},
         })  # fmt: skip
+    if beyond is not None:
+        traces = [*_expected_traces(beyond), *traces]  # the band lies behind all else
     return {
         "data": traces,
         "layout": {
@@ -118,6 +147,18 @@ def worth_figure(data: StudyData, curves: Mapping[str, Floats], defaults: float 
             "yaxis": {"title": {"text": f"best validation {plain(data.metric)}"}},
         },
     }
+
+
+def _expected_traces(beyond: Expected) -> list[Figure]:
+    """Return the band and the mean of what random search is expected to reach."""
+    known = _known(beyond.mean)
+    known = [known[i] for i in thinned(len(known), most=DRAWN)]
+    x = [k + 1 for k in known]
+    line = {"color": RANDOM, "dash": "2px,3px", "width": 1.5}
+    return [
+        figures.band("90 % of random searches", x, beyond.low[known], beyond.high[known], RANDOM),
+        figures.scatter("random search, expected", x, beyond.mean[known], mode="lines", line=line),
+    ]
 
 
 def step_trace(curve: Floats, name: str, colour: str, dash: str = "solid") -> Figure:
@@ -130,7 +171,7 @@ def step_trace(curve: Floats, name: str, colour: str, dash: str = "solid") -> Fi
     }  # fmt: skip
 
 
-def _worth_note(data: StudyData, curve: Floats, defaults: float | None, random: Floats) -> str:
+def _worth_note(data: StudyData, curve: Floats, defaults: float | None, random: Floats, beyond: Expected | None) -> str:
     parts = []
     if defaults is not None:
         gain = float(np.nanmax(curve)) - defaults
@@ -139,9 +180,32 @@ def _worth_note(data: StudyData, curve: Floats, defaults: float | None, random: 
     if drawn > 0:
         parts.append(
             f"Random search is what a random order of the {drawn} trials that were drawn without looking at results "
-            "reaches on average; the line ends where they do."
+            f"reaches on average; {'its line' if beyond is not None else 'the line'} ends where they do."
         )
+    if beyond is not None:
+        parts.append(_predicted(curve, beyond))
     parts.append("To see random search at the full budget, run the study with sampler random and compare the two.")
     if len(data.splits) > 1:
         parts.append(f"Means over {len(data.splits)} folds.")
     return " ".join(parts)
+
+
+def _predicted(curve: Floats, beyond: Expected) -> str:
+    """Return what the surrogate predicts of random search at the full budget, and what tuning gained over it."""
+    said = (
+        "From there on random search was not run: the dotted line is what the model that the optimiser has of the "
+        "trials predicts that it would reach on average, the band holds 90 % of its runs"
+    )
+    end, now = len(beyond.mean) - 1, min(len(curve), len(beyond.mean)) - 1
+    told = f"{said}. After {end + 1} trials that is {_with_range(beyond, end)}"
+    if not np.isfinite(beyond.mean[now]):  # no further than random search is known
+        return f"{told}."
+    at_now = "" if now == end else f"; after the {now + 1} of now it is {_with_range(beyond, now)}"
+    gain = float(curve[now] - beyond.mean[now])
+    inside = ", no more than luck would explain" if curve[now] <= beyond.high[now] else ""
+    gained = f"gained {gain:.4f} over" if gain >= 0.0 else f"is {-gain:.4f} behind"
+    return f"{told}{at_now}: tuning {gained} it{inside}."
+
+
+def _with_range(beyond: Expected, k: int) -> str:
+    return f"{beyond.mean[k]:.4f} ({beyond.low[k]:.4f} to {beyond.high[k]:.4f})"
