@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from ranktune.solvers.arrays import Floats
+from ranktune.tuner import thompson
 from ranktune.tuner.cube import Axis, Cube, Rule, Rules, keys
 from ranktune.tuner.thompson import ACQUISITIONS, Trials, propose
 
@@ -73,6 +77,29 @@ class TestEveryAcquisition:
             for seen in (idle, busy)
         ]
         assert near[1] <= near[0] / 2 and near[0] >= 5
+
+
+@pytest.mark.parametrize(("draws", "limited", "drawn"), [(64, False, 0), (1, False, 1), (64, True, 1)])
+def test_the_closed_form_takes_its_turn_only_where_there_is_one(
+    draws: int, limited: bool, drawn: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one draw, as of constraints, nothing is averaged over all functions."""
+    asked = []
+
+    def counted(*given: Any) -> Any:
+        asked.append(given)
+        return original(*given)
+
+    original = thompson._drawn
+    monkeypatch.setattr(thompson, "_drawn", counted)
+    seen = trials()
+    if limited:
+        seen = replace(seen, constraints=(seen.rows[:, 0] - 0.5,))
+    for share, expected in ((1.0, drawn), (0.0, 1)):
+        asked.clear()
+        monkeypatch.setattr(thompson, "CLOSED", share)
+        propose(CUBE, seen, (), np.random.default_rng(0), draws=draws)
+        assert len(asked) == expected
 
 
 def test_what_was_judged_on_a_part_helps() -> None:
