@@ -34,8 +34,10 @@ def test_the_coordinator_of_workers_loads_nothing_that_only_they_need(tmp_path: 
     assert any((tmp_path / "home").glob("*/result.json"))
 
 
-def test_a_worker_that_reads_the_data_loads_no_database() -> None:
-    program = "import sys, ranktune.reading; print('sqlalchemy' in sys.modules, 'ranktune.api' in sys.modules)"
+@pytest.mark.parametrize("module", ["reading", "tuner.finals", "tuner.keeping", "tuner.objective"])
+def test_what_workers_do_for_the_coordinator_loads_no_database(module: str) -> None:
+    """Reading the data, blending, learning for use, keeping: all that it calls elsewhere."""
+    program = f"import sys, ranktune.{module}; print('sqlalchemy' in sys.modules, 'ranktune.api' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
 

@@ -9,9 +9,10 @@ import pytest
 
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.errors import StudyError
+from ranktune.tuner.candidates import candidates
 from ranktune.tuner.objective import Outcome
 from ranktune.tuner.record import Record
-from ranktune.tuner.selection import MOST, PER_SOLVER, Candidate, candidates, contenders, settled
+from ranktune.tuner.selection import MOST, PER_SOLVER, Candidate, contenders, settled
 from ranktune.tuner.study import Study
 
 GENERATOR = np.random.default_rng(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,15 +15,16 @@ from threadpoolctl import threadpool_limits
 from ranktune.solvers.arrays import Floats
 from ranktune.tuner.artifacts import Artifacts
 from ranktune.tuner.blending import FEW
+from ranktune.tuner.candidates import candidates, failures
 from ranktune.tuner.deadline import Deadline
 from ranktune.tuner.ending import reserve
 from ranktune.tuner.events import Event, Events
-from ranktune.tuner.evidence import EVIDENCE, Evidence, look_closely, worth_a_look, write_evidence
 from ranktune.tuner.executor import Executor
 from ranktune.tuner.finals import Entry, blended_candidates, learnt_again, scored_again, within
 from ranktune.tuner.fingerprint import claim
 from ranktune.tuner.home import StudyFolder, writing
 from ranktune.tuner.joining import Declaration, share, this_version
+from ranktune.tuner.keeping import keep
 from ranktune.tuner.objective import evaluate
 from ranktune.tuner.ownership import Ownership
 from ranktune.tuner.parties import this_host
@@ -35,15 +35,12 @@ from ranktune.tuner.record import Record, number_of
 from ranktune.tuner.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.rows import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.runner import Objective, TrialLoop
-from ranktune.tuner.selection import Candidate, candidates, failures, settled
+from ranktune.tuner.selection import Candidate, settled
 from ranktune.tuner.split import WHOLE
 from ranktune.tuner.statistics import Interval
 from ranktune.tuner.study import Study
 from ranktune.tuner.tasks import Tasks
 from ranktune.tuner.widening import widen
-
-MODELS = "models"
-"""Folder of the models of all rows of a split's leaderboard."""
 
 
 def run_study(
@@ -170,7 +167,7 @@ def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
         progress.stage(_label(problem) + "learning the best of each solver for use")
         entries, unfit = learnt_again(study, problem, chosen, executor, deadline)
         entries = within(entries, study.limits)
-        executor.call(_keep, entries, problem, own)
+        executor.call(keep, entries, problem, own)
         promised = _estimate(study, entries[0].candidate, chosen, rivals, record)
         return _Part(
             problem.name,
@@ -219,35 +216,6 @@ def _estimate(
 
 def _label(problem: Problem) -> str:
     return f"{problem.name}: " if problem.name else ""
-
-
-def _keep(entries: Sequence[Entry], problem: Problem, own: Path) -> None:
-    """Save the chosen model, those of all rows, and what they scored by query."""
-    with writing(own):
-        entries[0].model.save(own / "model.json")
-        shutil.rmtree(own / MODELS, ignore_errors=True)
-        (own / MODELS).mkdir()
-        labels = [entry.candidate.solver for entry in entries]
-        for label, entry in zip(labels, entries, strict=True):
-            entry.model.save(own / MODELS / f"{label}.json")
-        files = tuple(f"{MODELS}/{label}.json" for label in labels)
-        write_evidence(_evidence(entries, problem, tuple(labels), files), own / EVIDENCE)
-
-
-def _evidence(entries: Sequence[Entry], problem: Problem, labels: tuple[str, ...], files: tuple[str, ...]) -> Evidence:
-    """Return the rows' values by query: on test, else on fresh folds, else those of the trials."""
-    if problem.test is not None:
-        values = {name: np.stack([entry.test[name] for entry in entries]) for name in entries[0].test}
-        (main, *_) = values.values()
-        scores = [entry.model.predict(replace(problem.test, rows=None)) for entry in entries]
-        closely = look_closely(problem.test, worth_a_look(main), labels, scores)
-        names = tuple(str(name) for name in problem.test.query_ids)
-        return Evidence("test", labels, files, names, values, closely)
-    own = [entry.candidate.vali if entry.candidate.again is None else entry.candidate.again for entry in entries]
-    judged = problem.judged
-    rows = [values if len(values) == len(judged) else np.full(len(judged), np.nan) for values in own]
-    names = tuple(str(name) for name in problem.development.query_ids[judged])
-    return Evidence("vali", labels, files, names, {entries[0].model.metric or "": np.stack(rows)}, ())
 
 
 def _concluded(study: Study, parts: Sequence[_Part], folder: StudyFolder) -> Result:
