@@ -180,9 +180,8 @@ def _worth_note(data: StudyData, curve: Floats, defaults: float | None, random: 
     drawn = len(_known(random)) - 1
     if drawn > 0:
         parts.append(
-            f"Random search is what a random order of the {drawn} trial{'s' if drawn > 1 else ''} drawn without looking at "
-            "results "
-            f"reaches on average; {'its line' if beyond is not None else 'the line'} ends there."
+            f"Random search is what a random order of the {drawn} trial{'s' if drawn > 1 else ''} drawn without looking "
+            f"at results reaches on average; {'its line' if beyond is not None else 'the line'} ends there."
         )
     if beyond is not None:
         parts.append(_predicted(curve, beyond))
@@ -196,8 +195,8 @@ def _predicted(curve: Floats, beyond: Expected) -> str:
     """Return what the surrogate predicts of random search at the full budget, and what tuning gained over it."""
     said = (
         "From there on random search was not run: the dotted line is what the model that the optimiser has of the "
-        "trials predicts that it would reach on average, the band holds 90 % of its runs, and where little was tried both rather "
-        "promise too much"
+        "trials predicts that it would reach on average, the band holds 90 % of its runs, and where little was tried "
+        "both rather promise too much"
     )
     end, now = len(beyond.mean) - 1, min(len(curve), len(beyond.mean)) - 1
     told = f"{said}. After {end + 1} trials that is {_with_range(beyond, end)}"

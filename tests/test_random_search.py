@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from study_samples import HOSTILE, along, number, raced, sampled, study_data, tr
 from study_samples import worth as worth_of
 
 from ranktune.dashboards import random_search, worth
+from ranktune.dashboards.believing import observed
 from ranktune.dashboards.panels import Panel
 from ranktune.dashboards.random_search import FEWEST, Expected, dealt, expected, shown, stops
 from ranktune.dashboards.study_data import StudyData, Trial
@@ -53,7 +54,7 @@ def seen_by_an_optimiser(seed: int, level: float = 0.5) -> list[Trial]:
     return found
 
 
-STUDIES = {
+STUDIES: dict[str, Callable[[], Sequence[Trial]]] = {
     "plain": lambda: trials_of(SOLVERS, BUDGET),
     "failing": lambda: trials_of(SOLVERS, BUDGET, failing=3),
     "raced": lambda: raced(trials_of(SOLVERS, BUDGET)),
@@ -150,7 +151,7 @@ def test_paths_count_with_the_best_on_them(tmp_path: Path) -> None:
     seldom = [own if k % 8 == 1 else replace(own, path=(), along="") for k, own in enumerate(walked)]
     assert stops(seldom) == {}
     data = study_of(tmp_path, plain)
-    seen = [one.seen for one in random_search.observed((one, one.value) for one in plain)]
+    seen = [one.seen for one in observed((one, one.value) for one in plain)]
     belief = believe(data.study.union_space(), seen)
     assert belief is not None
     single = shown(belief, {}, 64, np.random.default_rng(0))

@@ -123,7 +123,8 @@ class Belief:
         total = float(once.sum())
         level = float(once[:, 0] @ y) / total + generator.standard_normal(count) / np.sqrt(total)
         paths = replace(paths, update=paths.update - once * level)  # as drawn given y - level
-        return self.centre + self.spread * (paths.values(E) + level).T
+        result: Floats = self.centre + self.spread * (paths.values(E) + level).T
+        return result
 
     def left_out(self) -> tuple[Floats, Floats]:
         """Return what would be expected of each trial had it not been made, and how far off it may be, each (n,).
