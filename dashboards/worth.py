@@ -180,8 +180,8 @@ def _worth_note(data: StudyData, curve: Floats, defaults: float | None, random: 
     drawn = len(_known(random)) - 1
     if drawn > 0:
         parts.append(
-            f"Random search is what a random order of the {drawn} trial{'s' if drawn > 1 else ''} drawn without looking "
-            f"at results reaches on average; {'its line' if beyond is not None else 'the line'} ends there."
+            f"Random search is what a random order of the {drawn} trial{'s' if drawn > 1 else ''} drawn without "
+            f"looking at results reaches on average; {'its line' if beyond is not None else 'the line'} ends there."
         )
     if beyond is not None:
         parts.append(_predicted(curve, beyond))
