@@ -155,9 +155,10 @@ def _expected_traces(beyond: Expected) -> list[Figure]:
     known = [known[i] for i in thinned(len(known), most=DRAWN)]
     x = [k + 1 for k in known]
     line = {"color": RANDOM, "dash": "2px,3px", "width": 1.5}
+    last = {"legendrank": 1001}  # after all others in the legend, although behind them in the figure
     return [
-        figures.band("90 % of random searches", x, beyond.low[known], beyond.high[known], RANDOM),
-        figures.scatter("random search, expected", x, beyond.mean[known], mode="lines", line=line),
+        figures.band("its 90 % band", x, beyond.low[known], beyond.high[known], RANDOM) | last,
+        figures.scatter("random search, expected", x, beyond.mean[known], mode="lines", line=line) | last,
     ]
 
 
@@ -179,8 +180,8 @@ def _worth_note(data: StudyData, curve: Floats, defaults: float | None, random: 
     drawn = len(_known(random)) - 1
     if drawn > 0:
         parts.append(
-            f"Random search is what a random order of the {drawn} trials that were drawn without looking at results "
-            f"reaches on average; {'its line' if beyond is not None else 'the line'} ends where they do."
+            f"Random search is what a random order of the {drawn} trial{'s' if drawn > 1 else ''} drawn without "
+            f"looking at results reaches on average; {'its line' if beyond is not None else 'the line'} ends there."
         )
     if beyond is not None:
         parts.append(_predicted(curve, beyond))
@@ -194,7 +195,8 @@ def _predicted(curve: Floats, beyond: Expected) -> str:
     """Return what the surrogate predicts of random search at the full budget, and what tuning gained over it."""
     said = (
         "From there on random search was not run: the dotted line is what the model that the optimiser has of the "
-        "trials predicts that it would reach on average, the band holds 90 % of its runs"
+        "trials predicts that it would reach on average, the band holds 90 % of its runs, and where little was tried "
+        "both rather promise too much"
     )
     end, now = len(beyond.mean) - 1, min(len(curve), len(beyond.mean)) - 1
     told = f"{said}. After {end + 1} trials that is {_with_range(beyond, end)}"
@@ -202,7 +204,7 @@ def _predicted(curve: Floats, beyond: Expected) -> str:
         return f"{told}."
     at_now = "" if now == end else f"; after the {now + 1} of now it is {_with_range(beyond, now)}"
     gain = float(curve[now] - beyond.mean[now])
-    inside = ", no more than luck would explain" if curve[now] <= beyond.high[now] else ""
+    inside = ", within that range" if beyond.low[now] <= curve[now] <= beyond.high[now] else ""
     gained = f"gained {gain:.4f} over" if gain >= 0.0 else f"is {-gain:.4f} behind"
     return f"{told}{at_now}: tuning {gained} it{inside}."
 

@@ -197,3 +197,22 @@ def test_equal_values_and_a_single_trial_are_believed_without_warnings() -> None
         np.testing.assert_allclose(mean, belief.gains[0])
         assert np.isfinite(sd).all()
         assert np.isfinite(belief.slice(some[0].params, "RankSVM.C", 2).draws).all()
+
+
+def test_levelled_draws_do_not_come_back_to_the_mean_of_what_was_tried_most() -> None:
+    space = space_of("RankSVM")
+    seen = seen_of(12, "RankSVM")
+    best = max(seen, key=lambda one: one.value or 0.0)
+    crowded = [*seen, *[replace(best, value=(best.value or 0.0) + 1e-4 * k) for k in range(30)]]
+    belief = believed(space, crowded)
+    d = len(belief.cube.axes)
+    rows = belief.cube.masked(belief.cube.from_unit(np.random.default_rng(0).random((200, d))))
+    plain, levelled = (belief.draws(rows, 4000, np.random.default_rng(1), levelled=own) for own in (False, True))
+    K = belief.posterior.L @ belief.posterior.L.T
+    one, y, cross = np.ones(len(K)), standardised(belief.gains), belief.posterior.cross(belief.cube.embed(rows))
+    level = (one @ np.linalg.solve(K, y)) / (one @ np.linalg.solve(K, one))
+    expected = belief.centre + belief.spread * (level + cross @ np.linalg.solve(K, y - level))
+    sd = levelled.std(axis=0)
+    assert (np.abs(levelled.mean(axis=0) - expected) < 5.0 * sd / np.sqrt(4000) + 1e-6).all()
+    assert levelled.mean() < plain.mean()
+    assert (levelled.var(axis=0) > plain.var(axis=0) * 0.9).all()  # the level is not known for sure

@@ -10,7 +10,7 @@ good and the rest stands for all: the sampler itself uses more, at a cost that a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -105,11 +105,26 @@ class Belief:
         mean, variance = self.posterior.mean_and_variance(self.cube.embed(rows))
         return self.centre + self.spread * mean, self.spread * np.sqrt(variance)
 
-    def draws(self, rows: Floats, count: int, generator: np.random.Generator) -> Floats:
-        """Return count functions drawn from the posterior at masked rows, (count, m)."""
+    def draws(self, rows: Floats, count: int, generator: np.random.Generator, *, levelled: bool = False) -> Floats:
+        """Return count functions drawn from the posterior at masked rows, (count, m).
+
+        Far from all trials they come back to the mean of the trials, which an optimiser chose to be good. Levelled ones
+        come back to a level of their own, drawn from what the trials tell of it when those that are near each other
+        do not count over and over.
+        Source: Rasmussen & Williams 2006, eq. 2.42, with a constant as the only basis function.
+        """
         y = standardised(self.gains)
         E = self.cube.embed(rows)
-        return self.centre + self.spread * Paths.drawn(self.posterior, y, generator, count).values(E).T
+        paths = Paths.drawn(self.posterior, y, generator, count)
+        if not levelled:
+            return self.centre + self.spread * paths.values(E).T
+        solved, _ = scipy.linalg.lapack.dpotrs(self.posterior.L, np.ones((len(y), 1)), lower=1)
+        once = np.asarray(solved)
+        total = float(once.sum())
+        level = float(once[:, 0] @ y) / total + generator.standard_normal(count) / np.sqrt(total)
+        paths = replace(paths, update=paths.update - once * level)  # as drawn given y - level
+        result: Floats = self.centre + self.spread * (paths.values(E) + level).T
+        return result
 
     def left_out(self) -> tuple[Floats, Floats]:
         """Return what would be expected of each trial had it not been made, and how far off it may be, each (n,).
