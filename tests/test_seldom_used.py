@@ -34,7 +34,7 @@ print(any(type(one).__name__ == "PutOff" for one in sys.meta_path))
 
 EARLIER = """
 import sys
-import numpy.f2py, numpy.ma, numpy.testing, yaml, mako.exceptions
+import numpy.f2py, numpy.testing, yaml, mako.exceptions
 import ranktune
 print(any(type(one).__name__ == "PutOff" for one in sys.meta_path), type(numpy.testing).__name__)
 """

@@ -5,7 +5,7 @@ o    objectives                c    constraints
 
 With one draw, the configuration that improves most is the maximiser of that draw: Thompson sampling. With more of
 them it is the one that improves most on average; noise is accounted for, because what is best so far is asked of each
-draw rather than read off the values, and so are running trials, which count as tried in every draw.
+draw rather than read off the values, and so are running trials, which count as tried, with what is believed of them.
 """
 
 from __future__ import annotations

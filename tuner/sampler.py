@@ -155,11 +155,12 @@ class CubeSampler(BaseSampler):
 class ThompsonSampler(CubeSampler):
     """Propose what improves most on functions drawn from the Gaussian-process posteriors of objectives and constraints.
 
-    acquisition: "thompson" does that; "ei" takes the expected improvement, averaged over hyperparameters, instead, for
-    one objective without constraints. draws: how many functions; 1 is Thompson sampling as it was first thought of,
-    more look less far and find sooner. costs: divide improvement by a power of what a trial is expected to cost, told
-    from the seconds that trials took (user attribute "seconds"); without those, costs change nothing. replicates:
-    where noise leaves open which trial is best, try one again, with one objective and no constraints.
+    acquisition: "thompson" does that, and with one objective, no constraints and several draws averages over all
+    functions instead, in closed form, in about every other decision; "ei" always does, for one objective without
+    constraints. draws: how many functions; 1 is Thompson sampling as it was first thought of, more look less far and
+    find sooner. costs: divide improvement by a power of what a trial is expected to cost, told from the seconds that
+    trials took (user attribute "seconds"); without those, costs change nothing. replicates: where noise leaves open
+    which trial is best, try one again, with one objective and no constraints.
 
     expected_gain: after a suggestion, how much better than the best tried it is expected to be, in units of the
     objective and without its noise; None while trials are spread, and where there are several objectives.
