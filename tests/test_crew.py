@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,28 @@ def test_what_nobody_took_is_taken_by_a_lane_that_is_free(place: Place) -> None:
     assert 1 in place.lanes.futures
     assert place.rows()[1].state == LEASED
     assert not place.rows()[1].joined
+
+
+def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(place: Place) -> None:
+    crew, rival = place.crew(1), np.array([0.5, 0.75])
+    raced = [Asked(one.number, one.params, replace(one.task, rival=rival)) for one in map(asked, (0, 1))]
+    place.join()
+    for one in raced:
+        crew.start(one)
+    offered = place.theirs.claim("far:1/joined")
+    assert offered is not None and offered.number == 1
+    assert offered.rival is not None and offered.rival.tolist() == rival.tolist()
+    place.lanes.futures[0].set_exception(WorkerLost("it died"))
+    assert crew.ended() == []
+    lost = place.theirs.claim("far:1/joined")
+    assert lost is not None and lost.number == 0
+    assert lost.rival is not None and lost.rival.tolist() == rival.tolist()
+    place.theirs.give_back([lost.token])
+    later = place.crew(1)
+    assert list(later.left_over([0, 1])) == [0, 1]
+    later.resume(Asked(0, raced[0].params, replace(raced[0].task, rival=rival + 1.0)))
+    again = place.theirs.claim("far:1/joined")
+    assert again is not None and again.rival is not None and again.rival.tolist() == [1.5, 1.75]
 
 
 def test_what_was_taken_elsewhere_is_left_there_and_collected(place: Place) -> None:

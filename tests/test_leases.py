@@ -66,6 +66,27 @@ def test_what_is_offered_is_claimed_once_the_first_first(leases: Leases) -> None
     assert leases.claim("d") is None
 
 
+def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leases) -> None:
+    rival = np.array([0.1 + 0.2, np.nan, 1.0 / 3.0])
+    leases.offer(0, PARAMS, rival=rival)
+    leases.offer(1, PARAMS)
+    first, second = leases.claim("a"), leases.claim("b")
+    assert first is not None and first.rival is not None and first.rival.tobytes() == rival.tobytes()
+    assert second is not None and second.rival is None
+    leases.give_back([first.token])
+    again = leases.claim("c")
+    assert again is not None and again.rival is not None and again.rival.tobytes() == rival.tobytes()
+    leases.race(1, rival[::-1])
+    leases.give_back([second.token])
+    other = leases.claim("d")
+    assert other is not None and other.rival is not None and other.rival.tolist()[0] == rival[2]
+    for number in (0, 1):
+        leases.close(number)
+        leases.offer(number, PARAMS)
+        fresh = leases.claim("e")
+        assert fresh is not None and fresh.rival is None
+
+
 def test_the_owner_takes_back_what_it_offered_but_not_what_is_claimed(leases: Leases) -> None:
     leases.offer(0, PARAMS)
     leases.offer(1, PARAMS)

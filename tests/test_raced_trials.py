@@ -1,6 +1,7 @@
 """Trials that are judged part by part: what is stopped, what a path finds, and what both leave in a study."""
 
 import sqlite3
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,18 @@ from engine_samples import judged
 from ranktune import api
 from ranktune.solvers.arrays import Floats
 from ranktune.solvers.space import Value
+from ranktune.tuner.executor import InProcess
+from ranktune.tuner.joining import Part, this_version
+from ranktune.tuner.leases import Leases
 from ranktune.tuner.objective import PLAN, Outcome, Task, evaluate, write_problem
 from ranktune.tuner.observations import observations
 from ranktune.tuner.plans import Plan, query_folds, random_orders
 from ranktune.tuner.progress import Silent
 from ranktune.tuner.record import PATH, STOPPED, Record, number_of
+from ranktune.tuner.runner import TrialLoop
 from ranktune.tuner.study import Study
 from ranktune.tuner.tasks import Tasks
+from ranktune.tuner.worker import JoinedWorker
 
 METRIC = "ndcg@10"
 DATA = judged(80, 0, noise=1.0)
@@ -169,3 +175,47 @@ def test_a_path_is_several_observations_of_one_trial(tmp_path: Path) -> None:
         asked = max(points)
         costly = [known.params["RankBoost.rounds"] for known in (own, *others) if "seconds" in known.user_attrs]
         assert costly == [asked]
+
+
+class NoLanes(InProcess):
+    """An owner that runs no trial itself."""
+
+    jobs = 0
+
+
+class Joined:
+    """A study of one part, for a worker in a thread, until the owner has said that it is over."""
+
+    def __init__(self, part: Part) -> None:
+        self.part, self.over = part, threading.Event()
+
+    def parts(self) -> list[Part]:
+        return [self.part]
+
+    def is_concluded(self) -> bool:
+        return self.over.is_set()
+
+
+def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
+    study = Study(solvers=("RankSVM", "RankBoost"), trials=25, seed=2)
+    data = tmp_path / "data"
+    data.mkdir()
+    write_problem(judged(200, 1), {PLAN: query_folds(judged(200, 1), 5, 0)}, data)
+    record = Record(tmp_path, "joined", METRIC)
+    theirs = Leases(record.storage, record.study.study_name)
+    joined = Joined(Part("", this_version(), theirs, Tasks(study, data).of))
+    worker = JoinedWorker(joined, InProcess(), lambda said: None)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        TrialLoop(study, "", record, Tasks(study, data), NoLanes(), Silent()).run()
+    finally:
+        joined.over.set()
+        thread.join(30)
+    trials = record.trials()
+    record.close()
+    assert worker.done == len(trials) == 25
+    stopped = [one for one in trials if STOPPED in one.user_attrs]
+    assert stopped
+    best = max(one.value or 0.0 for one in trials if STOPPED not in one.user_attrs)
+    assert all((one.value or 0.0) < best and one.user_attrs["partial_variance"] > 0.0 for one in stopped)

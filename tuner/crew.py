@@ -117,7 +117,7 @@ class Crew:
         if len(self._own) < self._executor.jobs:
             self._take(asked)
         else:
-            self._leases.offer(asked.number, asked.params, _limit(asked.task))
+            self._leases.offer(asked.number, asked.params, _limit(asked.task), asked.task.rival)
 
     def left_over(self, wanted: Collection[int]) -> dict[int, Mapping[str, Value]]:
         """Return the parameters of wanted trials that an earlier run has asked for and not recorded.
@@ -140,8 +140,9 @@ class Crew:
         return found
 
     def resume(self, asked: Asked) -> None:
-        """Have a trial run that was left over."""
+        """Have a trial run that was left over, by a lane or by whoever has joined."""
         self._offered[asked.number] = asked
+        self._leases.race(asked.number, asked.task.rival)
 
     def ended(self) -> list[Ended]:
         """Return the trials that have ended; waits a little for one, so that the caller can look at other things."""
@@ -217,7 +218,7 @@ class Crew:
         if again is None:
             return Ended(asked.number, _lost(outcome), 1)
         self._log(Event.REISSUED, asked.number, reason=str(outcome))
-        self._offered[asked.number] = asked
+        self.resume(asked)
         return None
 
     def _collected(self) -> list[Ended]:

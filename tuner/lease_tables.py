@@ -1,4 +1,4 @@
-"""The tables beside an Optuna study: who runs it, who has joined, and who is trying which trial."""
+"""The tables beside an Optuna study: who runs it, who has joined, who is trying which trial, raced against whom."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ LEASES = Table(
     Column("params", Text, nullable=False),
     Column("outcome", LargeBinary),
     Index("ranktune_leases_by_state", "study", "state", "number"),
+)
+RIVALS = Table(
+    "ranktune_rivals",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),  # of the trial that is raced
+    Column("scores", LargeBinary, nullable=False),  # of whom it is raced against: float64, little-endian
 )
 WORKERS = Table(
     "ranktune_workers",

@@ -17,15 +17,17 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from optuna.storages import RDBStorage
 from sqlalchemy import Connection, Row, Select, and_, case, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ranktune.solvers.arrays import Floats
 from ranktune.solvers.space import Value
-from ranktune.tuner.lease_tables import LEASES, deadline
+from ranktune.tuner.lease_tables import LEASES, RIVALS, deadline
 from ranktune.tuner.objective import Outcome
 from ranktune.tuner.outcomes import pack, unpack
 from ranktune.tuner.parties import PERIOD, Parties, Watch
@@ -39,7 +41,8 @@ _BATCH = 500  # values in one statement
 class Lease:
     """A trial that is given out: params by flat name, limit in seconds, attempt 1 or 2.
 
-    worker is who has it, or had it when it was lost; joined is whether that is a worker that joined.
+    worker is who has it, or had it when it was lost; joined is whether that is a worker that joined. rival is what it
+    is raced against, as in a Task: only told to a worker that joined, when it takes the trial.
     """
 
     number: int
@@ -50,6 +53,7 @@ class Lease:
     limit: float | None = None
     state: str = LEASED
     joined: bool = False
+    rival: Floats | None = field(default=None, compare=False, repr=False)
 
 
 class Leases(Parties):
@@ -92,11 +96,28 @@ class Leases(Parties):
         found = self._run(lambda c: c.execute(statement).one_or_none())
         return None if found is None else _lease(found)
 
-    def offer(self, number: int, params: Mapping[str, Value], limit: float | None = None) -> None:
+    def offer(
+        self, number: int, params: Mapping[str, Value], limit: float | None = None, rival: Floats | None = None
+    ) -> None:
         """Let anybody who has joined take a trial; nothing happens where it is given out already."""
         row = {"study": self.study, "number": number, "state": WAITING, "attempt": 1, "token": "", "worker": ""}
         row |= {"joined": False, "beat": 0, "trial_limit": limit, "params": _json(params)}
-        self._run(lambda c: c.execute(self._insert(LEASES).values(**row).on_conflict_do_nothing()))
+
+        def work(connection: Connection) -> None:
+            self._race(connection, number, rival)
+            connection.execute(self._insert(LEASES).values(**row).on_conflict_do_nothing())
+
+        self._run(work)
+
+    def race(self, number: int, rival: Floats | None) -> None:
+        """Have a trial that waits be raced, whoever takes it: rival as in a Task, None for nobody."""
+        self._run(lambda c: self._race(c, number, rival))
+
+    def _race(self, connection: Connection, number: int, rival: Floats | None) -> None:
+        connection.execute(delete(RIVALS).where(RIVALS.c.study == self.study, RIVALS.c.number == number))
+        if rival is not None:
+            scores = np.asarray(rival, dtype="<f8").tobytes()
+            connection.execute(self._insert(RIVALS).values(study=self.study, number=number, scores=scores))
 
     def rows(self) -> list[Lease]:
         """Return what is given out, by number, in whatever state; not what is in the record."""
@@ -159,6 +180,7 @@ class Leases(Parties):
             connection.execute(delete(LEASES).where(mine, LEASES.c.state == CLOSED))
             for some in _batches(numbers):
                 connection.execute(delete(LEASES).where(mine, LEASES.c.number.in_(some)))
+                connection.execute(delete(RIVALS).where(RIVALS.c.study == self.study, RIVALS.c.number.in_(some)))
 
         self._run(work)
 
@@ -176,17 +198,21 @@ class Leases(Parties):
         taking = update(LEASES).where(waits).values(**values, beat=LEASES.c.beat + 1).returning(*LEASES.c)
         tries = 0
 
-        def work(connection: Connection) -> Row[Any] | None:
+        def work(connection: Connection) -> Lease | None:
             nonlocal tries
             tries += 1
+            row = None
             if tries > 1:  # the answer to the commit of the first try may have been lost
-                done = connection.execute(self._rows(LEASES.c.token == token)).one_or_none()
-                if done is not None:
-                    return done
-            return connection.execute(taking).one_or_none()
+                row = connection.execute(self._rows(LEASES.c.token == token)).one_or_none()
+            row = row or connection.execute(taking).one_or_none()
+            return None if row is None else replace(_lease(row), rival=self._rival(connection, row.number))
 
-        found = self._run(work)
-        return None if found is None else _lease(found)
+        return self._run(work)
+
+    def _rival(self, connection: Connection, number: int) -> Floats | None:
+        raced = and_(RIVALS.c.study == self.study, RIVALS.c.number == number)
+        scores = connection.execute(select(RIVALS.c.scores).where(raced)).scalar_one_or_none()
+        return None if scores is None else np.frombuffer(scores, dtype="<f8").astype(np.float64)
 
     def renew(self, tokens: Collection[str]) -> set[str]:
         """Give a sign of life of trials; return the tokens that still hold. The others were lost: stop those trials."""
@@ -256,6 +282,7 @@ def close_lease(connection: Connection, study: str, number: int) -> None:
     closed = {"state": CLOSED, "outcome": None, "params": "{}"}
     if not connection.execute(update(LEASES).where(same, handed_in).values(**closed)).rowcount:
         connection.execute(delete(LEASES).where(same, LEASES.c.state != CLOSED))
+    connection.execute(delete(RIVALS).where(RIVALS.c.study == study, RIVALS.c.number == number))
 
 
 def _lease(row: Row[Any]) -> Lease:

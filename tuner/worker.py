@@ -116,7 +116,7 @@ class JoinedWorker:
                 if lease is None:
                     break
                 took = True
-                task = part.task_of(lease.params)
+                task = replace(part.task_of(lease.params), rival=lease.rival)
                 if lease.limit is not None:
                     task = replace(task, limit=lease.limit)
                 self._running[self._executor.submit(self._objective, task)] = _Work(part, lease)
