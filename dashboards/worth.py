@@ -13,11 +13,9 @@ from ranktune.dashboards.panels import Panel, Table, look, plain, thinned
 from ranktune.dashboards.random_search import Expected, expected
 from ranktune.dashboards.study_data import SplitData, StudyData, best_so_far
 from ranktune.solvers.arrays import Floats
+from ranktune.tuner.turns import STARTUP
 
 Figure = dict[str, Any]
-
-STARTUP = 10
-"""Until so many trials are complete no sampler looks at results: those after the defaults are drawn blindly."""
 
 DRAWN = 500
 """Points of the line of what is expected at most."""

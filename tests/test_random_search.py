@@ -19,6 +19,7 @@ from ranktune.dashboards.study_data import StudyData, Trial
 from ranktune.dashboards.views import build
 from ranktune.solvers.arrays import Floats
 from ranktune.tuner.posterior import believe
+from ranktune.tuner.turns import STARTUP
 
 SOLVERS = ("LambdaRank", "RankSVM")
 BUDGET = 30
@@ -46,8 +47,8 @@ def panel_of(data: StudyData) -> Panel:
 def seen_by_an_optimiser(seed: int, level: float = 0.5) -> list[Trial]:
     """Return trials of which the first are random and each later one is the best of many random ones, with noise."""
     generator = np.random.default_rng(seed)
-    found = list(trials_of(SOLVERS, worth.STARTUP, seed, level))
-    for k in range(worth.STARTUP, BUDGET):
+    found = list(trials_of(SOLVERS, STARTUP, seed, level))
+    for k in range(STARTUP, BUDGET):
         solver = SOLVERS[k % 2]
         own = max((sampled(solver, generator) for _ in range(20)), key=lambda params: worth_of(params, generator))
         found.append(trial(k, solver, own, worth_of(own, generator, level)))
@@ -168,9 +169,9 @@ def test_it_predicts_what_random_search_reaches_when_it_is_run(tmp_path: Path) -
     for seed in range(20):
         data = study_of(tmp_path, seen_by_an_optimiser(seed))
         found = predicted(data)
-        blind = [one.value for one in data.splits[0].trials[: worth.STARTUP] if one.value is not None]
+        blind = [one.value for one in data.splits[0].trials[:STARTUP] if one.value is not None]
         values = [one.value for one in trials_of(SOLVERS, 4000, 1000 + seed) if one.value is not None]
-        ahead = np.array(values).reshape(-1, BUDGET - worth.STARTUP).max(axis=1)  # 200 real searches of what is left
+        ahead = np.array(values).reshape(-1, BUDGET - STARTUP).max(axis=1)  # 200 real searches of what is left
         reached = np.maximum(max(blind), ahead)
         errors.append(abs(found.mean[-1] - reached.mean()))
         inside.append(np.mean((found.low[-1] <= reached) & (reached <= found.high[-1])))

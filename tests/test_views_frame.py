@@ -21,6 +21,7 @@ from ranktune.dashboards.view_progress import seconds_a_trial
 from ranktune.dashboards.view_trials import guarded, trials_csv, trials_json
 from ranktune.dashboards.views import VIEWS, build, finite, panels_json, view_json
 from ranktune.solvers.errors import StudyError
+from ranktune.tuner.turns import STARTUP
 
 FRAME = ("overview", "progress", "trials")
 LABELS = ("LambdaRank", "RankSVM")
@@ -112,7 +113,7 @@ def test_random_search_begins_with_the_defaults_and_ends_with_the_data(tmp_path:
     assert found[4] == pytest.approx(0.7) and len(found) == 5
     later = [trial(k, "RankSVM", {}, 0.5 + k / 100) for k in range(40)]
     blind = worth.random_search(study_data(tmp_path, [("", later, None)]).splits[0], 2, "thompson")
-    assert len(blind) == worth.STARTUP  # what the optimiser chose is no random search
+    assert len(blind) == STARTUP  # what the optimiser chose is no random search
 
 
 def test_best_so_far_stops_at_the_first_trial_that_is_missing(tmp_path: Path) -> None:
