@@ -144,8 +144,7 @@ class JoinedWorker:
             del self._running[future]
             if delivered:
                 self.done += 1
-                said = f"failed: {outcome.error}" if outcome.error else "done"
-                self._told(f"trial {lease.number} {said}")
+                self._told(f"trial {lease.number} {_end(outcome)}")
 
     def _stop(self, grace: float) -> None:
         """Hand in what finishes within grace seconds, and give the rest back."""
@@ -157,3 +156,10 @@ class JoinedWorker:
             work.part.leases.give_back([work.lease.token])
         self.put_back = len(self._running)
         self._running.clear()
+
+
+def _end(outcome: Outcome) -> str:
+    """Return what became of a trial, in a few words."""
+    if outcome.error:
+        return f"failed: {outcome.error}"
+    return f"stopped after {outcome.stopped}, for sure behind" if outcome.stopped else "done"
