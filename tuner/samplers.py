@@ -55,7 +55,8 @@ def _gp(order: _Order) -> BaseSampler:
             "sampler 'gp' is Optuna's GPSampler, which needs PyTorch, and that is not installed. "
             "Install it (pip install torch), or take sampler 'thompson', which needs nothing more."
         )
-    return GPSampler(seed=order.own_seed(), n_startup_trials=order.startup)
+    # What depends on another parameter it draws at random, and it would say so for each parameter of each trial.
+    return GPSampler(seed=order.own_seed(), n_startup_trials=order.startup, warn_independent_sampling=False)
 
 
 SAMPLERS: dict[str, Callable[[_Order], BaseSampler]] = {
