@@ -70,6 +70,7 @@ def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leas
     rival = np.array([0.1 + 0.2, np.nan, 1.0 / 3.0])
     leases.offer(0, PARAMS, rival=rival)
     leases.offer(1, PARAMS)
+    leases.offer(1, PARAMS, rival=rival)  # again: nothing happens
     first, second = leases.claim("a"), leases.claim("b")
     assert first is not None and first.rival is not None and first.rival.tobytes() == rival.tobytes()
     assert second is not None and second.rival is None

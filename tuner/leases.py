@@ -104,8 +104,8 @@ class Leases(Parties):
         row |= {"joined": False, "beat": 0, "trial_limit": limit, "params": _json(params)}
 
         def work(connection: Connection) -> None:
-            self._race(connection, number, rival)
-            connection.execute(self._insert(LEASES).values(**row).on_conflict_do_nothing())
+            if connection.execute(self._insert(LEASES).values(**row).on_conflict_do_nothing()).rowcount:
+                self._race(connection, number, rival)
 
         self._run(work)
 
