@@ -103,8 +103,10 @@ class Leases(Parties):
         row = {"study": self.study, "number": number, "state": WAITING, "attempt": 1, "token": "", "worker": ""}
         row |= {"joined": False, "beat": 0, "trial_limit": limit, "params": _json(params)}
 
+        new = self._insert(LEASES).values(**row).on_conflict_do_nothing().returning(LEASES.c.number)
+
         def work(connection: Connection) -> None:
-            if connection.execute(self._insert(LEASES).values(**row).on_conflict_do_nothing()).rowcount:
+            if connection.execute(new).one_or_none() is not None:
                 self._race(connection, number, rival)
 
         self._run(work)
