@@ -32,6 +32,16 @@ def test_reaches_the_top_of_a_bowl_within_the_box() -> None:
     np.testing.assert_allclose(reached, np.tile(negated.x, (5, 1)), atol=1e-4)
 
 
+def test_reaches_the_top_within_other_bounds() -> None:
+    low, high = np.array([0.35, 0.0, 0.1, 0.2]), np.array([0.9, 0.4, 0.6, 0.3])
+    reached = ascend(bowl, low + STARTS * (high - low), ALL, calls=60, tolerance=1e-12, low=low, high=high)
+    bounds = list(zip(low, high, strict=True))
+    negated = scipy.optimize.minimize(
+        lambda x: -bowl(x[None])[0][0], low, jac=lambda x: -bowl(x[None])[1][0], bounds=bounds
+    )
+    np.testing.assert_allclose(reached, np.tile(negated.x, (5, 1)), atol=1e-4)
+
+
 def test_columns_that_are_not_free_stay() -> None:
     free = np.random.default_rng(1).random((5, 4)) < 0.5
     free[0] = False

@@ -7,9 +7,11 @@ import optuna
 import pytest
 
 from ranktune.solvers.arrays import Floats
-from ranktune.tuner import ThompsonSampler
+from ranktune.tuner import ThompsonSampler, thompson
 from ranktune.tuner.cube import Axis, Cube, keys
 from ranktune.tuner.thompson import ACQUISITIONS, Trials, propose
+
+pytestmark = pytest.mark.usefixtures("everywhere")
 
 SQUARE = Cube((Axis("x"), Axis("y")))
 
@@ -21,6 +23,12 @@ def worth(rows: Floats) -> Floats:
 
 def seen(rows: Floats, scale: float = 1.0, shift: float = 0.0) -> Trials:
     return Trials(rows, shift + scale * worth(rows), np.ones(len(rows)), np.empty((0, 2)))
+
+
+@pytest.fixture
+def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no decision look in the trust region alone, after which no gain is told."""
+    monkeypatch.setattr(thompson, "CLOSELY", 0.0)
 
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)
@@ -76,6 +84,12 @@ def test_the_sampler_tells_it_once_there_is_a_model() -> None:
         study.tell(trial, value)
     assert told[:4] == [None] * 4 and all(gain is not None and gain >= 0.0 for gain in told[5:])
     assert told[-1] is not None and told[-1] < 1e-3
+
+
+def test_none_after_a_suggestion_that_looked_in_the_trust_region_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thompson, "CLOSELY", 1.0)
+    rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
+    assert propose(SQUARE, seen(rows), frozenset(keys(rows)), np.random.default_rng(1)).gain is None
 
 
 def test_no_gain_where_nothing_varies_and_none_of_several_objectives() -> None:

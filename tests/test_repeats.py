@@ -87,4 +87,4 @@ def test_a_study_with_repeats() -> None:
 
     study.optimize(objective, n_trials=25)
     places = [trial.params["x"] for trial in study.trials]
-    assert len(set(places)) < 25 and sampler.expected_gain is not None and sampler.expected_gain >= 0
+    assert len(set(places)) < 25

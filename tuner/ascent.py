@@ -24,9 +24,19 @@ ENOUGH = 1e-4
 """A step is taken if it gains so much of what the slope promises (Armijo's rule)."""
 
 
-def ascend(function: Both, starts: Floats, free: NDArray[np.bool_], *, calls: int, tolerance: float) -> Floats:
-    """Return rows, (c, D), to which starts climb in [0, 1] along their free columns, (c, D), in at most so many calls.
+def ascend(
+    function: Both,
+    starts: Floats,
+    free: NDArray[np.bool_],
+    *,
+    calls: int,
+    tolerance: float,
+    low: Floats | float = 0.0,
+    high: Floats | float = 1.0,
+) -> Floats:
+    """Return rows, (c, D), to which starts climb along their free columns, (c, D), in at most so many calls.
 
+    low and high, (D,), are the bounds of columns; starts lie between them where they are free.
     A climber stops once a step gains less than tolerance. None ever ends below its start.
 
     Source: projected BFGS with backtracking; Nocedal & Wright 2006, sections 6.1 and 16.7.
@@ -42,9 +52,10 @@ def ascend(function: Both, starts: Floats, free: NDArray[np.bool_], *, calls: in
     for _ in range(calls - 1):
         if not alive.any():
             break
-        _turned(direction, turn, x, gradient, free, inverse, fresh)
+        pushed = ((x <= low) & (gradient < 0.0)) | ((x >= high) & (gradient > 0.0))
+        _turned(direction, turn, gradient, free & ~pushed, inverse, fresh)
         step = np.where(turn, 1.0, step)
-        trial = np.clip(x + step[:, None] * direction, 0.0, 1.0)
+        trial = np.clip(x + step[:, None] * direction, low, high)
         moved = trial - x
         found, slope = function(trial)
         promised = np.einsum("ij,ij->i", gradient, moved)
@@ -59,14 +70,13 @@ def ascend(function: Both, starts: Floats, free: NDArray[np.bool_], *, calls: in
 
 
 def _turned(
-    direction: Floats, turn: NDArray[np.bool_], x: Floats, gradient: Floats, free: NDArray[np.bool_], inverse: Floats,
+    direction: Floats, turn: NDArray[np.bool_], gradient: Floats, free: NDArray[np.bool_], inverse: Floats,
     fresh: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Set the directions of the climbers whose turn it is; columns at a bound that they push against stay."""
-    blocked = ~free | ((x <= 0.0) & (gradient < 0.0)) | ((x >= 1.0) & (gradient > 0.0))
-    pull = np.where(blocked, 0.0, gradient)
+    """Set the directions of the climbers whose turn it is; columns that are not free stay."""
+    pull = np.where(free, gradient, 0.0)
     steepest = pull * (FIRST_STEP / np.maximum(np.abs(pull).max(axis=1, keepdims=True), 1e-300))
-    newton = np.where(blocked, 0.0, np.einsum("ijk,ik->ij", inverse, pull))
+    newton = np.where(free, np.einsum("ijk,ik->ij", inverse, pull), 0.0)
     uphill = ~fresh & (np.einsum("ij,ij->i", newton, pull) > 0.0)
     chosen = np.where(uphill[:, None], newton, steepest)
     direction[turn] = chosen[turn]

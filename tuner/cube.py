@@ -192,9 +192,14 @@ class Cube:
         """Return rows with a random value wherever there was none."""
         return np.where(np.isnan(rows), self.from_unit(generator.random(rows.shape)), rows)
 
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether there are so few configurations that a search goes through all of them."""
+        return bool(np.prod([axis.count for axis in self.axes]) <= MAX_ENUMERATED)
+
     def everything(self) -> Floats | None:
         """Return all configurations as full rows, one for each different masked row; None if they are too many."""
-        if np.prod([axis.count for axis in self.axes]) > MAX_ENUMERATED:
+        if not self.is_small:
             return None
         mesh = np.meshgrid(*(axis.grid() for axis in self.axes), indexing="ij")
         rows = np.stack([places.ravel() for places in mesh], axis=1)

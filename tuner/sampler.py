@@ -156,21 +156,25 @@ class ThompsonSampler(CubeSampler):
     """Propose what improves most on functions drawn from the Gaussian-process posteriors of objectives and constraints.
 
     acquisition: "thompson" does that, and with one objective, no constraints and several draws averages over all
-    functions instead, in closed form, in about every other decision; "ei" always does, for one objective without
-    constraints. draws: how many functions; 1 is Thompson sampling as it was first thought of, more look less far and
-    find sooner. costs: divide improvement by a power of what a trial is expected to cost, told from the seconds that
-    trials took (user attribute "seconds"); without those, costs change nothing. replicates: where noise leaves open
-    which trial is best, try one again, with one objective and no constraints.
+    functions instead, in closed form, in about every other decision; with one objective, no constraints and no
+    costs it looks in a trust region alone, likewise. "ei" always averages and looks everywhere, for one objective
+    without constraints.
+    draws: how many functions; 1 is Thompson sampling as it was first thought of, more look less far and find sooner.
+    costs: divide improvement by a power of what a trial is expected to cost, told from the seconds that trials took
+    (user attribute "seconds"); without those, costs change nothing. replicates: where noise leaves open which trial is
+    best, try one again, with one objective and no constraints.
 
     expected_gain: after a suggestion, how much better than the best tried it is expected to be, in units of the
-    objective and without its noise; None while trials are spread, and where there are several objectives.
+    objective and without its noise; None while trials are spread, where there are several objectives, and after a
+    suggestion that looked in the trust region alone.
 
     Trials that ended without a value, were pruned or are running are accounted for (ranktune.tuner.history), and no
     configuration is suggested twice while others exist, unless for replicates. Raises ParameterError (a ValueError) for
     options that cannot be, and for "ei" where there are several objectives or constraints.
 
     Source: Thompson 1933; Wilson et al. 2020, "Efficiently Sampling Functions from Gaussian Process Posteriors"; Letham
-    et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments".
+    et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments"; Eriksson et al. 2019, "Scalable Global
+    Optimization via Local Bayesian Optimization".
     """
 
     def __init__(

@@ -16,6 +16,7 @@ from ranktune.solvers.arrays import Floats
 from ranktune.tuner.ascent import ascend
 from ranktune.tuner.cube import Cube, keys
 from ranktune.tuner.surfaces import Surface
+from ranktune.tuner.trust_region import Region
 
 GLOBAL, LOCAL = 512, 40
 """Candidates over the whole space, and around each of the promising trials."""
@@ -61,6 +62,7 @@ class _Pool:
 
     cube: Cube
     surface: Surface
+    region: Region | None = None
     rows: list[Floats] = field(default_factory=list)
     found: list[Floats] = field(default_factory=list)
 
@@ -84,19 +86,25 @@ class _Pool:
 
 
 def maximise(
-    surface: Surface, cube: Cube, promising: Floats, taken: Collection[bytes], generator: np.random.Generator
+    surface: Surface,
+    cube: Cube,
+    promising: Floats,
+    taken: Collection[bytes],
+    generator: np.random.Generator,
+    region: Region | None = None,
 ) -> Floats:
     """Return the masked row, (d,), that maximises surface among those not taken.
 
-    promising are full rows, (p, d), around which to look closely. A space with few configurations is searched
-    exhaustively; only where all of them are taken does one come again.
+    promising are full rows, (p, d), around which to look closely. In a region, if given, alone, unless all that is
+    found there is taken. A space with few configurations is searched exhaustively; only where all of them are taken
+    does one come again.
     """
-    pool = _Pool(cube, surface)
+    pool = _Pool(cube, surface, region)
     everything = cube.everything()
     if everything is not None:
         pool.add(everything)
         return _one_masked(cube, pool.best_free(taken)[0])
-    candidates = _candidates(cube, promising, generator)
+    candidates = _candidates(cube, promising, generator, region)
     values = pool.add(candidates)
     chosen = _climbers(cube, candidates, values)
     tolerance = TOLERANCE * (float(values.max() - np.median(values)) + 1e-12)
@@ -115,10 +123,13 @@ def _one_masked(cube: Cube, row: Floats) -> Floats:
     return masked
 
 
-def _candidates(cube: Cube, promising: Floats, generator: np.random.Generator) -> Floats:
-    """Return full rows: everywhere, and around each promising one."""
+def _candidates(cube: Cube, promising: Floats, generator: np.random.Generator, region: Region | None) -> Floats:
+    """Return full rows: everywhere, and around each promising one; all in the region, if there is one."""
     everywhere = cube.from_unit(quasi_random(GLOBAL, len(cube.axes), generator))
-    return np.concatenate([promising, _perturbed(cube, np.repeat(promising, LOCAL, axis=0), generator), everywhere])
+    near = np.concatenate([promising, _perturbed(cube, np.repeat(promising, LOCAL, axis=0), generator)])
+    if region is not None:
+        near, everywhere = cube.snap(region.within(near, generator)), cube.snap(region.spread(everywhere, generator))
+    return np.concatenate([near, everywhere])
 
 
 def _perturbed(cube: Cube, rows: Floats, generator: np.random.Generator) -> Floats:
@@ -154,6 +165,8 @@ def _climb(pool: _Pool, rows: Floats, values: Floats, tolerance: float) -> None:
         better = reached > values
         rows, values = np.where(better[:, None], moved, rows), np.where(better, reached, values)
         changes = [_single_changes(pool.cube, row) for row in rows]
+        if pool.region is not None:
+            changes = [some[pool.region.holds(some)] for some in changes]
         if not sum(map(len, changes)):
             return
         found, ends = pool.add(np.concatenate(changes)), np.cumsum([len(some) for some in changes])
@@ -178,7 +191,12 @@ def _along_numbers(pool: _Pool, rows: Floats, tolerance: float) -> Floats:
     embedded = cube.embed(cube.masked(rows))
     free = np.zeros(embedded.shape, dtype=bool)
     free[:, columns] = active[:, smooth]
-    climbed = ascend(pool.surface.values_and_gradients, embedded, free, calls=CALLS, tolerance=tolerance)
+    low, high = np.zeros(embedded.shape[1]), np.ones(embedded.shape[1])
+    if pool.region is not None:
+        low[columns], high[columns] = pool.region.low[smooth], pool.region.high[smooth]
+    climbed = ascend(
+        pool.surface.values_and_gradients, embedded, free, calls=CALLS, tolerance=tolerance, low=low, high=high
+    )
     moved = rows.copy()
     moved[:, smooth] = np.where(active[:, smooth], climbed[:, columns], rows[:, smooth])
     return cube.snap(moved)
