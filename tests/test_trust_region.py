@@ -170,9 +170,8 @@ class TestProposals:
             monkeypatch.setattr(thompson, "CLOSELY", closely)
             monkeypatch.setattr(thompson, "replayed", lambda gains, patience: SMALLEST)
             made = [propose(CUBE, trials, (), np.random.default_rng(seed), draws=draws) for seed in range(12)]
-            nearest = [np.abs(trials.rows - one.row)[:, 3:].astype(bool).sum(axis=1).min() for one in made]
             away[closely] = np.array([np.abs(trials.rows - one.row)[:, :2].max(axis=1).min() for one in made])
-            assert [one.gain is None for one in made] == [closely == 1.0] * 12 and max(nearest) <= 3
+            assert [one.gain is None for one in made] == [closely == 1.0] * 12
         assert away[1.0].max() < 0.2 and np.median(away[1.0]) < np.median(away[0.0])
 
     def test_expected_improvement_several_objectives_costs_and_small_spaces_look_everywhere(

@@ -148,8 +148,8 @@ def propose(
     cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
     surface: Surface = improvement if cost is None else PerCost(improvement, cost, power)
     promising = cube.filled(_promising(cube, trials.rows, worth), generator)
-    closely = acquisition == "thompson" and trials.is_plain and cost is None and not cube.is_small
-    closely = closely and generator.random() < CLOSELY
+    may = acquisition == "thompson" and trials.is_plain and cost is None and not cube.is_small
+    closely = may and generator.random() < CLOSELY
     region = _region(cube, trials.gains, promising[0], posteriors[0]) if closely else None
     row = maximise(surface, cube, promising, taken, generator, region)
     unknown = trials.more or region is not None
