@@ -9,34 +9,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ranktune.solvers.adarank import AdaRank
-    from ranktune.solvers.batch import LBFGS, OWLQN
-    from ranktune.solvers.best_feature import BestFeature
-    from ranktune.solvers.composition import Ranker
-    from ranktune.solvers.domination import DominationRank
-    from ranktune.solvers.domination_loss import DominationLoss
-    from ranktune.solvers.elastic_rank import ElasticRank
-    from ranktune.solvers.lambda_rank import LambdaRank
-    from ranktune.solvers.lightgbm_rankers import GBDTRanker, LambdaMART, RandomForestRanker
-    from ranktune.solvers.linear_model import LinearModel
-    from ranktune.solvers.list_net import ListNet
-    from ranktune.solvers.losses import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
-    from ranktune.solvers.metrics import Metric, parse_metric
-    from ranktune.solvers.model import load_model
-    from ranktune.solvers.one_pass import FOBOS, PSGD, RDA, TGD
-    from ranktune.solvers.pamir import PAMIR
-    from ranktune.solvers.pegasos import PairwisePegasos
-    from ranktune.solvers.penalties import L1, L2, ElasticNet
-    from ranktune.solvers.perceptrons import CommitteePerceptron, PairwisePerceptron, Prank
-    from ranktune.solvers.pointwise import LogisticRanker, RidgeRanker, SVRRanker
-    from ranktune.solvers.queries import Queries
-    from ranktune.solvers.rank_boost import RankBoost
-    from ranktune.solvers.rank_svm import RankSVM
-    from ranktune.solvers.softmax import SoftmaxCrossEntropy
-    from ranktune.solvers.solar import SOLAR1, SOLAR2
-    from ranktune.solvers.tree_model import TreeModel
-    from ranktune.solvers.weights import DeltaNDCG, DeltaRecall, Uniform
-    from ranktune.solvers.xgboost_ranker import XGBoostRanker
+    from ranktune.solvers.boosting.adarank import AdaRank
+    from ranktune.solvers.boosting.lightgbm import GBDTRanker, LambdaMART, RandomForestRanker
+    from ranktune.solvers.boosting.rank_boost import RankBoost
+    from ranktune.solvers.boosting.xgboost import XGBoostRanker
+    from ranktune.solvers.data.queries import Queries
+    from ranktune.solvers.linear.best_feature import BestFeature
+    from ranktune.solvers.linear.composition import Ranker
+    from ranktune.solvers.linear.domination import DominationRank
+    from ranktune.solvers.linear.elastic_rank import ElasticRank
+    from ranktune.solvers.linear.lambda_rank import LambdaRank
+    from ranktune.solvers.linear.list_net import ListNet
+    from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker, SVRRanker
+    from ranktune.solvers.linear.rank_svm import RankSVM
+    from ranktune.solvers.losses.domination import DominationLoss
+    from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
+    from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, Uniform
+    from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
+    from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
+    from ranktune.solvers.metrics.metrics import Metric, parse_metric
+    from ranktune.solvers.models.base import load_model
+    from ranktune.solvers.models.linear import LinearModel
+    from ranktune.solvers.models.tree_model import TreeModel
+    from ranktune.solvers.online.pamir import PAMIR
+    from ranktune.solvers.online.pegasos import PairwisePegasos
+    from ranktune.solvers.online.perceptrons import CommitteePerceptron, PairwisePerceptron, Prank
+    from ranktune.solvers.online.solar import SOLAR1, SOLAR2
+    from ranktune.solvers.optimizers.batch import LBFGS, OWLQN
+    from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
 
 __all__ = [
     "FOBOS",
@@ -88,52 +88,52 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AdaRank": "adarank",
-    "BestFeature": "best_feature",
-    "CommitteePerceptron": "perceptrons",
-    "DeltaNDCG": "weights",
-    "DeltaRecall": "weights",
-    "DominationLoss": "domination_loss",
-    "DominationRank": "domination",
-    "ElasticNet": "penalties",
-    "ElasticRank": "elastic_rank",
-    "FOBOS": "one_pass",
-    "GBDTRanker": "lightgbm_rankers",
-    "L1": "penalties",
-    "L2": "penalties",
-    "LBFGS": "batch",
-    "LambdaMART": "lightgbm_rankers",
-    "LambdaRank": "lambda_rank",
-    "LinearModel": "linear_model",
-    "ListNet": "list_net",
-    "LogisticRanker": "pointwise",
-    "Metric": "metrics",
-    "OWLQN": "batch",
-    "PAMIR": "pamir",
-    "PSGD": "one_pass",
-    "PairwiseHinge": "losses",
-    "PairwiseLogistic": "losses",
-    "PairwisePegasos": "pegasos",
-    "PairwisePerceptron": "perceptrons",
-    "PairwiseSquaredHinge": "losses",
-    "Prank": "perceptrons",
-    "Queries": "queries",
-    "RDA": "one_pass",
-    "RandomForestRanker": "lightgbm_rankers",
-    "RankBoost": "rank_boost",
-    "RankSVM": "rank_svm",
-    "Ranker": "composition",
-    "RidgeRanker": "pointwise",
-    "SOLAR1": "solar",
-    "SOLAR2": "solar",
-    "SVRRanker": "pointwise",
-    "SoftmaxCrossEntropy": "softmax",
-    "TGD": "one_pass",
-    "TreeModel": "tree_model",
-    "Uniform": "weights",
-    "XGBoostRanker": "xgboost_ranker",
-    "load_model": "model",
-    "parse_metric": "metrics",
+    "AdaRank": "boosting.adarank",
+    "BestFeature": "linear.best_feature",
+    "CommitteePerceptron": "online.perceptrons",
+    "DeltaNDCG": "losses.pair_weights",
+    "DeltaRecall": "losses.pair_weights",
+    "DominationLoss": "losses.domination",
+    "DominationRank": "linear.domination",
+    "ElasticNet": "losses.penalties",
+    "ElasticRank": "linear.elastic_rank",
+    "FOBOS": "optimizers.one_pass",
+    "GBDTRanker": "boosting.lightgbm",
+    "L1": "losses.penalties",
+    "L2": "losses.penalties",
+    "LBFGS": "optimizers.batch",
+    "LambdaMART": "boosting.lightgbm",
+    "LambdaRank": "linear.lambda_rank",
+    "LinearModel": "models.linear",
+    "ListNet": "linear.list_net",
+    "LogisticRanker": "linear.pointwise",
+    "Metric": "metrics.metrics",
+    "OWLQN": "optimizers.batch",
+    "PAMIR": "online.pamir",
+    "PSGD": "optimizers.one_pass",
+    "PairwiseHinge": "losses.pairwise",
+    "PairwiseLogistic": "losses.pairwise",
+    "PairwisePegasos": "online.pegasos",
+    "PairwisePerceptron": "online.perceptrons",
+    "PairwiseSquaredHinge": "losses.pairwise",
+    "Prank": "online.perceptrons",
+    "Queries": "data.queries",
+    "RDA": "optimizers.one_pass",
+    "RandomForestRanker": "boosting.lightgbm",
+    "RankBoost": "boosting.rank_boost",
+    "RankSVM": "linear.rank_svm",
+    "Ranker": "linear.composition",
+    "RidgeRanker": "linear.pointwise",
+    "SOLAR1": "online.solar",
+    "SOLAR2": "online.solar",
+    "SVRRanker": "linear.pointwise",
+    "SoftmaxCrossEntropy": "losses.listwise",
+    "TGD": "optimizers.one_pass",
+    "TreeModel": "models.tree_model",
+    "Uniform": "losses.pair_weights",
+    "XGBoostRanker": "boosting.xgboost",
+    "load_model": "models.base",
+    "parse_metric": "metrics.metrics",
 }
 
 

@@ -8,33 +8,33 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, cast
 
-from ranktune.solvers import libraries
-from ranktune.solvers.errors import ParameterError, RankTuneWarning, nearest
-from ranktune.solvers.ranker import BaseRanker
+from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.core import libraries
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, nearest
 
 _MODULES = {
-    "AdaRank": "adarank",
-    "BestFeature": "best_feature",
-    "CommitteePerceptron": "perceptrons",
-    "DominationRank": "domination",
-    "ElasticRank": "elastic_rank",
-    "GBDTRanker": "lightgbm_rankers",
-    "LambdaMART": "lightgbm_rankers",
-    "LambdaRank": "lambda_rank",
-    "ListNet": "list_net",
-    "LogisticRanker": "pointwise",
-    "PAMIR": "pamir",
-    "PairwisePegasos": "pegasos",
-    "PairwisePerceptron": "perceptrons",
-    "Prank": "perceptrons",
-    "RandomForestRanker": "lightgbm_rankers",
-    "RankBoost": "rank_boost",
-    "RankSVM": "rank_svm",
-    "RidgeRanker": "pointwise",
-    "SOLAR1": "solar",
-    "SOLAR2": "solar",
-    "SVRRanker": "pointwise",
-    "XGBoostRanker": "xgboost_ranker",
+    "AdaRank": "boosting.adarank",
+    "BestFeature": "linear.best_feature",
+    "CommitteePerceptron": "online.perceptrons",
+    "DominationRank": "linear.domination",
+    "ElasticRank": "linear.elastic_rank",
+    "GBDTRanker": "boosting.lightgbm",
+    "LambdaMART": "boosting.lightgbm",
+    "LambdaRank": "linear.lambda_rank",
+    "ListNet": "linear.list_net",
+    "LogisticRanker": "linear.pointwise",
+    "PAMIR": "online.pamir",
+    "PairwisePegasos": "online.pegasos",
+    "PairwisePerceptron": "online.perceptrons",
+    "Prank": "online.perceptrons",
+    "RandomForestRanker": "boosting.lightgbm",
+    "RankBoost": "boosting.rank_boost",
+    "RankSVM": "linear.rank_svm",
+    "RidgeRanker": "linear.pointwise",
+    "SOLAR1": "online.solar",
+    "SOLAR2": "online.solar",
+    "SVRRanker": "linear.pointwise",
+    "XGBoostRanker": "boosting.xgboost",
 }
 
 _LIBRARIES = {

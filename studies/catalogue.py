@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ranktune.solvers.errors import DataError, ParameterError, nearest
-from ranktune.solvers.queries import Queries
-from ranktune.studies.alignment import aligned, conformed
-from ranktune.studies.archives import read_npz
-from ranktune.studies.letor import is_letor_folder, read_letor
-from ranktune.studies.streams import Place, line_blocks
-from ranktune.studies.text import read_text
-from ranktune.tuner.split import Split
+from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.data.queries import Queries
+from ranktune.studies.readers.alignment import aligned, conformed
+from ranktune.studies.readers.archives import read_npz
+from ranktune.studies.readers.letor import is_letor_folder, read_letor
+from ranktune.studies.readers.streams import Place, line_blocks
+from ranktune.studies.readers.text import read_text
+from ranktune.tuner.evaluation.split import Split
 
 __all__ = ["NAMES", "Split", "load", "read"]
 
@@ -89,7 +89,7 @@ def read(
 
 
 def _read_object(source: Any, options: dict[str, Any]) -> Queries:
-    from ranktune.studies.frames import from_frame, is_frame  # imports narwhals, for those who have frames
+    from ranktune.studies.readers.frames import from_frame, is_frame  # imports narwhals, for those who have frames
 
     _refuse_options(options, source)
     if isinstance(source, Queries):
@@ -115,7 +115,7 @@ def _read_path(path: Path, given: str, n_features: int | None, options: dict[str
         return read_npz(path, **options)
     if _kind(path) not in _TABLES:
         return read_text(path, n_features=n_features, **options)
-    from ranktune.studies.frames import from_frame
+    from ranktune.studies.readers.frames import from_frame
 
     table = _table(path, options.get("missing") == "zero")
     try:
@@ -167,7 +167,7 @@ def _like(train: Queries, source: Any, what: str, options: dict[str, Any]) -> Qu
 
 
 def _api_search(progress: Callable[[str], None] | None) -> Split:
-    from ranktune.studies.api_search import load_split
+    from ranktune.studies.api_search.dataset import load_split
 
     return load_split(progress=progress)
 
@@ -193,7 +193,7 @@ def _is_folder(source: Any) -> bool:
 def _known_options(source: Any) -> tuple[str, ...]:
     """Return the options of reading that source has."""
     if not isinstance(source, str | Path):
-        from ranktune.studies.frames import is_frame
+        from ranktune.studies.readers.frames import is_frame
 
         return _FRAME_OPTIONS if is_frame(source) else ()
     path = Path(source)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.queries import Queries
+from ranktune.solvers.data.queries import Queries
 
 MOST_GRADES = 50
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ranktune.solvers.queries import Queries
+from ranktune.solvers.data.queries import Queries
+from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
-    from postgres_server import Server
-
-ROOT = Path(__file__).resolve().parent.parent
+    from tests.support.postgres_server import Server
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +48,7 @@ def letor_folds(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> di
 def postgres() -> Iterator[Server]:
     """A PostgreSQL server of its own on loopback, or a skip where the wheel that carries one is not here."""
     pytest.importorskip("psycopg", reason="psycopg is not here: pip install 'ranktune[postgres]'")
-    from postgres_server import Server, binaries
+    from tests.support.postgres_server import Server, binaries
 
     folder = binaries()
     if folder is None:

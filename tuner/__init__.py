@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ranktune.tuner.sampler import ThompsonSampler
+    from ranktune.tuner.samplers.thompson import ThompsonSampler
 
 _HOMES = {
-    "ThompsonSampler": "sampler",
+    "ThompsonSampler": "samplers.thompson",
 }
 """The public names, each with the module it lives in; loaded when first used, so that importing this is instant."""
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ranktune.solvers.seldom_used import put_off
+from ranktune.solvers.core.seldom_used import put_off
 
 if TYPE_CHECKING:
     from ranktune.api import read, resume, run, tune
-    from ranktune.solvers.elastic_rank import ElasticRank
-    from ranktune.solvers.metrics import parse_metric
-    from ranktune.solvers.model import load_model
-    from ranktune.solvers.queries import Queries
-    from ranktune.solvers.rank_svm import RankSVM
-    from ranktune.tuner.sampler import ThompsonSampler
-    from ranktune.tuner.study import Study
+    from ranktune.solvers.data.queries import Queries
+    from ranktune.solvers.linear.elastic_rank import ElasticRank
+    from ranktune.solvers.linear.rank_svm import RankSVM
+    from ranktune.solvers.metrics.metrics import parse_metric
+    from ranktune.solvers.models.base import load_model
+    from ranktune.tuner.samplers.thompson import ThompsonSampler
+    from ranktune.tuner.study.declaration import Study
 
 __version__ = "0.1.0"
 
@@ -44,13 +44,13 @@ __all__ = [
 put_off()  # before anybody loads scipy
 
 _HOME = {
-    "ElasticRank": "solvers.elastic_rank",
-    "Queries": "solvers.queries",
-    "RankSVM": "solvers.rank_svm",
-    "Study": "tuner.study",
-    "ThompsonSampler": "tuner.sampler",
-    "load_model": "solvers.model",
-    "parse_metric": "solvers.metrics",
+    "ElasticRank": "solvers.linear.elastic_rank",
+    "Queries": "solvers.data.queries",
+    "RankSVM": "solvers.linear.rank_svm",
+    "Study": "tuner.study.declaration",
+    "ThompsonSampler": "tuner.samplers.thompson",
+    "load_model": "solvers.models.base",
+    "parse_metric": "solvers.metrics.metrics",
     "read": "api",
     "resume": "api",
     "run": "api",

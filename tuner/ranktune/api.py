@@ -11,25 +11,25 @@ from typing import Any
 
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import read_and_prepare
-from ranktune.solvers.errors import DataError, StudyError
-from ranktune.solvers.queries import Queries
+from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.data.queries import Queries
 from ranktune.studies import catalogue
-from ranktune.tuner.deadline import Deadline
-from ranktune.tuner.engine import run_study
-from ranktune.tuner.events import Event, Events
-from ranktune.tuner.executor import Executor
-from ranktune.tuner.home import StudyFolder, default_home, find_folder, free_name, make_folder
-from ranktune.tuner.interrupts import Interrupted, Interrupts
-from ranktune.tuner.joining import InFolder, InStorage
-from ranktune.tuner.ownership import Ownership
-from ranktune.tuner.places import Places
-from ranktune.tuner.plans import DEFAULT_FOLDS, DEFAULT_PERMUTATIONS
-from ranktune.tuner.preparation import reopen
-from ranktune.tuner.problem import Problem
-from ranktune.tuner.progress import Progress, Silent
-from ranktune.tuner.study import DEFAULT_METRIC, DEFAULT_TRIALS, TRIALS_BY_TIME, Study
-from ranktune.tuner.worker import WAIT, JoinedWorker
-from ranktune.tuner.workforce import Workforce
+from ranktune.tuner.evaluation.plans import DEFAULT_FOLDS, DEFAULT_PERMUTATIONS
+from ranktune.tuner.runner.engine import run_study
+from ranktune.tuner.runner.joining import InFolder, InStorage
+from ranktune.tuner.runner.ownership import Ownership
+from ranktune.tuner.runner.preparation import reopen
+from ranktune.tuner.runner.progress import Progress, Silent
+from ranktune.tuner.runner.worker import WAIT, JoinedWorker
+from ranktune.tuner.storage.places import Places
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import DEFAULT_METRIC, DEFAULT_TRIALS, TRIALS_BY_TIME, Study
+from ranktune.tuner.study.events import Event, Events
+from ranktune.tuner.study.home import StudyFolder, default_home, find_folder, free_name, make_folder
+from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.workers.executor import Executor
+from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
+from ranktune.tuner.workers.workforce import Workforce
 
 API_SEARCH = "api-search"
 
@@ -79,7 +79,7 @@ def tune(
     with the same settings is continued.
 
     trial_timeout (seconds) and trial_memory (bytes, or text such as "4GB") bound one trial, which fails beyond them.
-    executor, with address, runs trials elsewhere (ranktune.tuner.workforce). storage is the URL of a PostgreSQL
+    executor, with address, runs trials elsewhere (ranktune.tuner.workers.workforce). storage is the URL of a PostgreSQL
     database for the record, artifacts a folder or s3://BUCKET/PREFIX for its arrays: then others join by
     work, or `ranktune worker`. extend: more solvers and wider ranges than the study of that name began with are taken
     over by it.
@@ -285,7 +285,7 @@ def _how_far(folder: StudyFolder) -> str:
     """Return what an interrupted study has so far, and how to go on."""
     if not (folder.path / "study.json").exists():
         return "Nothing had begun, and nothing was kept."
-    from ranktune.dashboards.listing import state  # it loads what draws tables
+    from ranktune.dashboards.terminal.listing import state  # it loads what draws tables
 
     name = folder.path.name
     told = f"Finished trials are in the record: `ranktune resume {name}` goes on."

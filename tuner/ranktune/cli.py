@@ -75,8 +75,8 @@ def _as_options(message: str) -> str:
 
 def main() -> None:
     """Run the command line; an error of ours is one message and exit code 2 or 3, never a traceback."""
-    from ranktune.solvers.errors import AllFailed, RankTuneError
-    from ranktune.tuner.garbage import collect_seldom
+    from ranktune.solvers.core.errors import AllFailed, RankTuneError
+    from ranktune.tuner.workers.garbage import collect_seldom
 
     collect_seldom()
     warnings.showwarning = _show_warning

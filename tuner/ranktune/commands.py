@@ -10,18 +10,18 @@ import numpy as np
 from rich.console import RenderableType
 from rich.markup import escape
 
-from ranktune.dashboards.tables import table, titled
-from ranktune.solvers.arrays import Floats
-from ranktune.solvers.errors import StudyError
-from ranktune.solvers.metrics import parse_metric
-from ranktune.solvers.model import Model, load_model
-from ranktune.solvers.queries import Queries
+from ranktune.dashboards.terminal.tables import table, titled
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies import catalogue
 from ranktune.studies.summary import summarise
-from ranktune.tuner.home import all_folders, default_home
-from ranktune.tuner.refit import score_on
-from ranktune.tuner.results import load_result
-from ranktune.tuner.statistics import bootstrap_interval
+from ranktune.tuner.evaluation.refit import score_on
+from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.study.home import all_folders, default_home
 
 API_SEARCH = "api-search"
 _BRIEFLY = ("queries", "documents", "features", "grades", "sparsity", "queries_without_relevant")
@@ -111,7 +111,7 @@ def related_to(name: str, model: Path | None, home: Path | None, count: int) -> 
 
     Raises StudyError where no model is given and no study of api-search is finished.
     """
-    from ranktune.studies.related import related
+    from ranktune.studies.api_search.related import related
 
     return related(name, load_model(model or _latest_model(home or default_home())), count=count).as_dict()
 

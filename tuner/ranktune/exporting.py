@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from ranktune.solvers.export_check import Agreement
-    from ranktune.solvers.model import Model
+    from ranktune.solvers.export.check import Agreement
+    from ranktune.solvers.models.base import Model
 
 ZOOKEEPER = 2**20
 """Bytes of a file of ZooKeeper, by default."""
@@ -106,10 +106,10 @@ def export_file(
 
     Nothing is written where data to check by cannot be read or scored.
     """
-    from ranktune.solvers.errors import ParameterError
-    from ranktune.solvers.export import export, format_called
-    from ranktune.solvers.export_check import check_evaluator
-    from ranktune.solvers.model import load_model
+    from ranktune.solvers.core.errors import ParameterError
+    from ranktune.solvers.export.check import check_evaluator
+    from ranktune.solvers.export.formats import export, format_called
+    from ranktune.solvers.models.base import load_model
 
     if output is None and not format_called(format).is_text:
         raise ParameterError(f"{format} is not text: add -o FILE.")
@@ -139,7 +139,7 @@ def export_file(
 
 
 def _checked(model: Model, format: str, content: str | bytes, data: str, reading: Mapping[str, Any]) -> Agreement:
-    from ranktune.solvers.export_check import agreement
+    from ranktune.solvers.export.check import agreement
     from ranktune.studies import catalogue
 
     names = model.feature_names

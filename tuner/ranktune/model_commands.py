@@ -38,7 +38,7 @@ def predict(
         try:
             output.write_text(text)
         except OSError as error:
-            from ranktune.solvers.errors import ParameterError
+            from ranktune.solvers.core.errors import ParameterError
 
             raise ParameterError(f"cannot write {output}: {error.strerror}. Give a file you may write to.") from None
 

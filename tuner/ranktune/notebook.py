@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ranktune.solvers.errors import ParameterError, nearest
-from ranktune.tuner.results import Result
+from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.tuner.selection.results import Result
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class StudyResult(Result):
     """A Result that shows itself: _repr_html_ in notebooks, and plot_... for the figures, which need Plotly."""
 
     def _repr_html_(self) -> str:
-        from ranktune.dashboards.view_overview import leaderboard_table, sentences
+        from ranktune.dashboards.views.overview import leaderboard_table, sentences
 
         result = self.as_dict()
         table = leaderboard_table(result)
@@ -35,8 +35,8 @@ class StudyResult(Result):
 
         Raises ParameterError with the nearest name where there is none, and where plotly is not installed.
         """
-        from ranktune.dashboards.study_data import open_study
-        from ranktune.dashboards.views import build
+        from ranktune.dashboards.records.study import open_study
+        from ranktune.dashboards.views.registry import build
 
         panels = build(view, open_study(Path(self.folder)))
         figures = {own.key: own.figure for own in panels if own.figure is not None}

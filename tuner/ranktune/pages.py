@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranktune.solvers.errors import ParameterError, StudyError
-from ranktune.tuner.home import default_home, find_folder
+from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.tuner.study.home import default_home, find_folder
 
 if TYPE_CHECKING:
-    from ranktune.dashboards.guard import App
+    from ranktune.dashboards.web.guard import App
 
 EXTRA = 'it needs the extra dashboard: pip install "ranktune[dashboard]".'
 
 
 def write(name: str, home: Path | None, output: Path | None) -> Path:
     """Write the report of a study, report.html in the study's folder unless told where, and return its path."""
-    from ranktune.dashboards.report import write_report
+    from ranktune.dashboards.web.report import write_report
 
     folder = find_folder(home or default_home(), name).path
     return write_report(folder, output or folder / "report.html")
@@ -45,8 +45,8 @@ def serve(wanted: Serving, told: Callable[[str], None]) -> None:
     try:
         import uvicorn
 
-        from ranktune.dashboards.guard import is_loopback
-        from ranktune.dashboards.server import make_app
+        from ranktune.dashboards.web.guard import is_loopback
+        from ranktune.dashboards.web.server import make_app
     except ImportError as error:
         raise ParameterError(f"the live page cannot be served: {error}; {EXTRA}") from None
     if wanted.name is not None:
@@ -74,7 +74,7 @@ def serve(wanted: Serving, told: Callable[[str], None]) -> None:
 def _optuna(wanted: Serving, token: str | None) -> App:
     """Return optuna-dashboard of a study's record behind our guard; of its pages' writing nothing is let through."""
     try:
-        from ranktune.dashboards.optuna_pages import optuna_app
+        from ranktune.dashboards.web.optuna_pages import optuna_app
     except ImportError as error:
         raise ParameterError(
             f"optuna-dashboard cannot be served: {error}. Install it: pip install optuna-dashboard."

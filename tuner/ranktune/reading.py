@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ranktune.solvers.errors import ParameterError
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies import catalogue
-from ranktune.tuner.home import StudyFolder
-from ranktune.tuner.preparation import prepare
-from ranktune.tuner.problem import Problem
-from ranktune.tuner.progress import Progress, Silent
-from ranktune.tuner.split import Split, nested_splits
-from ranktune.tuner.study import NO_TEST, Study
+from ranktune.tuner.evaluation.split import Split, nested_splits
+from ranktune.tuner.runner.preparation import prepare
+from ranktune.tuner.runner.progress import Progress, Silent
+from ranktune.tuner.study.declaration import NO_TEST, Study
+from ranktune.tuner.study.home import StudyFolder
+from ranktune.tuner.study.problem import Problem
 
 
 def read_and_prepare(

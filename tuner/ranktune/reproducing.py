@@ -16,10 +16,10 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ranktune.dashboards.tables import table, titled
-from ranktune.solvers.errors import ParameterError
-from ranktune.studies.published import load_paper
-from ranktune.studies.reproduce import Reproduced, Row, load_datasets, reproduce
+from ranktune.dashboards.terminal.tables import table, titled
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.studies.papers.published import load_paper
+from ranktune.studies.papers.reproduce import Reproduced, Row, load_datasets, reproduce
 from ranktune.terminal import SECONDS_BETWEEN_LINES
 
 Told = Callable[[int, int, str], None]

@@ -9,10 +9,10 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from ranktune.dashboards.tables import table, titled
-from ranktune.solvers.ranker import BaseRanker, LinearRanker
+from ranktune.dashboards.terminal.tables import table, titled
+from ranktune.solvers.base.ranker import BaseRanker, LinearRanker
+from ranktune.solvers.core.space import Choice, Parameter
 from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, loadable, solver_class
-from ranktune.solvers.space import Choice, Parameter
 
 
 def all_solvers() -> list[dict[str, Any]]:

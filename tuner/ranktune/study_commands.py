@@ -34,7 +34,7 @@ from ranktune.options import (
 )
 
 if TYPE_CHECKING:
-    from ranktune.tuner.results import Result
+    from ranktune.tuner.selection.results import Result
 
 commands = typer.Typer()
 
@@ -219,8 +219,8 @@ def worker(
 @commands.command("list")
 def list_studies(home: Home = None, as_json: Json = False) -> None:
     """List the studies in the home folder."""
-    from ranktune.dashboards.listing import listing, listing_table
-    from ranktune.tuner.home import default_home
+    from ranktune.dashboards.terminal.listing import listing, listing_table
+    from ranktune.tuner.study.home import default_home
 
     where = home or default_home()
     found = listing(where)
@@ -239,9 +239,9 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what a study found; of an unfinished one, how far it is."""
-    from ranktune.dashboards.listing import state
-    from ranktune.tuner.home import default_home, find_folder
-    from ranktune.tuner.results import load_result
+    from ranktune.dashboards.terminal.listing import state
+    from ranktune.tuner.selection.results import load_result
+    from ranktune.tuner.study.home import default_home, find_folder
 
     folder = find_folder(home or default_home(), name)
     if folder.result.exists():
@@ -287,7 +287,7 @@ def dashboard(
 ) -> None:
     """Serve the pages of all studies, live, until interrupted."""
     from ranktune.pages import Serving, serve
-    from ranktune.tuner.home import default_home
+    from ranktune.tuner.study.home import default_home
 
     def told(address: str) -> None:
         print(f"Open {address}   (Ctrl-C stops)", flush=True)
@@ -298,9 +298,9 @@ def dashboard(
 def _worked_for(name: str | None, home: Path | None, storage: str | None, jobs: int | None, as_json: bool) -> bool:
     """Run trials for a study that another process runs, and show what it found; False where none runs it."""
     from ranktune import api
-    from ranktune.solvers.errors import ParameterError
-    from ranktune.tuner.home import StudyFolder, default_home
-    from ranktune.tuner.results import load_result
+    from ranktune.solvers.core.errors import ParameterError
+    from ranktune.tuner.selection.results import load_result
+    from ranktune.tuner.study.home import StudyFolder, default_home
 
     if name is None:
         raise ParameterError("--join joins a study by its name. Give --name too.")
@@ -330,7 +330,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(result)
         return
-    from ranktune.dashboards.leaderboard import report
+    from ranktune.dashboards.terminal.leaderboard import report
 
     console().print(report(result))
 
@@ -339,7 +339,7 @@ def _finish(result: Result, as_json: bool) -> None:
     """Print what a study found, and write its report where the extra for it is installed."""
     from importlib.util import find_spec
 
-    from ranktune.solvers.errors import RankTuneError
+    from ranktune.solvers.core.errors import RankTuneError
 
     _show(result.as_dict(), as_json)
     if find_spec("plotly") is None:

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ranktune.tuner.progress import Progress, Told
+from ranktune.tuner.runner.progress import Progress, Told
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

@@ -1,0 +1,1 @@
+"""Plotly figures, and the panels that hold them."""

@@ -1,0 +1,1 @@
+"""Studies as they are read from their records."""

@@ -1,0 +1,57 @@
+"""Finished trials of a study whose record is in a PostgreSQL database, read as those of a file are, never written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from ranktune.dashboards.records.file import Finished, finished_since
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.storage.database import check_url, shown_url
+
+OPENING = 5
+"""Seconds to wait for a server: a page would rather say that it is away."""
+
+
+@dataclass
+class StoredReader:
+    """The trials of the Optuna study of that name in the database at url, read as they come."""
+
+    url: str
+    study: str
+    _known: list[Finished] = field(default_factory=list)
+    _last: int = -1
+
+    def trials(self) -> list[Finished]:
+        """Return every finished trial in the order of finishing; none while there is no such study.
+
+        Raises StudyError where the database cannot be read.
+        """
+        engine = create_engine(check_url(self.url), poolclass=NullPool, connect_args={"connect_timeout": OPENING})
+        cause = ""
+        try:
+            with engine.connect().execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            ) as connection:
+                self._read_new(connection)
+        except SQLAlchemyError as error:
+            cause = str(getattr(error, "orig", error)).strip().splitlines()[0]
+        if cause:
+            raise StudyError(f"cannot read the record in {shown_url(self.url)}: {cause}.")
+        return list(self._known)
+
+    def _read_new(self, connection: Any) -> None:
+        if not connection.execute(text("SELECT to_regclass('trials')")).scalar():
+            return
+        number = connection.execute(
+            text("SELECT study_id FROM studies WHERE study_name = :name"), {"name": self.study}
+        ).scalar()
+        if number is None:
+            return
+        since = f"trial_id IN (SELECT trial_id FROM trials WHERE study_id = {int(number)} AND trial_id > {self._last})"
+        found, self._last = finished_since(lambda query: connection.execute(text(query)).all(), self._last, since)
+        self._known += found

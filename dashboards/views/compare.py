@@ -1,0 +1,71 @@
+"""Compare: two studies side by side; which settings differ, how fast each got where, what each chose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranktune.dashboards.analysis.worth import best_by_number, mean_of_splits, worth_figure
+from ranktune.dashboards.figures.panels import Cell, Panel, Table
+from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_table, sentences, setting
+from ranktune.solvers.core.arrays import Floats
+
+NOWHERE = np.full(0, np.nan)
+
+
+def panels(a: StudyData, b: StudyData) -> list[Panel]:
+    """Return where the studies differ, their best so far, and their leaderboards."""
+    return [_settings(a, b), _race(a, b), _leaderboard("first", a), _leaderboard("second", b)]
+
+
+def _settings(a: StudyData, b: StudyData) -> Panel:
+    first, second = a.study.as_dict(), b.study.as_dict()
+    rows: list[list[Cell]] = [
+        [name, setting(first.get(name)), setting(second.get(name))]
+        for name in dict.fromkeys([*first, *second])
+        if name != "name" and first.get(name) != second.get(name)
+    ]
+    note = "" if rows else "Every setting is the same."
+    columns = ("setting", *_names(a, b))
+    return Panel("settings", "Settings that differ", Table(columns, rows), None, note)
+
+
+def _names(a: StudyData, b: StudyData) -> tuple[str, str]:
+    return (a.name, b.name) if a.name != b.name else (f"{a.name} (first)", f"{b.name} (second)")
+
+
+def _race(a: StudyData, b: StudyData) -> Panel:
+    curves = {
+        name: mean_of_splits([best_by_number(split) for split in study.splits])
+        for name, study in zip(_names(a, b), (a, b), strict=True)
+    }
+    title = f"Best validation {a.metric} after so many trials"
+    longest = max(len(curve) for curve in curves.values())
+    told = [k for k in range(longest) if k == longest - 1 or any(_changed(curve, k) for curve in curves.values())]
+    rows = [[k + 1, *(_at(curve, k) for curve in curves.values())] for k in told]
+    table = Table(("trials", *curves), rows)
+    if a.metric != b.metric:
+        why = f"The studies maximise different metrics ({a.metric} and {b.metric}): their values are not comparable."
+        return Panel("race", title, table, None, why)
+    if not any(np.isfinite(curve).any() for curve in curves.values()):
+        return Panel("race", title, table, None, "No trial has succeeded yet.")
+    same = a.study.data == b.study.data
+    note = "" if same else "The studies name different data: their values are not comparable unless it is the same."
+    return Panel("race", title, table, worth_figure(a, curves, None, NOWHERE), note)
+
+
+def _changed(curve: Floats, k: int) -> bool:
+    return k < len(curve) and bool(np.isfinite(curve[k])) and (k == 0 or curve[k] != curve[k - 1])
+
+
+def _at(curve: Floats, k: int) -> float | None:
+    known = curve[: k + 1]
+    return float(known[-1]) if len(known) and np.isfinite(known[-1]) else None
+
+
+def _leaderboard(key: str, study: StudyData) -> Panel:
+    title = f"Leaderboard of {study.name}"
+    if study.result is None:
+        return Panel(f"leaderboard-{key}", title, Table(("solver",), []), None, "It is not finished.")
+    table, figure = leaderboard_table(study.result), leaderboard_figure(study.result)
+    return Panel(f"leaderboard-{key}", title, table, figure, sentences(study.result))

@@ -1,0 +1,246 @@
+"""Queries: on which queries the chosen model beats another, and on which it fails, with their documents.
+
+A panel's group is the other model. Where there are several splits, each has its own chosen model; queries are pooled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranktune.dashboards.analysis.pooling import unfinished_note
+from ranktune.dashboards.figures import plotly as figures
+from ranktune.dashboards.figures.panels import COLOURS, Cell, Panel, Table
+from ranktune.dashboards.records.study import StudyData
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.tuner.selection.evidence import QueryDocuments
+from ranktune.tuner.statistics.comparisons import compare_splits
+
+OTHERS = 6
+"""Models that the chosen one is compared with."""
+WORST = 5
+"""Queries whose documents are shown."""
+DOCUMENTS = 20
+"""Documents of a query that are shown: those that the chosen model ranks first, and every good one."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Splits:
+    """The evidence of all finished splits, by split: names of queries, and values by model."""
+
+    metric: str
+    part: str
+    names: tuple[str, ...]
+    queries: tuple[str, ...]
+    origin: tuple[str, ...]
+    chosen: tuple[Floats, ...]
+    others: dict[str, tuple[Floats, ...]]
+    chosen_labels: tuple[str, ...]
+
+
+def panels(data: StudyData) -> list[Panel]:
+    """Return differences against other models, the distribution over queries, and the worst queries."""
+    found = _splits(data)
+    if found is None:
+        title = f"{data.metric}, query by query"
+        return [Panel("queries", title, Table(("Query", data.metric), []), None, unfinished_note(data))]
+    labels = list(found.others)[:OTHERS]
+    compared = [_counts(data, found, labels)] if labels else []
+    differences = [_difference(found, label, f"difference-{k}") for k, label in enumerate(labels)]
+    return [*compared, *differences, _distribution(found), *_worst(data, found)]
+
+
+def _splits(data: StudyData) -> _Splits | None:
+    """Return what is known by query; other models are those of every split, in the order of the leaderboard."""
+    known = [(s.name, s.evidence) for s in data.splits if s.evidence is not None and s.evidence.labels]
+    known = [(name, evidence) for name, evidence in known if data.metric in evidence.values]
+    if not known:
+        return None
+    everywhere = [label for label in known[0][1].labels if all(label in evidence.labels for _, evidence in known)]
+    chosen = tuple(evidence.labels[0] for _, evidence in known)
+    if len(set(chosen)) == 1:
+        everywhere = [label for label in everywhere if label != chosen[0]]
+    rows = [row.get("solver") for row in (data.result or {}).get("leaderboard", [])]
+    everywhere.sort(key=lambda label: rows.index(label) if label in rows else len(rows))
+    return _Splits(
+        metric=data.metric,
+        part="test" if known[0][1].part == "test" else "validation",
+        names=tuple(name for name, _ in known),
+        queries=tuple(query for _, evidence in known for query in evidence.queries),
+        origin=tuple(name for name, evidence in known for _ in evidence.queries),
+        chosen=tuple(evidence.values[data.metric][0] for _, evidence in known),
+        others={
+            label: tuple(evidence.values[data.metric][evidence.labels.index(label)] for _, evidence in known)
+            for label in everywhere
+        },
+        chosen_labels=chosen,
+    )
+
+
+def _chosen_name(found: _Splits) -> str:
+    one = len(set(found.chosen_labels)) == 1
+    return figures.short(found.chosen_labels[0]) if one else "the model chosen in each split"
+
+
+def _counts(data: StudyData, found: _Splits, labels: Sequence[str]) -> Panel:
+    """Return wins, ties and losses of the chosen model against each other."""
+    rows: list[list[Cell]] = []
+    board = {row.get("solver"): row for row in (data.result or {}).get("leaderboard", [])}
+    for k, label in enumerate(labels):
+        own = _compared(found, label, board.get(label, {}), np.random.default_rng([data.study.seed, k]))
+        gap = np.concatenate(found.chosen) - np.concatenate(found.others[label])
+        counted = [int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())]
+        rows.append([label, *counted, *figures.numbers(own)])
+    columns = ("Against", "Wins", "Ties", "Losses", "Difference", "Low", "High", "p")
+    names = figures.distinct(labels, figures.WRAPPED)
+    looks = ((1, "wins", COLOURS[0], ""), (2, "ties", "#9a9a9a", "/"), (3, "losses", COLOURS[5], "x"))
+    traces = [
+        figures.bars(name, names, [row[c] for row in rows], lying=True, marker=_hatched(colour, shape))
+        for c, name, colour, shape in looks
+    ]
+    shown = figures.figure(
+        traces,
+        figures.axis(f"{found.part} queries"),
+        figures.axis("against", categories=names, autorange="reversed"),
+        barmode="stack",
+        height=max(220, 130 + 34 * len(names)),
+    )
+    note = (
+        f"Over {len(found.queries)} {found.part} queries. The difference is {_chosen_name(found)} minus the other, "
+        "with its 95 % bootstrap interval and the p of the randomisation test, not corrected for their number."
+    )
+    title = f"How often {_chosen_name(found)} ranks a query better, equally well or worse ({found.metric})"
+    return Panel("wins", title, Table(columns, rows), shown, note)
+
+
+def _hatched(colour: str, shape: str) -> dict[str, Any]:
+    return {"color": colour, "pattern": figures.pattern(shape)}
+
+
+def _compared(found: _Splits, label: str, row: dict[str, Any], generator: np.random.Generator) -> tuple[Any, ...]:
+    """Return difference, its interval and p: those of the leaderboard where it tells them."""
+    difference, interval, p = row.get("difference"), row.get("difference_interval"), row.get("p_value")
+    if difference is not None and interval and None not in interval and p is not None:
+        return -difference, -interval[1], -interval[0], p
+    own = compare_splits(list(found.chosen), list(found.others[label]), generator)
+    return own.difference, own.low, own.high, own.p_randomisation
+
+
+def _difference(found: _Splits, label: str, key: str) -> Panel:
+    """Return the difference on each query, the best for the chosen model first."""
+    a, b = np.concatenate(found.chosen), np.concatenate(found.others[label])
+    counted = np.flatnonzero(~np.isnan(a - b))
+    order = counted[np.argsort(-(a - b)[counted], kind="stable")]
+    place = figures.thinned((a - b)[order])
+    kept = order[place]
+    gap = (a - b)[kept]
+    rows: list[list[Cell]] = [
+        [found.queries[q], found.origin[q], *figures.numbers((a[q], b[q], a[q] - b[q]))] for q in kept
+    ]
+    columns = ("Query", "Split", f"{found.metric} of the chosen", f"{found.metric} of the other", "Difference")
+    title = f"{found.metric} of {_chosen_name(found)} minus that of {figures.short(label)}, query by query"
+    if not len(kept):
+        return Panel(key, title, Table(columns, []), None, "The metric counts no query.", label)
+    traces = []
+    for name, colour, mask in (("chosen better", COLOURS[0], gap > 0), ("other better", COLOURS[5], gap < 0)):
+        text = [figures.plain(found.queries[q]) for q in kept[mask]]
+        own = figures.bars(name, place[mask] + 1.0, gap[mask], marker={"color": colour}, text=text, textposition="none")
+        traces.append(own | {"hovertemplate": "query %{text}<br>%{y}<extra></extra>"})
+    shown = figures.figure(
+        traces,
+        figures.axis(f"{found.part} queries, sorted", range=[0, len(order) + 1]),
+        figures.axis(f"difference in {found.metric}"),
+        bargap=0 if len(kept) > 100 else 0.1,
+    )
+    ties = int((gap == 0).sum())
+    skipped = len(a) - len(counted)
+    note = f"{ties} queries are tied: no bar." if ties else ""
+    note += f" The metric skips {skipped} queries." if skipped else ""
+    note += f" Of {len(order)} queries {len(kept)} are shown." if len(kept) < len(order) else ""
+    return Panel(key, title, Table(columns, rows), shown, note.strip(), label)
+
+
+def _distribution(found: _Splits) -> Panel:
+    """Return how many queries the models rank how well."""
+    models = {_chosen_name(found): found.chosen} | dict(list(found.others.items())[:1])
+    values = {name: np.concatenate(parts) for name, parts in models.items()}
+    values = {name: own[~np.isnan(own)] for name, own in values.items()}
+    everything = np.concatenate(list(values.values()))
+    title = f"How many queries are ranked how well by {found.metric}"
+    columns = ("From", "To", *values)
+    if not len(everything):
+        return Panel("distribution", title, Table(columns, []), None, "The metric counts no query.")
+    high = max(1.0, float(everything.max()))
+    low = min(0.0, float(everything.min()))
+    edges = np.linspace(low, high, 21)
+    counts: dict[str, Ints] = {name: np.histogram(own, edges)[0] for name, own in values.items()}
+    rows: list[list[Cell]] = [
+        [*figures.numbers(edges[k : k + 2]), *(int(own[k]) for own in counts.values())] for k in range(20)
+    ]
+    middles = (edges[1:] + edges[:-1]) / 2
+    traces = [
+        figures.bars(name, middles, own, marker=_hatched(COLOURS[k], "" if k == 0 else "/"))
+        for k, (name, own) in enumerate(counts.items())
+    ]
+    shown = figures.figure(
+        traces, figures.axis(f"{found.metric} of a query"), figures.axis(f"{found.part} queries"), barmode="group"
+    )
+    return Panel(
+        "distribution", title, Table(columns, rows), shown, "Each group of bars covers a twentieth of the range."
+    )
+
+
+def _worst(data: StudyData, found: _Splits) -> list[Panel]:
+    """Return the queries that the chosen model ranks worst of those whose documents were kept."""
+    kept: list[tuple[float, str, str, QueryDocuments]] = []
+    for split in data.splits:
+        if split.evidence is None or data.metric not in split.evidence.values:
+            continue
+        own = dict(zip(split.evidence.queries, split.evidence.values[data.metric][0].tolist(), strict=True))
+        kept += [
+            (own[one.query], split.name, split.evidence.labels[0], one)
+            for one in split.evidence.closely
+            if one.query in own and not np.isnan(own[one.query])
+        ]
+    kept.sort(key=lambda found: found[0])
+    if not kept:
+        title = "Queries that are ranked worst"
+        return [Panel("worst", title, Table(("Document",), []), None, "No query's documents were kept.")]
+    return [_documents(found, k, *one) for k, one in enumerate(kept[:WORST])]
+
+
+def _documents(found: _Splits, k: int, value: float, split: str, chosen: str, one: QueryDocuments) -> Panel:
+    """Return a query's documents as the chosen model ranks them."""
+    labels = [chosen, *(label for label in found.others if label in one.scores and label != chosen)][:4]
+    labels = [label for label in labels if label in one.scores]
+    ranks = {label: _ranks(np.array(one.scores[label])) for label in labels}
+    own = ranks.get(chosen, np.arange(1, len(one.documents) + 1))
+    best = max(one.grades, default=0.0)
+    order = [int(i) for i in np.argsort(own, kind="stable")]
+    shown = [i for i in order if own[i] <= DOCUMENTS or (one.grades[i] == best and best > 0)][: 2 * DOCUMENTS]
+    rows: list[list[Cell]] = [
+        [
+            int(own[i]), one.documents[i], figures.number(one.grades[i]),
+            *(cell for label in labels for cell in (figures.number(one.scores[label][i]), int(ranks[label][i]))),
+        ]
+        for i in shown
+    ]  # fmt: skip
+    told = [name for label in labels for name in (f"Score by {label}", f"Rank by {label}")]
+    where = f" of {figures.short(split)}" if split else ""
+    title = f"Query {figures.short(one.query)}{where}: {found.metric} {value:.3f} by {figures.short(chosen)}"
+    left_out = len(one.documents) - len(shown)
+    note = f"Number {k + 1} from the bottom of the queries whose documents were kept."
+    note += (
+        f" The first {DOCUMENTS} and those of the best grade are shown, {left_out} others are not." if left_out else ""
+    )
+    return Panel(f"worst-{k}", title, Table(("Rank", "Document", "Grade", *told), rows), None, note)
+
+
+def _ranks(scores: Floats) -> Ints:
+    """Return the place of each score, 1 for the highest; of equal ones the first comes first."""
+    places = np.empty(len(scores), dtype=np.int64)
+    places[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    return places

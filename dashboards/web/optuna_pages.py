@@ -1,0 +1,80 @@
+"""optuna-dashboard's pages behind our guard: it has no check of hosts, no token and no read-only mode of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from optuna.storages import RDBStorage
+from optuna_dashboard import wsgi
+from starlette.concurrency import run_in_threadpool
+
+from ranktune.dashboards.web.guard import App, Guard, Receive, Scope, Send, allowed_hosts
+
+POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
+    "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'"
+)
+"""Its scripts evaluate text, so they must be let; the rest is as for our own pages."""
+
+
+def optuna_app(record: Path, *, host: str = "127.0.0.1", token: str | None = None) -> Guard:
+    """Return the guarded application that shows the Optuna study in record."""
+    storage = RDBStorage(f"sqlite:///{record}", skip_compatibility_check=True)
+    hosts, any_address = allowed_hosts(host)
+    return Guard(_called(wsgi(storage)), hosts, any_address, token, POLICY)
+
+
+def _called(application: Any) -> App:
+    """Return an ASGI application that calls a WSGI one; of requests that bring nothing but their address."""
+
+    def answered(environ: dict[str, Any]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        started: list[tuple[int, list[tuple[bytes, bytes]]]] = []
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            plain = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+            started.append((int(status.split()[0]), plain))
+            return lambda _: None
+
+        parts = application(environ, start)
+        try:
+            body = b"".join(parts)
+        finally:
+            getattr(parts, "close", lambda: None)()
+        return (*started[-1], body)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        status, headers, body = await run_in_threadpool(answered, _environ(scope))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    return app
+
+
+def _environ(scope: Scope) -> dict[str, Any]:
+    """Return what WSGI says of a request without a body."""
+    import io
+    import sys
+
+    server = scope.get("server") or ("127.0.0.1", 80)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope["path"].encode().decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1]),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for name, value in scope["headers"]:
+        environ[f"HTTP_{name.decode('latin-1').upper().replace('-', '_')}"] = value.decode("latin-1")
+    return environ

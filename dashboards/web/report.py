@@ -1,0 +1,59 @@
+"""The report: a study in one HTML file that opens anywhere, without a network and without a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ranktune.dashboards.records.study import StudyData, open_study
+from ranktune.dashboards.views.registry import view_json
+from ranktune.dashboards.web.page import (
+    FOOT,
+    content_policy,
+    filled,
+    plotly_js,
+    source_hash,
+    static,
+    study_json,
+    views_json,
+)
+from ranktune.solvers.core.errors import ParameterError
+
+
+def report_html(data: StudyData) -> str:
+    """Return the report of a study: template, style, scripts, every view's panels, nothing from elsewhere."""
+    payload = {
+        "mode": "report",
+        "kind": "study",
+        "name": data.name,
+        "study": study_json(data),
+        "foot": FOOT,
+        "views": [view_json(str(view["key"]), data) for view in views_json()],
+    }
+    plotly, script, style = plotly_js().decode("utf-8"), static("page.js"), static("page.css")
+    for text in (plotly, script):
+        if "</script" in text.lower() or "<!--" in text:
+            raise ParameterError("this version of plotly cannot stand within a page: install another (plotly>=6).")
+    hashes = f"{source_hash(plotly)} {source_hash(script)}"
+    policy = content_policy(scripts=hashes, styles=source_hash(style), connect="'none'")
+    return filled(
+        title=f"{data.name} - RankTune",
+        payload=payload,
+        style=f"<style>{style}</style>",
+        scripts=f'<script>{plotly}</script>\n<script type="module">{script}</script>',
+        policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
+    )
+
+
+def write_report(folder: Path, output: Path) -> Path:
+    """Write the report of the study in folder and return its path.
+
+    Raises StudyError where there is no study that can be read, ParameterError where output cannot be written.
+    """
+    text = report_html(open_study(folder))
+    temporary = output.with_name(f".{output.name}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(output)
+    except OSError as error:
+        raise ParameterError(f"cannot write {output}: {error.strerror}. Give a file you may write to.") from None
+    return output

@@ -1,0 +1,245 @@
+"""The live page: a read-only server of one home folder's studies. Names are looked up among them, never made paths.
+
+/  /study/NAME  /compare/A/B        pages                  /static/...   page.css, page.js, plotly.min.js
+/api/studies  /api/study/NAME  /api/view/NAME/KEY  /api/compare/A/B  /api/trials/NAME.csv|json
+/events/NAME?view=KEY  server-sent events: "change" soon after the study's files have changed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.records.watching import Watched, Watching
+from ranktune.dashboards.views import compare as view_compare
+from ranktune.dashboards.views.registry import VIEWS, finite, panels_json, view_json
+from ranktune.dashboards.views.trials import trials_csv, trials_json
+from ranktune.dashboards.web.guard import Guard, allowed_hosts
+from ranktune.dashboards.web.page import FOOT, content_policy, filled, plotly_js, static, study_json, views_json
+from ranktune.solvers.core.errors import RankTuneError
+
+LOOKS = 0.4
+"""Seconds between two looks at a study's files."""
+SHARE = 0.02
+"""Of a core, at most, for keeping pages up to date: what a page costs decides how often it is made again."""
+PING = 15.0
+MOST_LISTENERS = 50
+
+
+@dataclass
+class Site:
+    """The pages of the studies in home; the first page is that of study first, where one is named."""
+
+    home: Path
+    first: str | None = None
+    looks: float = LOOKS
+    closing: Callable[[], bool] = lambda: False
+    watching: Watching = field(init=False)
+    listeners: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing read."""
+        self.watching = Watching(self.home)
+
+    def routes(self) -> list[Route]:
+        """Return what can be asked for."""
+        return [
+            Route("/", self._front),
+            Route("/study/{name}", self._study_page),
+            Route("/compare/{a}/{b}", self._compare_page),
+            Route("/static/{file}", _static),
+            Route("/api/studies", self._studies),
+            Route("/api/study/{name}", self._study),
+            Route("/api/view/{name}/{key}", self._view),
+            Route("/api/compare/{a}/{b}", self._compare),
+            Route("/api/trials/{file}", self._trials),
+            Route("/events/{name}", self._events),
+        ]
+
+    def warm(self) -> None:
+        """Read the study that is looked at first, so that its page comes at once."""
+        name = next(iter([*filter(None, [self.first]), *self.watching.names()]), "")
+        watched = self.watching.find(name)
+        if watched is not None:
+            with suppress(RankTuneError):
+                watched.look(study_json)
+                import_module(f"ranktune.dashboards.views.{VIEWS[0].module}")
+
+    def _found(self, name: str) -> Watched:
+        found = self.watching.find(name)
+        if found is None:
+            raise HTTPException(404, "There is no such study.")
+        return found
+
+    def _front(self, request: Request) -> Response:
+        names = self.watching.names()
+        if self.first is not None and self.first in names:
+            return RedirectResponse(request.url_for("_study_page", name=self.first).path, 307)
+        payload = {"mode": "live", "kind": "list", "home": str(self.home.resolve()), "foot": FOOT, "views": []}
+        return _page("Studies - RankTune", payload)
+
+    def _study_page(self, request: Request) -> Response:
+        watched = self._found(request.path_params["name"])
+        payload = {"kind": "study", "name": watched.name, "study": watched.look(study_json), "views": views_json()}
+        return _page(f"{watched.name} - RankTune", payload | {"mode": "live", "foot": FOOT})
+
+    def _compare_page(self, request: Request) -> Response:
+        a, b = (self._found(request.path_params[which]) for which in ("a", "b"))
+        study = {"title": f"{a.name} and {b.name}", "facts": ["two studies compared"]}
+        payload = {"kind": "compare", "names": [a.name, b.name], "study": study, "mode": "live", "foot": FOOT}
+        return _page("Compare - RankTune", payload | {"views": [{"key": "compare", "title": "Compare"}]})
+
+    def _studies(self, request: Request) -> Response:
+        studies = []
+        for watched in filter(None, map(self.watching.find, self.watching.names())):
+            try:
+                studies.append(watched.look(study_json))
+            except RankTuneError as error:
+                told = {"name": watched.name, "title": watched.name, "state": "stopped", "facts": [str(error)]}
+                studies.append(told)
+        return _json(request, {"studies": studies})
+
+    def _study(self, request: Request) -> Response:
+        return _json(request, self._found(request.path_params["name"]).look(study_json))
+
+    def _view(self, request: Request) -> Response:
+        key = request.path_params["key"]
+        if key not in {view.key for view in VIEWS}:
+            raise HTTPException(404, "There is no such view.")
+        watched = self._found(request.path_params["name"])
+        made = watched.kept(key, lambda data: _dumped(view_json(key, data) | {"study": study_json(data)}))
+        return _json_bytes(request, made)
+
+    def _compare(self, request: Request) -> Response:
+        a, b = (self._found(request.path_params[which]).data() for which in ("a", "b"))
+        return _json(request, {"panels": panels_json(view_compare.panels(a, b))})
+
+    def _trials(self, request: Request) -> Response:
+        name, _, kind = request.path_params["file"].rpartition(".")
+        made: dict[str, tuple[Callable[[StudyData], str], str]] = {
+            "csv": (trials_csv, "text/csv; charset=utf-8"),
+            "json": (trials_json, "application/json"),
+        }
+        if kind not in made:
+            raise HTTPException(404, "Trials are there as .csv and as .json.")
+        write, media = made[kind]
+        headers = {"content-disposition": f'attachment; filename="trials.{kind}"', "cache-control": "no-store"}
+        return Response(self._found(name).look(write), media_type=media, headers=headers)
+
+    async def _events(self, request: Request) -> Response:
+        watched = await asyncio.to_thread(self._found, request.path_params["name"])
+        if self.listeners >= MOST_LISTENERS:
+            raise HTTPException(503, "Too many pages are open.")
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(
+            self._changes(watched, request.query_params.get("view", "")),
+            media_type="text/event-stream",
+            headers=headers,
+        )
+
+    async def _changes(self, watched: Watched, view: str) -> AsyncIterator[str]:
+        """Yield an event soon after each change; fewer where making the view that is looked at costs much."""
+        self.listeners += 1
+        try:
+            seen, told, pinged = watched.signature(), 0.0, time.monotonic()
+            yield "retry: 1000\n\n"
+            while not self.closing():
+                await asyncio.sleep(self.looks)
+                now = time.monotonic()
+                if now - told >= watched.costs.get(view, 0.0) / SHARE and (fresh := watched.signature()) != seen:
+                    seen, told, pinged = fresh, now, now
+                    yield "event: change\ndata: {}\n\n"
+                elif now - pinged >= PING:
+                    pinged = now
+                    yield ": still here\n\n"
+        finally:
+            self.listeners -= 1
+
+
+def make_app(
+    home: Path,
+    *,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    first: str | None = None,
+    closing: Callable[[], bool] = lambda: False,
+    warm: bool = False,
+) -> Guard:
+    """Return the guarded application of the studies in home; closing tells when whoever listens has to be let go.
+
+    warm reads the first study before anybody asks. Raises ParameterError where plotly is not installed.
+    """
+    site = Site(home, first, closing=closing)
+    if warm:
+        Thread(target=site.warm, daemon=True).start()
+    handlers: dict[Any, Any] = {RankTuneError: _unreadable}
+    app = Starlette(routes=site.routes(), exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    hosts, any_address = allowed_hosts(host)
+    policy = content_policy(scripts="'self'", styles="'self'", connect="'self'")
+    return Guard(app, hosts, any_address, token, policy)
+
+
+def _page(title: str, payload: dict[str, Any]) -> Response:
+    style = f'<link rel="stylesheet" href="{_address("page.css")}">'
+    plotly = f'<script id="plotly" src="{_address("plotly.min.js")}" async></script>'
+    scripts = f'{plotly}\n<script type="module" src="{_address("page.js")}"></script>'
+    text = filled(title=title, payload=payload, style=style, scripts=scripts)
+    return HTMLResponse(text, headers={"cache-control": "no-store"})
+
+
+async def _unreadable(_: Request, error: Exception) -> Response:
+    return PlainTextResponse(str(error), 500)
+
+
+@cache
+def _files() -> dict[str, tuple[bytes, str]]:
+    """Return what /static has, and of which type it is."""
+    return {
+        "page.css": (static("page.css").encode(), "text/css"),
+        "page.js": (static("page.js").encode(), "text/javascript"),
+        "plotly.min.js": (plotly_js(), "text/javascript"),
+    }
+
+
+@cache
+def _address(file: str) -> str:
+    """Return where a page finds a file: another address for another content, so that browsers may keep it."""
+    return f"/static/{file}?{sha256(_files()[file][0]).hexdigest()[:16]}"
+
+
+def _static(request: Request) -> Response:
+    found = _files().get(request.path_params["file"])
+    if found is None:
+        raise HTTPException(404, "There is no such file.")
+    body, media = found
+    return Response(body, media_type=media, headers={"cache-control": "private, max-age=31536000, immutable"})
+
+
+def _dumped(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _json(request: Request, value: Any) -> Response:
+    return _json_bytes(request, _dumped(finite(value)))
+
+
+def _json_bytes(_: Request, body: bytes) -> Response:
+    return Response(body, media_type="application/json", headers={"cache-control": "no-store"})

@@ -1,0 +1,1 @@
+"""The estimator interface that every solver implements."""

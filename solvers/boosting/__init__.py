@@ -1,0 +1,1 @@
+"""Solvers that add up weak rankers: AdaRank, RankBoost, and trees grown by LightGBM and XGBoost."""

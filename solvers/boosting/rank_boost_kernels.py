@@ -1,0 +1,98 @@
+"""The arithmetic of RankBoost: potentials of documents instead of weights of pairs.
+
+The weight of a pair (i, j), y_i > y_j, is D(i, j) = w exp(f_j - f_i) / Z, w the weight of its query, f the scores so
+far: it is a product of something of i and something of j. So for any weak ranker h,
+
+    r = sum over pairs of D(i, j) (h_i - h_j) = sum over i of p_i h_i,
+    p_i = w ( exp(-f_i) sum of exp(f_j) over worse j - exp(f_i) sum of exp(-f_j) over better j ) / Z
+
+and one run over the documents of a query, grade by grade, gives all p. Exponents are taken from the middle of the
+query's scores, so that nothing overflows before a lead of 1,400.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.compiled import compiled
+
+
+@compiled
+def potentials(scores: Floats, starts: Ints, codes: Any, n_grades: Any, weights: Floats, out: Floats) -> float:
+    """Overwrite out with p, not yet divided by Z, and return Z, the sum of the weights of all pairs."""
+    Z = 0.0
+    for q in range(len(starts) - 1):
+        a, b, k = starts[q], starts[q + 1], n_grades[q]
+        if k < 2:
+            out[a:b] = 0.0
+            continue
+        low = high = scores[a]
+        for i in range(a, b):
+            low, high = min(low, scores[i]), max(high, scores[i])
+        middle = 0.5 * (low + high)
+        up, down = np.zeros(k + 1), np.zeros(k + 1)  # of the grades below, and of those at or above
+        for i in range(a, b):
+            up[codes[i] + 1] += np.exp(scores[i] - middle)
+            down[codes[i]] += np.exp(middle - scores[i])
+        for g in range(k):
+            up[g + 1] += up[g]
+            down[k - 1 - g] += down[k - g]
+        part = 0.0
+        for i in range(a, b):
+            own = np.exp(scores[i] - middle)
+            worse, better = up[codes[i]] / own, down[codes[i] + 1] * own
+            part += worse
+            out[i] = weights[q] * (worse - better)
+        Z += weights[q] * part
+    return Z
+
+
+@compiled
+def best_stump(bins: Any, n_bins: Ints, p: Floats, sums: Floats) -> Any:
+    """Return the feature, the threshold's number and r of the stump [bin > number] with the largest |r|.
+
+    bins is (n_features, n_documents) uint8; sums (256,) is scratch.
+    """
+    best_feature, best_number, best = 0, 0, 0.0
+    for f in range(len(bins)):
+        row, k = bins[f], n_bins[f]
+        sums[:k] = 0.0
+        for i in range(len(p)):
+            sums[row[i]] += p[i]
+        above = 0.0
+        for number in range(k - 1, 0, -1):
+            above += sums[number]
+            if abs(above) > abs(best):
+                best_feature, best_number, best = f, number - 1, above
+    return best_feature, best_number, best
+
+
+@compiled
+def best_sparse_stump(data: Any, rows: Any, indptr: Any, n_bins: Ints, zero: Any, p: Floats, sums: Floats) -> Any:
+    """Return what best_stump does, of bins as CSC: what is not stored of column f has the bin zero[f]."""
+    best_feature, best_number, best = 0, 0, 0.0
+    for f in range(len(indptr) - 1):
+        k = n_bins[f]
+        sums[:k] = 0.0
+        stored = 0.0
+        for at in range(indptr[f], indptr[f + 1]):
+            sums[data[at]] += p[rows[at]]
+            stored += p[rows[at]]
+        sums[zero[f]] -= stored  # all p of a query add up to 0
+        above = 0.0
+        for number in range(k - 1, 0, -1):
+            above += sums[number]
+            if abs(above) > abs(best):
+                best_feature, best_number, best = f, number - 1, above
+    return best_feature, best_number, best
+
+
+@compiled
+def add_where_above(bins: Any, number: int, alpha: float, scores: Floats) -> None:
+    """Add alpha to the score of each document whose bin is above number."""
+    for i in range(len(scores)):
+        if bins[i] > number:
+            scores[i] += alpha

@@ -1,0 +1,139 @@
+"""Which rows belong to which query: from an id per row (any order) or from group sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.errors import DataError
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Rows grouped by query, queries in the order of their first row, rows of a query in their given order.
+
+    starts  (n_queries + 1,) first grouped row of each query, and the number of rows
+    ids     (n_queries,) what the caller calls each query
+    rows    (n_rows,) the caller's row at each grouped position; None when the rows were grouped already
+    """
+
+    starts: Ints
+    ids: NDArray[Any]
+    rows: Ints | None
+
+
+def group_rows(
+    n_rows: int,
+    qid: Sequence[Hashable] | NDArray[Any] | None = None,
+    group: Sequence[int] | NDArray[Any] | None = None,
+) -> Grouping:
+    """Return the grouping of n_rows rows; with neither qid nor group, all rows are one query.
+
+    qid is one id a row, of any hashable type and in any order. group is the number of rows of each query, in
+    the order of the rows (LightGBM's and XGBoost's convention).
+    """
+    if qid is not None and group is not None:
+        raise DataError("both qid= and group= were given: they say the same thing twice. Pass one of them.")
+    if group is not None:
+        return _from_sizes(n_rows, group)
+    if qid is None:
+        return Grouping(np.array([0, n_rows], dtype=np.int64), np.zeros(1, dtype=np.int64), None)
+    return _from_ids(n_rows, qid)
+
+
+def _from_sizes(n_rows: int, group: Sequence[int] | NDArray[Any]) -> Grouping:
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or len(sizes) == 0 or not np.issubdtype(sizes.dtype, np.integer):
+        raise DataError(
+            "group= must be a flat list of whole numbers, the rows of each query. For one id a row use qid=."
+        )
+    if (sizes <= 0).any():
+        where = int(np.flatnonzero(sizes <= 0)[0])
+        raise DataError(
+            f"group[{where}] is {sizes[where]}: every query needs at least one row. Leave empty queries out."
+        )
+    if int(sizes.sum()) != n_rows:
+        hint = " It has one entry a row: did you mean qid=?" if len(sizes) == n_rows else ""
+        raise DataError(
+            f"group= sums to {int(sizes.sum())}, but there are {n_rows} rows: the sizes must cover them all.{hint}"
+        )
+    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    return Grouping(starts, np.arange(len(sizes), dtype=np.int64), None)
+
+
+def _from_ids(n_rows: int, qid: Sequence[Hashable] | NDArray[Any]) -> Grouping:
+    codes, ids = _codes(n_rows, qid)
+    if n_rows == 0:
+        return Grouping(np.zeros(1, dtype=np.int64), ids, None)
+    adjacent = bool((np.diff(codes) >= 0).all())  # codes rise by first appearance: sorted means already grouped
+    rows = None if adjacent else np.argsort(codes, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(ids)))]).astype(np.int64)
+    return Grouping(starts, ids, rows)
+
+
+def _codes(n_rows: int, qid: Sequence[Hashable] | NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+    """Return the number of each row's query, counted by first appearance, and the ids in that order."""
+    array = qid if isinstance(qid, np.ndarray) else _array_or_none(qid)
+    length = len(qid)
+    if length != n_rows:
+        raise DataError(f"qid= has {length} entries, but there are {n_rows} rows: it needs one id a row.")
+    if array is None or array.dtype == object:
+        return _codes_of_objects(qid)
+    if array.ndim != 1:
+        raise DataError(f"qid= has shape {array.shape}: it must be flat, one id a row.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        where = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise DataError(f"qid[{where}] is {array[where]}: every row needs the id of its query.")
+    heads = np.flatnonzero(np.concatenate([[True], array[1:] != array[:-1]])) if n_rows else np.zeros(0, dtype=np.int64)
+    runs = array[heads]
+    ids, first, inverse = np.unique(runs, return_index=True, return_inverse=True)
+    by_appearance = np.argsort(first, kind="stable")
+    number = np.empty(len(ids), dtype=np.int64)
+    number[by_appearance] = np.arange(len(ids))
+    lengths = np.diff(np.concatenate([heads, [n_rows]]))
+    return np.repeat(number[inverse.ravel()], lengths), ids[by_appearance]
+
+
+def _array_or_none(qid: Sequence[Hashable]) -> NDArray[Any] | None:
+    """Return qid as a flat numeric or text array, or None where that would change what the ids are."""
+    kinds = {type(value) for value in qid}
+    if kinds <= {str} and any(value.endswith("\0") for value in qid if isinstance(value, str)):
+        return None  # an array would drop it
+    if kinds <= {int} or kinds <= {str}:
+        try:
+            array = np.asarray(qid)
+        except OverflowError:
+            return None
+        return None if array.dtype.kind == "f" else array  # whole numbers on both sides of 2**63 would be rounded
+    if hasattr(qid, "to_numpy"):
+        return np.asarray(qid.to_numpy())
+    return None
+
+
+def _codes_of_objects(qid: Iterable[Hashable]) -> tuple[Ints, NDArray[Any]]:
+    numbers: dict[Hashable, int] = {}
+    try:
+        codes = np.array([numbers.setdefault(value, len(numbers)) for value in qid], dtype=np.int64)
+    except TypeError as error:
+        raise DataError(
+            f"qid= holds a value that cannot be an id ({error}): ids must be hashable, such as numbers or text."
+        ) from None
+    for value in numbers:
+        if value is None or _is_missing(value):
+            raise DataError(f"qid= holds {value!r}: every row needs the id of its query.")
+    ids = np.empty(len(numbers), dtype=object)
+    ids[:] = list(numbers)
+    return codes, ids
+
+
+def _is_missing(value: Hashable) -> bool:
+    """Return whether value is NaN, NaT or pandas' NA: what does not equal itself, or will not say."""
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True

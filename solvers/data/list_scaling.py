@@ -1,0 +1,80 @@
+"""Features put on a scale of length one within each list: divided by maximum - minimum there, constant ones made 0.
+
+The minimum is not subtracted. That would add a constant to all scores of a list, which no loss over its pairs and no
+ranking sees, and it would fill sparse lists. What a sparse list does not store is 0 and counts as a value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.products import scores
+from ranktune.solvers.optimizers.one_pass_kernels import columns_of_list, factor_of, ranges
+from ranktune.solvers.optimizers.pairwise_objective import blocks
+
+ROWS = 4096
+"""Rows scored at a time: few enough to stay in cache."""
+
+
+def scaled_by_list(features: Features, starts: Ints) -> Features:
+    """Return features, (n_documents, n_features), each column divided by its range within each list; a new array.
+
+    starts is (n_lists + 1,), the first row of each list and the number of rows. float32 stays float32, CSR stays CSR
+    with the same stored places. Cost: two passes over features.
+    """
+    starts = np.require(starts, np.int64, ["C", "W"])
+    if not sparse.issparse(features):
+        scaled = np.array(features, order="C")
+        _scale_dense(scaled, starts)
+        return scaled
+    copy = sparse.csr_array(features, copy=True)
+    copy.sum_duplicates()
+    _scale_sparse(copy.data, copy.indices, copy.indptr, starts, copy.shape[1])
+    return copy
+
+
+def list_scores(features: Features, starts: Ints, weights: Floats) -> Floats:
+    """Return scaled_by_list(features, starts) times weights, (n_documents,), holding a few lists scaled at a time."""
+    result = np.empty(features.shape[0])
+    for first, last in blocks(starts, ROWS):
+        a, b = int(starts[first]), int(starts[last])
+        scaled = scaled_by_list(features[a:b], starts[first : last + 1] - a)
+        result[a:b] = scores(scaled, weights)
+    return result
+
+
+@compiled
+def _scale_dense(X: Any, starts: Ints) -> None:
+    """Overwrite X with the scaled features."""
+    low, high = np.empty(X.shape[1], dtype=X.dtype), np.empty(X.shape[1], dtype=X.dtype)
+    factor = np.empty(X.shape[1])
+    for q in range(len(starts) - 1):
+        a, b = starts[q], starts[q + 1]
+        if a == b:
+            continue
+        ranges(X[a:b], low, high)
+        for j in range(X.shape[1]):
+            factor[j] = factor_of(low[j], high[j], True)
+        for i in range(a, b):
+            for j in range(X.shape[1]):
+                X[i, j] = X[i, j] * factor[j]
+
+
+@compiled
+def _scale_sparse(data: Any, indices: Any, indptr: Any, starts: Ints, d: int) -> None:
+    """Overwrite data with the scaled features."""
+    place = np.full(d, -1)
+    columns, low, high, filled = np.empty(d, dtype=np.int64), np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
+    for q in range(len(starts) - 1):
+        a, b = starts[q], starts[q + 1]
+        m = columns_of_list(data, indices, indptr[a], indptr[b], b - a, place, columns, low, high, filled)
+        for p in range(indptr[a], indptr[b]):
+            r = place[indices[p]]
+            data[p] = data[p] * factor_of(low[r], high[r], True)
+        for r in range(m):
+            place[columns[r]] = -1

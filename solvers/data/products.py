@@ -1,0 +1,174 @@
+"""The two products that every linear solver is made of: X w and X' v, dense or CSR, summed in float64.
+
+X  (n_documents, n_features) features, float32 or float64, C-ordered or scipy.sparse.csr_array
+w  (n_features,) weights             v  (n_documents,) one number a document
+
+block gives the products of a range of rows, so that a caller can do both on a part of X while it is in cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.vectors import LANES, row_product
+
+Overwrite: TypeAlias = Callable[[Floats, Floats], None]
+Add: TypeAlias = Callable[[Floats, Floats], None]
+
+MANY_FEATURES = 5000
+"""With fewer features than this, all weights are in the nearest cache anyway."""
+
+
+def scores(features: Features, weights: Floats) -> Floats:
+    """Return X w, (n_documents,), accumulated in float64 whatever the features are. Cost: one pass over X."""
+    result = np.empty(features.shape[0])
+    times, _ = block(features, 0, len(result))
+    times(weights, result)
+    return result
+
+
+def transposed(features: Features, by_document: Floats) -> Floats:
+    """Return X' v, (n_features,), accumulated in float64 whatever the features are. Cost: one pass over X."""
+    result = np.zeros(features.shape[1])
+    _, add_transposed = block(features, 0, len(by_document))
+    add_transposed(by_document, result)
+    return result
+
+
+def squares(features: Features, by_document: Floats) -> Floats:
+    """Return (X * X)' v, (n_features,). Cost: one pass over X."""
+    result = np.zeros(features.shape[1])
+    if sparse.issparse(features):
+        _add_csr_squares(*csr_parts(features), by_document, result)
+    else:
+        _add_dense_squares(features, by_document, result)
+    return result
+
+
+def block(features: Features, start: int, stop: int) -> tuple[Overwrite, Add]:
+    """Return the two products of the rows start to stop of X, as functions of one vector and of where the result goes.
+
+    times(w, out) overwrites out, (stop - start,), with X w; add_transposed(v, out) adds X' v to out, (n_features,).
+    """
+    if sparse.issparse(features):
+        data, indices, indptr = csr_parts(features)
+        parts = (data, indices, indptr[start : stop + 1])
+        return partial(csr_times, *parts), partial(add_csr_transposed, *parts)
+    rows = features[start:stop]
+    return partial(dense_times, rows), partial(add_dense_transposed, rows)
+
+
+def csr_parts(features: Any) -> tuple[Any, Any, Any]:
+    """Return data, indices and indptr of a csr_array, for kernels.
+
+    Columns are never negative: unsigned indices spare numba a test for wrapping around.
+    """
+    indices = features.indices
+    return features.data, indices.view(f"u{indices.itemsize}"), features.indptr
+
+
+def often_first(features: Any) -> tuple[Any, Ints] | None:
+    """Return a csr_array's columns in the order of how often they are filled, and that order; None where it is no gain.
+
+    Where few columns make most of X, as words do, their weights then share few cache lines. How often is counted on a
+    part of X. Cost: a copy of the indices, those of a row unsorted; the other arrays are shared.
+    """
+    n_features = features.shape[1]
+    if n_features < MANY_FEATURES:
+        return None
+    counts = np.zeros(n_features, dtype=np.int64)
+    _count_some(features.indices, counts)
+    order = np.argsort(-np.minimum(counts, 32767).astype(np.int16), kind="stable")  # of 16 bits: in linear time
+    rank = np.empty(n_features, dtype=features.indices.dtype)
+    rank[order] = np.arange(n_features, dtype=rank.dtype)
+    result = copy(features)
+    result.indices = np.empty_like(features.indices)
+    _look_up(rank, features.indices, result.indices)
+    return result, order
+
+
+@compiled
+def _count_some(numbers: Any, counts: Ints) -> None:
+    """Add to counts how often each number occurs in every eighth run of 4,096 numbers."""
+    for start in range(0, len(numbers), 8 * 4096):
+        for k in range(start, min(start + 4096, len(numbers))):
+            counts[numbers[k]] += 1
+
+
+@compiled
+def _look_up(table: Any, numbers: Any, out: Any) -> None:
+    for k in range(len(numbers)):
+        out[k] = table[numbers[k]]
+
+
+@compiled
+def dense_times(X: Any, w: Floats, out: Floats) -> None:
+    """Overwrite out with X w."""
+    whole = X.shape[1] // LANES * LANES
+    for i in range(X.shape[0]):
+        total = row_product(X, i, w)
+        for j in range(whole, X.shape[1]):
+            total += X[i, j] * w[j]
+        out[i] = total
+
+
+@compiled
+def csr_times(data: Any, indices: Any, indptr: Any, w: Floats, out: Floats) -> None:
+    """Overwrite out with X w."""
+    for i in range(len(indptr) - 1):
+        first, last = indptr[i], indptr[i + 1]
+        whole = first + (last - first) // 4 * 4
+        a0 = a1 = a2 = a3 = 0.0
+        for k in range(first, whole, 4):
+            a0 += data[k] * w[indices[k]]
+            a1 += data[k + 1] * w[indices[k + 1]]
+            a2 += data[k + 2] * w[indices[k + 2]]
+            a3 += data[k + 3] * w[indices[k + 3]]
+        for k in range(whole, last):
+            a0 += data[k] * w[indices[k]]
+        out[i] = (a0 + a2) + (a1 + a3)
+
+
+@compiled
+def add_dense_transposed(X: Any, v: Floats, out: Floats) -> None:
+    """Add X' v to out."""
+    for i in range(X.shape[0]):
+        factor = v[i]
+        for j in range(X.shape[1]):
+            out[j] += X[i, j] * factor
+
+
+@compiled
+def add_csr_transposed(data: Any, indices: Any, indptr: Any, v: Floats, out: Floats) -> None:
+    """Add X' v to out."""
+    for i in range(len(indptr) - 1):
+        factor = v[i]
+        if factor != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                out[indices[k]] += data[k] * factor
+
+
+@compiled
+def _add_dense_squares(X: Any, v: Floats, out: Floats) -> None:
+    """Add (X * X)' v to out."""
+    for i in range(X.shape[0]):
+        factor = v[i]
+        for j in range(X.shape[1]):
+            out[j] += X[i, j] * factor * X[i, j]
+
+
+@compiled
+def _add_csr_squares(data: Any, indices: Any, indptr: Any, v: Floats, out: Floats) -> None:
+    """Add (X * X)' v to out."""
+    for i in range(len(indptr) - 1):
+        factor = v[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            out[indices[k]] += data[k] * factor * data[k]

@@ -1,0 +1,311 @@
+"""Queries: documents grouped by query. Built and checked once; everything downstream trusts it.
+
+n_documents rows, n_features columns, n_queries groups. The documents of query q are the rows
+starts[q] to starts[q + 1]; the rows of a query are adjacent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.grouping import group_rows
+
+Weights: TypeAlias = Sequence[float] | NDArray[Any] | Mapping[Any, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Documents grouped by query, with features and grades.
+
+    features       (n_documents, n_features) C-ordered float32 or float64, or scipy.sparse.csr_array of them
+    grades         (n_documents,) float64, finite, higher is better
+    starts         (n_queries + 1,) int64
+    query_ids      (n_queries,) what the caller calls the queries
+    document_ids   (n_documents,) what the caller calls the documents, or None
+    feature_names  n_features names, or None
+    rows           (n_documents,) the caller's row of each document; None when the order was kept
+    query_weights  (n_queries,) float64, positive: how often each query counts; None when each counts once
+
+    Raises DataError where lengths disagree or a value is not finite.
+    """
+
+    features: Features
+    grades: Floats
+    starts: Ints
+    query_ids: NDArray[Any]
+    document_ids: NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
+    rows: Ints | None = None
+    query_weights: Floats | None = None
+
+    def __post_init__(self) -> None:
+        """Check what every solver relies on."""
+        n_documents, n_features = self.features.shape
+        if len(self.grades) != n_documents:
+            raise DataError(f"{len(self.grades)} grades for {n_documents} documents: there must be one grade a row.")
+        if self.starts[0] != 0 or self.starts[-1] != n_documents or (np.diff(self.starts) < 1).any():
+            raise DataError("starts must rise from 0 to the number of documents, with at least one document a query.")
+        if len(self.query_ids) != len(self.starts) - 1:
+            raise DataError(f"{len(self.query_ids)} query ids for {len(self.starts) - 1} queries.")
+        if self.document_ids is not None and len(self.document_ids) != n_documents:
+            raise DataError(f"{len(self.document_ids)} document ids for {n_documents} documents.")
+        if self.feature_names is not None and len(self.feature_names) != n_features:
+            raise DataError(f"{len(self.feature_names)} feature names for {n_features} features.")
+        if self.query_weights is not None:
+            _check_weights(self.query_weights, self.n_queries)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        qid: Sequence[Hashable] | NDArray[Any] | None = None,
+        group: Sequence[int] | NDArray[Any] | None = None,
+        document_ids: Sequence[Hashable] | NDArray[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        query_weights: Weights | None = None,
+    ) -> Queries:
+        """Return the rows of X grouped by query.
+
+        X is a dense array or a scipy sparse matrix, (n_documents, n_features); float32 stays float32, anything
+        else numeric becomes float64. y is (n_documents,) grades. Say which rows belong together by qid (one
+        hashable id a row, any order) or by group (rows of each query); with neither, all rows are one query.
+        query_weights says how often each query counts: an array in the order of the queries' first rows, or a mapping
+        from query id to weight (1 where it has none). Dense C-ordered floats whose queries are adjacent are not copied.
+        """
+        features = _as_features(X)
+        grades = np.ascontiguousarray(_numeric(y, "y"), dtype=np.float64)
+        if grades.ndim != 1 or len(grades) != features.shape[0]:
+            raise DataError(f"y has shape {grades.shape} for {features.shape[0]} rows of X: it needs one grade a row.")
+        _check_finite(features, grades)
+        grouping = group_rows(features.shape[0], qid, group)
+        ids = None if document_ids is None else np.asarray(document_ids)
+        if grouping.rows is not None:
+            features, grades = features[grouping.rows], grades[grouping.rows]
+            ids = None if ids is None else ids[grouping.rows]
+        names = None if feature_names is None else tuple(str(name) for name in feature_names)
+        weights = None if query_weights is None else _weights_of(query_weights, grouping.ids)
+        return cls(features, grades, grouping.starts, grouping.ids, ids, names, grouping.rows, weights)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.starts) - 1
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents, all queries together."""
+        return int(self.features.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.features.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are a CSR array."""
+        return bool(sparse.issparse(self.features))
+
+    @property
+    def lengths(self) -> Ints:
+        """Documents of each query, (n_queries,)."""
+        return np.diff(self.starts)
+
+    @property
+    def query_of_document(self) -> Ints:
+        """Number of each document's query, (n_documents,)."""
+        return np.repeat(np.arange(self.n_queries), self.lengths)
+
+    @property
+    def weight_of_query(self) -> Floats:
+        """How often each query counts, (n_queries,): its weight, or 1."""
+        return np.ones(self.n_queries) if self.query_weights is None else self.query_weights
+
+    @cached_property
+    def has_pairs(self) -> bool:
+        """Whether any query has two documents of different grades, that is, anything to learn."""
+        lowest = np.minimum.reduceat(self.grades, self.starts[:-1])
+        return bool((np.maximum.reduceat(self.grades, self.starts[:-1]) > lowest).any())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of features, grades, groups and weights: equal data, equal fingerprint, whatever the file's name."""
+        digest = hashlib.blake2b(digest_size=16)
+        features = self.features
+        parts = [features.data, features.indices, features.indptr] if self.is_sparse else [features]
+        if self.is_sparse:  # the width of the index type says nothing about the data
+            parts = [part if part.dtype.kind == "f" else part.astype(np.int64) for part in parts]
+            digest.update(f"{features.shape}".encode())
+        weights = () if self.query_weights is None else (self.query_weights,)
+        for part in (*parts, self.grades, self.starts, *weights):
+            digest.update(f"{part.dtype.str}{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
+
+    def select(self, queries: Ints) -> Queries:
+        """Return the named queries (their numbers, in the order wanted), without the link to the caller's rows."""
+        queries = np.asarray(queries, dtype=np.int64)
+        rows = self.documents_of(queries)
+        starts = np.concatenate([[0], np.cumsum(self.lengths[queries])]).astype(np.int64)
+        ids = None if self.document_ids is None else self.document_ids[rows]
+        weights = None if self.query_weights is None else self.query_weights[queries]
+        return Queries(
+            self.features[rows],
+            self.grades[rows],
+            starts,
+            self.query_ids[queries],
+            ids,
+            self.feature_names,
+            query_weights=weights,
+        )
+
+    def documents_of(self, queries: Ints) -> Any:
+        """Return the places of the documents of the named queries, one query after another; of a run, as a slice."""
+        if len(queries) and (np.diff(queries) == 1).all():  # dense features of a run stay a view
+            return slice(int(self.starts[queries[0]]), int(self.starts[queries[-1] + 1]))
+        lengths = self.lengths[queries]
+        ends = np.cumsum(lengths)
+        first = np.repeat(self.starts[queries] - (ends - lengths), lengths)
+        return first + np.arange(ends[-1] if len(ends) else 0)
+
+    def in_caller_order(self, values: Floats) -> Floats:
+        """Return values, (n_documents,), in the order of the rows that the caller gave."""
+        if self.rows is None:
+            return values
+        back = np.empty_like(values)
+        back[self.rows] = values
+        return back
+
+    def weighted_by(self, query_weights: Weights) -> Queries:
+        """Return the same queries with other weights: an array (n_queries,), or a mapping from query id to weight."""
+        return replace(self, query_weights=_weights_of(query_weights, self.query_ids))
+
+    def with_features(self, features: Features) -> Queries:
+        """Return the same queries described by other features; names that no longer fit are dropped."""
+        names = self.feature_names if features.shape[1] == self.n_features else None
+        return replace(self, features=features, feature_names=names)
+
+
+def concatenate(parts: Sequence[Queries]) -> Queries:
+    """Return the queries of all parts, one part after another; a query id may occur in several parts.
+
+    Raises DataError where the parts disagree on the number of features.
+    """
+    if len({part.n_features for part in parts}) != 1:
+        counts = ", ".join(str(part.n_features) for part in parts)
+        raise DataError(f"the parts have {counts} features: they must describe documents by the same features.")
+    stack = sparse.vstack if any(part.is_sparse for part in parts) else np.concatenate
+    features = stack([part.features for part in parts])
+    offsets = np.concatenate([[0], np.cumsum([part.n_documents for part in parts])])
+    starts = np.concatenate([[0], *[part.starts[1:] + offset for part, offset in zip(parts, offsets, strict=False)]])
+    query_ids = np.concatenate([part.query_ids.astype(object) for part in parts])
+    have_ids = all(part.document_ids is not None for part in parts)
+    ids = np.concatenate([np.asarray(part.document_ids, dtype=object) for part in parts]) if have_ids else None
+    grades = np.concatenate([part.grades for part in parts])
+    if sparse.issparse(features):
+        features = sparse.csr_array(features)
+    weighted = any(part.query_weights is not None for part in parts)
+    weights = np.concatenate([part.weight_of_query for part in parts]) if weighted else None
+    return Queries(
+        features,
+        grades,
+        starts.astype(np.int64),
+        query_ids,
+        ids,
+        parts[0].feature_names,
+        query_weights=weights,
+    )
+
+
+def _weights_of(given: Weights, ids: NDArray[Any]) -> Floats:
+    if not isinstance(given, Mapping):
+        return np.ascontiguousarray(_numeric(given, "query_weights"), dtype=np.float64)
+    known = set(ids.tolist())
+    strange = [name for name in given if name not in known]
+    if strange:
+        raise DataError(f"query_weights names the query {strange[0]!r}, which the data do not hold.")
+    return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
+
+
+def _check_weights(weights: Floats, n_queries: int) -> None:
+    if weights.shape != (n_queries,):
+        raise DataError(f"query_weights has shape {weights.shape} for {n_queries} queries: give one weight a query.")
+    bad = ~(np.isfinite(weights) & (weights > 0.0))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise DataError(
+            f"the weight of query number {at} is {weights[at]}: weights must be positive and finite. "
+            "Leave out queries that should not count."
+        )
+
+
+def _numeric(values: Any, name: str) -> NDArray[Any]:
+    """Return values as an array of float32 (if they are) or float64, or say why that cannot be."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind != "c":
+            return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} is not numeric ({error}). Encode text and missing values as numbers before.") from None
+    raise DataError(f"Complex data not supported: {name} is {array.dtype}. Pass real numbers.")
+
+
+def _as_features(X: Any) -> Features:
+    if sparse.issparse(X):
+        if X.ndim != 2:
+            raise DataError(f"X has shape {X.shape}: it must be two-dimensional, a row a document, a column a feature.")
+        matrix = sparse.csr_array(X)
+        if matrix.dtype.kind == "c":
+            raise DataError(f"Complex data not supported: X is {matrix.dtype}. Pass real numbers.")
+        if matrix.dtype not in (np.float32, np.float64):
+            matrix = matrix.astype(np.float64)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # the caller's matrix stays as it is
+            matrix.sum_duplicates()
+        return _with_short_indices(matrix)
+    array = _numeric(X, "X")
+    if array.ndim != 2:
+        raise DataError(f"X has shape {array.shape}: it must be two-dimensional, a row a document, a column a feature.")
+    return np.ascontiguousarray(array)
+
+
+def _with_short_indices(matrix: Any) -> Any:
+    """Return the CSR array with indices of 32 bits where they suffice: a third fewer bytes in every pass over it."""
+    if matrix.indices.dtype == np.int32 or max(matrix.shape[1], matrix.indptr[-1]) > np.iinfo(np.int32).max:
+        return matrix
+    parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
+    return sparse.csr_array(parts, shape=matrix.shape)
+
+
+def _check_finite(features: Features, grades: Floats) -> None:
+    if not np.isfinite(grades).all():
+        row = int(np.flatnonzero(~np.isfinite(grades))[0])
+        raise DataError(f"the grade in row {row} is {grades[row]}: grades must be finite. Remove or fix that row.")
+    values = features.data if sparse.issparse(features) else features
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()  # one pass, no temporary; where a sum of finite numbers overflows, we look closer
+    if np.isfinite(total) or np.isfinite(values).all():
+        return
+    if sparse.issparse(features):
+        at = int(np.flatnonzero(~np.isfinite(values))[0])
+        row, column = int(np.searchsorted(features.indptr, at, side="right")) - 1, int(features.indices[at])
+        value = values[at]
+    else:
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        value = values[row, column]
+    raise DataError(
+        f"the feature in row {row}, column {column} is {'NaN' if np.isnan(value) else value}: features must be finite. "
+        "Replace missing values before (for example by 0 or the query's minimum)."
+    )

@@ -1,0 +1,100 @@
+"""Models as ONNX graphs: input features, (n, n_used) float32, output score, (n, 1) float32.
+
+The input holds the features that matter alone, in the order that metadata_props tells: feature_names (JSON), and
+columns (JSON), where they are in what the model was trained on, from 0. Operators: MatMul and Add of ai.onnx 17,
+TreeEnsembleRegressor of ai.onnx.ml 3.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.export.source import Source, check_single, single_thresholds
+
+
+def onnx_graph(source: Source) -> bytes:
+    """Return a matrix product, an ensemble, or both and their sum. Raises ParameterError where onnx is missing."""
+    onnx = _onnx()
+    nodes, initializers = [], []
+    both = source.weights is not None and source.trees is not None
+    if source.weights is not None:
+        check_single(source, source.weights)
+        initializers = [onnx.numpy_helper.from_array(source.weights.astype(np.float32)[:, None], "weights")]
+        nodes += [onnx.helper.make_node("MatMul", ["features", "weights"], ["of_weights" if both else "score"])]
+    if source.trees is not None:
+        check_single(source, source.trees.value)
+        kind, score = "TreeEnsembleRegressor", "of_trees" if both else "score"
+        nodes += [onnx.helper.make_node(kind, ["features"], [score], domain="ai.onnx.ml", **_ensemble(source))]
+    if both:
+        nodes += [onnx.helper.make_node("Add", ["of_weights", "of_trees"], ["score"])]
+    return _model(onnx, source, nodes, initializers)
+
+
+def _ensemble(source: Source) -> dict[str, Any]:
+    """Return the attributes of the ensemble: of each tree its splits, numbered from 0, then its leaves."""
+    trees, place = source.trees, source.place()
+    assert trees is not None
+    counts = np.diff(trees.starts)
+    tree_of_split = np.repeat(np.arange(trees.n_trees), counts)
+    tree_of_leaf = np.repeat(np.arange(trees.n_trees), counts + 1)
+    splits = np.arange(trees.n_splits) - trees.starts[tree_of_split]
+    leaves = np.arange(len(trees.value)) - trees.starts[tree_of_leaf] - tree_of_leaf + counts[tree_of_leaf]
+    children = trees.children.astype(np.int64)
+    own = tree_of_split[:, None]
+    ids = np.where(children >= 0, children - trees.starts[own], ~children - trees.starts[own] - own + counts[own])
+    none = np.zeros(len(leaves), dtype=np.int64)
+    order = np.argsort(np.concatenate([tree_of_split, tree_of_leaf]), kind="stable")
+
+    def both(of_splits: Any, of_leaves: Any) -> list[Any]:
+        joined: list[Any] = np.concatenate([of_splits, of_leaves])[order].tolist()
+        return joined
+
+    return {
+        "n_targets": 1,
+        "nodes_treeids": both(tree_of_split, tree_of_leaf),
+        "nodes_nodeids": both(splits, leaves),
+        "nodes_featureids": both(place[trees.feature], none),
+        "nodes_modes": both(np.full(trees.n_splits, "BRANCH_LEQ"), np.full(len(leaves), "LEAF")),
+        "nodes_values": both(single_thresholds(source), none.astype(np.float32)),
+        "nodes_truenodeids": both(ids[:, 0], none),
+        "nodes_falsenodeids": both(ids[:, 1], none),
+        "target_treeids": tree_of_leaf.tolist(),
+        "target_nodeids": leaves.tolist(),
+        "target_ids": none.tolist(),
+        "target_weights": trees.value.astype(np.float32).tolist(),
+    }
+
+
+def _model(onnx: Any, source: Source, nodes: list[Any], initializers: list[Any]) -> bytes:
+    helper, real = onnx.helper, onnx.TensorProto.FLOAT
+    features = helper.make_tensor_value_info("features", real, ["n", len(source.columns)])
+    score = helper.make_tensor_value_info("score", real, ["n", 1])
+    graph = helper.make_graph(nodes, "ranktune", [features], [score], initializers)
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=versions, ir_version=9, producer_name="ranktune")
+    about = {
+        "name": json.dumps(source.name),
+        "feature_names": json.dumps(source.names),
+        "columns": json.dumps(source.columns.tolist()),
+        "solver": source.model.solver,
+        "metric": source.model.metric or "",
+        "data": source.model.fingerprint or "",
+    }
+    helper.set_model_props(model, {key: value.encode(errors="replace").decode() for key, value in about.items()})
+    onnx.checker.check_model(model, full_check=True)
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
+def _onnx() -> Any:
+    try:
+        return import_module("onnx")
+    except ImportError:
+        raise ParameterError(
+            'to write ONNX the package onnx is needed: pip install "ranktune[onnx]". Or export to json, python or pmml.'
+        ) from None

@@ -1,0 +1,60 @@
+"""Models as a rank profile of Vespa's schema language, in double precision.
+
+Every feature is a function of the profile, so that what it stands for is said in one place. A name that is a rank
+feature of Vespa's with arguments, such as bm25(title), stands for itself, any other for the attribute of that name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ranktune.solvers.export.source import Source, check_depth, check_distinct, escaped, nested
+
+LETTERS = "[A-Za-z0-9_]"
+_RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\([A-Za-z0-9_.]+(, ?[A-Za-z0-9_.]+)*\)(\.[A-Za-z_][A-Za-z0-9_.]*)?")
+
+
+def vespa(source: Source) -> str:
+    """Return a rank profile whose second phase is the weighted sum, the sum of trees as nested ifs, or that of both."""
+    words, place, trees = _words(source), source.place(), source.trees
+    weighted = [(words[k], weight) for k, weight in source.weighted()]
+    constants = "".join(f"        w_{word}: {weight!r}\n" for word, weight in weighted)
+    terms = [f"w_{word} * x_{word}" for word, _ in weighted]
+    if trees is not None:
+        check_depth(source)
+        column, threshold = trees.feature, trees.threshold
+
+        def split(number: int, left: str, right: str) -> str:
+            return f"if (x_{words[place[column[number]]]} <= {float(threshold[number])!r}, {left}, {right})"
+
+        terms += [nested(trees, t, split, repr) for t in range(trees.n_trees)]
+    return _profile(source, words, f"    constants {{\n{constants}    }}\n" if constants else "", terms)
+
+
+def _words(source: Source) -> list[str]:
+    """Return an identifier for each feature."""
+    check_distinct(source)
+    return [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
+
+
+def _profile(source: Source, words: list[str], constants: str, terms: list[str]) -> str:
+    functions = "".join(
+        f"    # {json.dumps(name)}\n    function x_{word}() {{\n        expression: {_meaning(name, word)}\n    }}\n"
+        for name, word in zip(source.names, words, strict=True)
+    )
+    total = " +\n            ".join(terms)
+    listed = "".join(f"        x_{word}\n" for word in words)
+    return (
+        f"# {json.dumps(source.title)[1:-1]}. Made by RankTune.\n"
+        "# Goes into the schema, after its document. What a feature is stands in its function: change it to what your\n"
+        "# schema has.\n"
+        f"rank-profile {escaped(source.name, 0, LETTERS)} inherits default {{\n"
+        f"{functions}{constants}"
+        f"    second-phase {{\n        expression {{\n            {total}\n        }}\n    }}\n"
+        f"    match-features {{\n{listed}    }}\n}}\n"
+    )
+
+
+def _meaning(name: str, word: str) -> str:
+    return name if len(name) <= 1000 and _RANK_FEATURE.fullmatch(name) else f"attribute({word})"

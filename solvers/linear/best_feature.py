@@ -1,0 +1,54 @@
+"""The best single feature: the floor that any learnt model must beat, BM25 for example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import LinearRanker, Step
+from ranktune.solvers.core.checks import check_count
+from ranktune.solvers.core.space import Parameter
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.chosen_metric import chosen_metric
+from ranktune.solvers.metrics.feature_tables import candidates, columns
+from ranktune.solvers.metrics.metrics import parse_metric
+
+
+class BestFeature(LinearRanker):
+    """Rank by the one feature, rising or falling, with the best mean metric on the training data.
+
+    metric is a spelling such as "map"; "auto" is ndcg@10, or pairwise accuracy where a grade is not one that gains of
+    2^grade can take (negative, fractional, above 30). Of equally good features the first is taken. Constant features
+    are left out, and of more than max_features those that are zero in the most documents.
+
+    Fitted: coef_ with one entry, +1 or -1; feature_, its column; score_, its training metric.
+    Cost: two evaluations of the metric a feature.
+    """
+
+    space: ClassVar[tuple[Parameter, ...]] = ()
+
+    def __init__(self, metric: str = "auto", *, max_features: int = 1000) -> None:
+        self.metric = metric
+        self.max_features = max_features
+
+    def _check_parameters(self) -> None:
+        if self.metric != "auto":
+            parse_metric(self.metric)
+        check_count("max_features", self.max_features)
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        metric = chosen_metric(self.metric, queries)
+        self.coef_, self.feature_, self.score_ = np.zeros(queries.n_features), 0, -np.inf
+        chosen = candidates(queries, int(self.max_features))
+        for number, (at, column) in enumerate(zip(chosen, columns(queries, chosen), strict=True), start=1):
+            if column.min() == column.max():
+                continue
+            for sign in (1.0, -1.0):
+                score = metric.mean(sign * column, queries)
+                if score > self.score_:
+                    self.coef_ = np.zeros(queries.n_features)
+                    self.coef_[at] = sign
+                    self.feature_, self.score_ = int(at), score
+            yield Step(number, -self.score_)

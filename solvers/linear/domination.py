@@ -1,0 +1,182 @@
+"""DominationRank: a linear model in which every document should beat all lower-graded ones of its query together.
+
+    minimise  sum over q of a_q sum over i of log(1 + sum over j with y_j < y_i of exp(s_j - s_i + u_i - u_j))
+              + l1 sum |w_r| + l2 / 2 sum w_r^2
+
+s = X v, v = M w the weights on the raw features (coef_), M what scaling says; u the margin of a grade, a_q what average
+says. Under L1 most weights become exactly zero.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from ranktune.solvers.base.ranker import Along, LinearRanker, Step
+from ranktune.solvers.core.checks import check_choice, check_count, check_positive
+from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.space import Choice, Float, Parameter, When
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import check_scaling, query_factors
+from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
+from ranktune.solvers.losses.domination import DominationLoss
+from ranktune.solvers.losses.penalties import L1, L2, ElasticNet, Penalty
+
+PENALTIES = ("l1", "l2", "elastic_net")
+
+
+class DominationRank(LinearRanker):
+    """Linear ranking by the domination loss, sparse where wanted, by coordinate descent.
+
+    penalty         "l1", "l2" or "elastic_net" (both)
+    l1, l2          strengths of sum |w| and of 1/2 sum w^2, positive; one that penalty leaves out has no meaning
+    grades          "all": a document is to beat those of every lower grade; "two": only relevant against the rest
+    margin          "none"; "grade": a document must lead by the difference of grades times margin_scale; or a sequence
+                    of one margin a grade of the training data, from the lowest up, also times margin_scale
+    margin_scale    see margin; at least 0
+    relevant_from   grades="two": the least relevant grade; None: all above the lowest of the training data
+    scaling         "none": the features as they are; "standard": as if divided by their standard deviation about the
+                    means of the queries; "minmax": by their largest range within a query. coef_ is for the raw features
+                    in any case; features that are constant in every query get 0
+    average         "none": the sum of the paper (right strengths grow with the data); "documents": the mean over the
+                    documents that have others to beat; "queries": the mean over queries of each query's mean
+    curvature       "exact": second derivatives where the weights stand, and a line search; "tight", "paper": bounds
+                    that hold everywhere, Popoviciu's or the paper's, and no line search. The optimum is the same
+    tol             stop when no feature is further from its optimality condition than tol times the largest gradient
+                    at zero weights
+    max_iterations  iterations at most; reaching them warns (RankTuneWarning) and keeps the best weights
+
+    Fitted: coef_ (n_features,), objective_ (what is minimised, at coef_), n_iter_, converged_.
+    Cost of an iteration, dense: n_documents k^2 for k features that are or ought to be nonzero ("exact"), or k passes
+    of exponentials over the documents (the bounds); sparse: the nonzeros of those features. No pair is ever stored,
+    and dense features are not copied.
+    Source: Stevens, Bengio & Singer, "Efficient Learning of Sparse Ranking Functions".
+    """
+
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Choice("penalty", PENALTIES, default="l1"),
+        Float("l1", 1e-4, 0.1, default=1e-2, log=True, when=When("penalty", ("l1", "elastic_net"))),
+        Float("l2", 1e-3, 10.0, default=0.1, log=True, when=When("penalty", ("l2", "elastic_net"))),
+        Choice("grades", ("all", "two"), default="all"),
+        Choice("margin", ("none", "grade"), default="none"),
+        Float("margin_scale", 0.05, 5.0, default=1.0, log=True, when=When("margin", ("grade",))),
+        Choice("scaling", ("standard", "minmax"), default="standard"),
+        Choice("average", ("documents", "queries"), default="documents"),
+    )
+    weighted: ClassVar[bool] = True
+    along: ClassVar[Any] = Along("l1", lambda ranker: "l2" if ranker.penalty == "l2" else "l1")
+    along_rises: ClassVar[bool] = False
+    along_costs: ClassVar[bool] = True
+    feature_names_in_: Any
+
+    def __init__(
+        self,
+        penalty: str = "l1",
+        *,
+        l1: float = 1.0,
+        l2: float = 1.0,
+        grades: str = "all",
+        margin: str | Sequence[float] = "none",
+        margin_scale: float = 1.0,
+        relevant_from: float | None = None,
+        scaling: str = "none",
+        average: str = "none",
+        curvature: str = "exact",
+        tol: float = 1e-5,
+        max_iterations: int = 200,
+    ) -> None:
+        self.penalty = penalty
+        self.l1 = l1
+        self.l2 = l2
+        self.grades = grades
+        self.margin = margin
+        self.margin_scale = margin_scale
+        self.relevant_from = relevant_from
+        self.scaling = scaling
+        self.average = average
+        self.curvature = curvature
+        self.tol = tol
+        self.max_iterations = max_iterations
+
+    def fit_path(
+        self,
+        X: Any,
+        y: Any = None,
+        strengths: Sequence[float] = (1.0,),
+        *,
+        qid: Any = None,
+        group: Any = None,
+        query_weights: Any = None,
+    ) -> list[DominationRank]:
+        """Return one fitted copy for each of strengths, in their order, with l1 and l2 multiplied by it.
+
+        Starts with the strongest; each starts where the one before ended, which costs far less than fitting each.
+        """
+        for strength in strengths:
+            check_positive("strengths", strength)
+        self._check_parameters()
+        queries = self._grouped(X, y, qid, group, query_weights)
+        problem, fitted = self._problem(queries), {}
+        for strength in sorted({float(strength) for strength in strengths}, reverse=True):
+            ranker = type(self)(**self.get_params() | {"l1": strength * self.l1, "l2": strength * self.l2})
+            ranker.n_features_in_ = self.n_features_in_
+            if hasattr(self, "feature_names_in_"):
+                ranker.feature_names_in_ = self.feature_names_in_
+            for _ in ranker._minimise(problem):
+                pass
+            fitted[strength] = ranker
+        return [fitted[float(strength)] for strength in strengths]
+
+    def _check_parameters(self) -> None:
+        self._penalty()
+        self._loss()
+        check_scaling(self.scaling)
+        check_choice("curvature", self.curvature, CURVATURES)
+        check_positive("tol", self.tol)
+        check_count("max_iterations", self.max_iterations)
+
+    def _penalty(self) -> Penalty:
+        check_choice("penalty", self.penalty, PENALTIES)
+        for name in ("l1", "l2"):
+            if self.penalty in (name, "elastic_net"):
+                check_positive(name, getattr(self, name))
+        if self.penalty == "elastic_net":
+            return ElasticNet(float(self.l1), float(self.l2))
+        return L1(float(self.l1)) if self.penalty == "l1" else L2(float(self.l2))
+
+    def _loss(self) -> DominationLoss:
+        return DominationLoss(self.grades, self.margin, self.margin_scale, self.relevant_from, self.average)
+
+    def _problem(self, queries: Queries) -> DominationProblem:
+        multiplier = None if self.scaling == "none" else query_factors(queries, self.scaling)
+        return DominationProblem(queries, self._loss(), multiplier, self.curvature)
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        yield from self._minimise(self._problem(queries))
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Start with the strongest; each starts where the one before ended."""
+        problem = self._problem(queries)
+        for value in values:
+            self.set_params(**{str(self.along): value})
+            for _ in self._minimise(problem):
+                pass
+            yield value
+
+    def _minimise(self, problem: DominationProblem) -> Iterator[Step]:
+        penalty = self._penalty()
+        for step in problem.steps(penalty, float(self.tol), int(self.max_iterations)):
+            self.coef_ = problem.weights * problem.multiplier
+            self.objective_, self.n_iter_ = step.objective, step.iteration
+            self.converged_ = step.violation <= self.tol
+            if step.iteration > 0:
+                yield step
+        if not self.converged_:
+            warnings.warn(
+                f"DominationRank stopped after {self.n_iter_} iterations at a violation of {step.violation:.2g} of the "
+                f"gradient at zero, above tol={self.tol:g}. The best weights are kept; raise max_iterations or tol, or "
+                "scale features.",
+                RankTuneWarning,
+                stacklevel=2,
+            )

@@ -1,0 +1,137 @@
+"""Ridge regression on documents grouped by query, without a prepared copy of the features.
+
+    minimise  sum over documents of a (t - z)^2 + alpha |w|^2,   z = (x - level) M w
+
+a  weight of the document's query     t  its target, less its level     M  diagonal, what each feature is multiplied by
+level  the mean of the document's query, or of all documents
+
+Few features: normal equations, summed in float64 by blocks of rows. Many: conjugate gradients on the same equations,
+with the diagonal as preconditioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data import products
+from ranktune.solvers.data.centring import subtract_means, weighted_means
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.optimizers.newton import conjugate_gradients
+
+MOST_FEATURES = 2000
+"""For normal equations: n_features^2 doubles must fit, and solving takes n_features^3."""
+
+MOST_WORK = 2e10
+"""Multiplications of the normal equations on sparse features, whose zeros they do not skip: a second."""
+
+BLOCK_BYTES = 1 << 20
+"""Of the doubles of a block: they should stay in cache."""
+
+LEAST_ROWS = 512
+"""Of a block: adding its products must cost little beside taking them."""
+
+TOLERANCE = 1e-9
+"""Of conjugate gradients: what is left of the residual, in the norm of the preconditioner."""
+
+
+class LeastSquares:
+    """The equations for any alpha. target is (n_documents,), already less its level.
+
+    Cost: n_documents n_features^2 / 2 for few features, once, and n_features^3 for each alpha; for many, two passes
+    over X an iteration.
+    """
+
+    def __init__(self, queries: Queries, target: Floats, multiplier: Floats, by_query: bool) -> None:
+        self._queries, self._multiplier, self._by_query = queries, multiplier, by_query
+        n, d = queries.n_documents, queries.n_features
+        self._weights = np.repeat(queries.weight_of_query, queries.lengths)
+        self._side = multiplier * products.transposed(queries.features, self._less_level(self._weights * target))
+        self._last = np.zeros(d)
+        self._gram: Floats | None = None
+        if d <= MOST_FEATURES and not (queries.is_sparse and float(n) * d * d > MOST_WORK):
+            self._gram = _gram(queries, by_query) * multiplier * multiplier[:, None]
+            self._diagonal = self._gram.diagonal().copy()
+        else:
+            self._diagonal = multiplier**2 * products.squares(queries.features, self._weights)
+
+    def solve(self, alpha: float) -> Floats:
+        """Return w, (n_features,); where it is found by steps, these begin at the w returned before."""
+        if self._gram is None:
+            self._last = self._last + self._iterated(alpha)
+            return self._last
+        np.fill_diagonal(self._gram, self._diagonal + alpha)
+        return np.asarray(np.linalg.solve(self._gram, self._side), dtype=np.float64)
+
+    def _iterated(self, alpha: float) -> Floats:
+        """Return what the last w lacks, by conjugate gradients.
+
+        What the level takes off the diagonal is left out of the preconditioner.
+        """
+        features, multiplier, diagonal = self._queries.features, self._multiplier, alpha + self._diagonal
+
+        def product(direction: Floats) -> tuple[Floats, None]:
+            by_document = self._less_level(self._weights * products.scores(features, multiplier * direction))
+            return multiplier * products.transposed(features, by_document) + alpha * direction, None
+
+        left = self._side - product(self._last)[0] if self._last.any() else self._side
+        share = float(left @ (left / diagonal)) / max(float(self._side @ (self._side / diagonal)), 1e-300)
+        if share <= TOLERANCE**2:
+            return np.zeros_like(left)
+        return conjugate_gradients(product, left, lambda residual: residual / diagonal, TOLERANCE / np.sqrt(share))[0]
+
+    def _less_level(self, values: Floats) -> Floats:
+        """Return values, already weighted, less their level: what centring features does to a product with X'."""
+        if not self._by_query:
+            centred: Floats = values - self._weights * (values.sum() / self._weights.sum())
+            return centred
+        centred = np.array(values)
+        subtract_means(centred, self._queries.starts)  # weights are those of the query: alike within it
+        return centred
+
+
+def _gram(queries: Queries, by_query: bool) -> Floats:
+    """Return X' A X, X less its level, (n_features, n_features)."""
+    gram = np.zeros((queries.n_features, queries.n_features))
+    roots = np.sqrt(queries.weight_of_query)
+    for first, block in _centred_blocks(queries, by_query):
+        if queries.query_weights is not None:
+            documents = np.arange(first, first + len(block))
+            block *= roots[np.searchsorted(queries.starts, documents, side="right") - 1][:, None]
+        gram += block.T @ block  # one triangle, mirrored: numpy sees that both are one array
+    return gram
+
+
+def _centred_blocks(queries: Queries, by_query: bool) -> Iterator[tuple[int, Floats]]:
+    """Yield the features less their level, some rows at a time, as doubles, with the number of the first row."""
+    starts = queries.starts
+    rows = max(BLOCK_BYTES // (8 * queries.n_features), LEAST_ROWS)
+    if not by_query:
+        level = weighted_means(queries)
+        yield from _less(queries, 0, queries.n_documents, rows, level)
+        return
+    first = 0
+    while first < queries.n_queries:
+        last = max(int(np.searchsorted(starts, starts[first] + rows, side="right")) - 1, first + 1)
+        a, b = int(starts[first]), int(starts[last])
+        if b - a > rows:  # one long query
+            yield from _less(queries, a, b, rows, products.transposed(queries.features[a:b], np.ones(b - a)) / (b - a))
+        else:
+            block, lengths = _doubles(queries, a, b), np.diff(starts[first : last + 1])
+            means = np.add.reduceat(block, starts[first:last] - a, axis=0) / lengths[:, None]
+            block -= np.repeat(means, lengths, axis=0)
+            yield a, block
+        first = last
+
+
+def _less(queries: Queries, a: int, b: int, rows: int, level: Floats) -> Iterator[tuple[int, Floats]]:
+    for at in range(a, b, rows):
+        yield at, _doubles(queries, at, min(at + rows, b)) - level
+
+
+def _doubles(queries: Queries, a: int, b: int) -> Floats:
+    part = queries.features[a:b]
+    return np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64, order="C")

@@ -1,0 +1,251 @@
+"""Pointwise rankers: ridge, logistic and support vector regression of each document's grade, without its rivals.
+
+    minimise  C sum over documents of a l(z, t) + 1/2 |w|^2,      z = (x - level) M w + b
+
+a  weight of the document's query     t  its target     M  what makes features alike: 1 / standard deviation
+level is the mean of the document's query under centre="query": what makes a whole query easy or hard then explains
+nothing, as in ranking; deviations are about it, and grades are less their query's mean. Under centre="none" it does not
+matter, because the intercept b is never penalised. coef_ = M w applies to the raw features.
+
+Features, dense or sparse, are neither centred nor scaled in memory: both happen to scores and weights. Memory beyond
+the features: some vectors of documents and of features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import LinearRanker, Step
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.checks import check_choice, check_count, check_not_negative, check_positive
+from ranktune.solvers.core.space import Choice, Float, Parameter
+from ranktune.solvers.data.centring import without_level
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import factors, query_factors
+from ranktune.solvers.linear.composition import Parts, batch_path
+from ranktune.solvers.linear.least_squares import LeastSquares
+from ranktune.solvers.losses.penalties import L2
+from ranktune.solvers.losses.pointwise import (
+    CENTRES,
+    GAINS,
+    InsensitiveLoss,
+    LogisticLoss,
+    PointwiseLoss,
+    SquaredInsensitiveLoss,
+)
+from ranktune.solvers.optimizers.batch import LBFGS
+
+SVR_LOSSES = ("l2", "l1")
+
+ROUNDING = 0.01
+"""Width over which SVRRanker rounds the kink of its L1 loss, in standard deviations of the targets."""
+
+
+class PointwiseRanker(LinearRanker):
+    """What the three have in common."""
+
+    weighted: ClassVar[bool] = True
+    centre: str
+
+    def _check_parameters(self) -> None:
+        check_choice("centre", self.centre, CENTRES)
+
+    def _factors(self, queries: Queries) -> Floats:
+        return query_factors(queries, "standard") if self.centre == "query" else factors(queries, "standard")
+
+
+class RidgeRanker(PointwiseRanker):
+    """Least squares on the grades: sum over documents of (t - z)^2 + alpha |w|^2.
+
+    alpha   weight of the penalty, on features of standard deviation 1; positive
+    centre  "query": features and grades less the mean of their query; "none": less that of all documents
+
+    Fitted: coef_ (n_features,), n_iter_ (1). Up to 2,000 features: normal equations, n_documents n_features^2 / 2
+    multiplications. More, or many of them sparse: conjugate gradients, two passes over the features an iteration.
+    Source: Hoerl & Kennard 1970, "Ridge Regression", Technometrics 12(1).
+    """
+
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Float("alpha", 1.0, 1e6, default=1000.0, log=True),
+        Choice("centre", CENTRES, default="query"),
+    )
+    along: ClassVar[str | None] = "alpha"
+    along_rises: ClassVar[bool] = False
+
+    def __init__(self, alpha: float = 1.0, *, centre: str = "query") -> None:
+        self.alpha = alpha
+        self.centre = centre
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive("alpha", self.alpha)
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        for _ in self._steps_along(queries, [self.alpha]):
+            yield Step(1, float("nan"))
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Take the products of the features once, and solve for one alpha after the other."""
+        by_query, multiplier = self.centre == "query", self._factors(queries)
+        if by_query:
+            target = without_level(queries.grades, queries)
+        else:
+            weights = np.repeat(queries.weight_of_query, queries.lengths)
+            target = queries.grades - float(np.average(queries.grades, weights=weights))
+        equations = LeastSquares(queries, target, multiplier, by_query)
+        for alpha in values:
+            self.coef_ = multiplier * equations.solve(float(alpha))
+            self.n_iter_ = 1
+            yield alpha
+
+
+class _Smooth(PointwiseRanker):
+    """A pointwise ranker learnt by L-BFGS on a smooth loss."""
+
+    along: ClassVar[str | None] = "C"
+    along_costs: ClassVar[bool] = True
+    C: float
+    max_iterations: int
+    tol: float
+    objective_: float
+    n_iter_: int
+    converged_: bool
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("C", "tol"):
+            check_positive(name, getattr(self, name))
+        check_count("max_iterations", self.max_iterations)
+
+    def _loss(self, queries: Queries) -> PointwiseLoss:
+        raise NotImplementedError
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        for steps in self._path(queries, [self.C]):
+            yield from steps
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Begin with the strongest penalty; each C goes on from where the one before ended."""
+        for C, steps in zip(values, self._path(queries, values), strict=True):
+            for _ in steps:
+                pass
+            yield C
+
+    def _path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[Iterator[Step]]:
+        optimizer = LBFGS(tol=float(self.tol), max_iterations=int(self.max_iterations))
+        documents = float(queries.weight_of_query @ queries.lengths)  # the loss is a mean over them
+        scales = [float(C) * documents for C in values]
+        penalties = [L2(1.0 / scale) for scale in scales]
+        parts = Parts(self._loss(queries), penalties[0], optimizer)
+        path = batch_path(self, parts, penalties, queries, self._factors(queries))
+        for scale, steps in zip(scales, path, strict=True):
+            yield self._scaled(scale, steps)
+
+    def _scaled(self, scale: float, steps: Iterator[Step]) -> Iterator[Step]:
+        for step in steps:
+            self.objective_ = scale * step.objective
+            yield Step(step.iteration, self.objective_, step.violation)
+
+
+class LogisticRanker(_Smooth):
+    """Logistic regression on relevance: the lowest grade of the data is 0, the highest 1, the others lie between.
+
+    C               weight of the loss, summed over documents, against 1/2 |w|^2; positive
+    gain            how grades are spaced between: "linear" by their number, "exponential" by 2^grade
+    centre          "query": features less the mean of their query; "none": as they are
+    max_iterations  of L-BFGS; reaching them warns (RankTuneWarning) and keeps the best weights
+    tol             stop when the gradient's norm is at most tol times its norm at zero weights
+
+    A document of relevance p counts p as a relevant one and 1 - p as an irrelevant one, so that all grades matter, one
+    weight vector results, and two grades give the usual logistic regression.
+    Fitted: coef_ (n_features,), objective_, n_iter_, converged_. Cost: two passes over the features an iteration.
+    Source: Cox 1958, "The Regression Analysis of Binary Sequences", J. R. Stat. Soc. B 20(2).
+    """
+
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Float("C", 1e-5, 1e1, default=1e-2, log=True),
+        Choice("gain", GAINS, default="linear"),
+        Choice("centre", CENTRES, default="query"),
+    )
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        gain: str = "linear",
+        centre: str = "query",
+        max_iterations: int = 500,
+        tol: float = 1e-3,
+    ) -> None:
+        self.C = C
+        self.gain = gain
+        self.centre = centre
+        self.max_iterations = max_iterations
+        self.tol = tol
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("gain", self.gain, GAINS)
+
+    def _loss(self, queries: Queries) -> PointwiseLoss:
+        return LogisticLoss(self.gain, self.centre)
+
+
+class SVRRanker(_Smooth):
+    """Linear support vector regression on the grades.
+
+    C               weight of the loss, summed over documents, against 1/2 |w|^2; positive
+    epsilon         what a prediction may be off for nothing, in grades; at least 0
+    loss            "l2": max(0, |z - t| - epsilon)^2; "l1": without the square, its kink rounded over a hundredth of
+                    the targets' standard deviation, so that the objective is less than the sharp one by C times the
+                    number of documents times half that at most
+    centre          "query": features and grades less the mean of their query; "none": as they are
+    max_iterations  of L-BFGS; reaching them warns (RankTuneWarning) and keeps the best weights
+    tol             stop when the gradient's norm is at most tol times its norm at zero weights
+
+    Fitted: coef_ (n_features,), objective_, n_iter_, converged_. Cost: two passes over the features an iteration; "l1"
+    takes several times the iterations of "l2".
+    Source: Ho & Lin 2012, "Large-scale Linear Support Vector Regression", JMLR 13.
+    """
+
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Choice("loss", SVR_LOSSES, default="l2"),
+        Float("C", 1e-5, 1.0, default=1e-3, log=True),
+        Float("epsilon", 1e-2, 1.0, default=0.5, log=True),
+        Choice("centre", CENTRES, default="query"),
+    )
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        epsilon: float = 0.1,
+        loss: str = "l2",
+        centre: str = "query",
+        max_iterations: int = 500,
+        tol: float = 1e-3,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.loss = loss
+        self.centre = centre
+        self.max_iterations = max_iterations
+        self.tol = tol
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_not_negative("epsilon", self.epsilon)
+        check_choice("loss", self.loss, SVR_LOSSES)
+
+    def _loss(self, queries: Queries) -> PointwiseLoss:
+        epsilon = float(self.epsilon)
+        if self.loss == "l2":
+            return SquaredInsensitiveLoss(epsilon, self.centre)
+        weights = np.repeat(queries.weight_of_query, queries.lengths)
+        targets = SquaredInsensitiveLoss(epsilon, self.centre).targets(queries)
+        mean = float(np.average(targets, weights=weights))
+        deviation = float(np.sqrt(np.average((targets - mean) ** 2, weights=weights)))
+        return InsensitiveLoss(epsilon, ROUNDING * deviation, self.centre)

@@ -1,0 +1,266 @@
+"""RankSVM: a linear model that orders the documents of each query, by a hinge over all pairs, squared or not.
+
+    minimise  1/2 w'w + C sum over q of a_q sum over pairs (i, j) of q, y_i > y_j, of h(s_i - s_j)
+
+h(d) = max(0, 1 - d)^2 or max(0, 1 - d); s = X v, v = M w the weights on the raw features (coef_), M what scaling says.
+No pair is ever stored: the cost of one gradient is a pass over X and n log n for each query's n documents.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.base.ranker import LinearRanker, Step
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.checks import check_choice, check_count, check_positive
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.core.space import Choice, Float, Parameter
+from ranktune.solvers.data.products import scores
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import check_scaling, factors
+from ranktune.solvers.optimizers.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.regularization_path import (
+    CrossValidatedPath,
+    Follower,
+    RankPath,
+    Solution,
+    check_strengths,
+    follow,
+    search,
+)
+from ranktune.solvers.optimizers.smoothed_hinge import FIRST
+
+Strengths: TypeAlias = Sequence[float] | NDArray[Any]
+
+AVERAGES = ("none", "pairs", "queries")
+LOSSES = ("l2", "l1")
+PAIRS = ("all", "adjacent")
+
+
+class RankSVM(LinearRanker):
+    """Linear RankSVM by truncated Newton with order statistics.
+
+    C               weight of the loss against 1/2 w'w; positive
+    loss            "l2": the squared hinge; "l1": the hinge, by smoothing it until the duality gap is small
+    pairs           "all" that differ in grade; "adjacent": only of grades next to each other among those of the query
+    scaling         "none": the features as they are; "minmax": as if divided by their range; "standard": as if divided
+                    by their standard deviation. coef_ is for the raw features in any case; constant ones get 0
+    average         "none": every pair counts 1 (the paper's sum: the right C falls as the data grows); "pairs": all
+                    pairs count the same, those of an average query together 1; "queries": those of every query
+                    together 1
+    tol             l2: stop when the gradient's norm is at most tol times its norm at zero weights; l1: when the
+                    objective exceeds its lower bound by at most tol times itself
+    max_iterations  steps at most; reaching them warns (RankTuneWarning) and keeps the best weights
+    warm_start      start from coef_ of the last fit, if there is one with as many features
+    threads         passes over X are shared out among so many; the result is the same, bit for bit if X is dense
+
+    Fitted: coef_ (n_features,), objective_ (what is minimised, at coef_), n_iter_, converged_.
+    Source: Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26(4).
+    """
+
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Float("C", 1e-4, 1e2, default=0.01, log=True),
+        Choice("loss", LOSSES, default="l2"),
+        Choice("pairs", PAIRS, default="all"),
+        Choice("scaling", ("standard", "minmax"), default="standard"),
+        Choice("average", ("pairs", "queries"), default="pairs"),
+    )
+    along: ClassVar[str | None] = "C"
+    along_costs: ClassVar[bool] = True
+    weighted: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "l2",
+        pairs: str = "all",
+        scaling: str = "none",
+        average: str = "none",
+        tol: float = 1e-3,
+        max_iterations: int = 100,
+        warm_start: bool = False,
+        threads: int = 1,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.pairs = pairs
+        self.scaling = scaling
+        self.average = average
+        self.tol = tol
+        self.max_iterations = max_iterations
+        self.warm_start = warm_start
+        self.threads = threads
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "tol"):
+            check_positive(name, getattr(self, name))
+        for name in ("max_iterations", "threads"):
+            check_count(name, getattr(self, name))
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("pairs", self.pairs, PAIRS)
+        check_scaling(self.scaling)
+        check_choice("average", self.average, AVERAGES)
+        if not isinstance(self.warm_start, bool | np.bool_):
+            raise ParameterError(f"warm_start={self.warm_start!r}: it must be True or False.")
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        with self._executor() as executor:
+            objective = self._objective(queries, executor)
+            descent = Descent(objective)
+            multiplier = objective.multiplier
+            known = self._known(multiplier) if self.warm_start else None
+            start = descent.start() if known is None else descent.resume(known)
+            for found in search(descent, start, tolerance=float(self.tol), max_iterations=int(self.max_iterations)):
+                self._keep(found, multiplier)
+                yield found.step
+        if not self.converged_:
+            self._warn(self.n_iter_, found.step.violation)
+
+    def _keep(self, found: Solution, multiplier: Floats | None) -> None:
+        self.coef_ = found.weights if multiplier is None else found.weights * multiplier
+        self.objective_, self.n_iter_ = found.value, found.step.iteration
+        self.converged_ = found.step.violation <= self.tol
+
+    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Follow rising C, each solution from where the one before leads."""
+        with self._executor() as executor:
+            objective = self._objective(queries, executor)
+            follower = self._follower(Descent(objective))
+            for C in values:
+                found = follower.to(float(C))
+                self._keep(found, objective.multiplier)
+                if not self.converged_:
+                    self._warn(self.n_iter_, found.step.violation)
+                yield C
+
+    def _follower(self, descent: Descent) -> Follower:
+        return Follower(descent, tolerance=float(self.tol), max_iterations=int(self.max_iterations))
+
+    def fit_path(
+        self, X: Any, y: Any = None, *, Cs: Strengths, qid: Any = None, group: Any = None, weights: Any = None
+    ) -> RankPath:
+        """Return the solutions for all of Cs, rising; each begins where the one before leads, and is as exact as fit's.
+
+        X, y, qid and group as for fit, weights as its query_weights; C of this ranker does not matter. This ranker is
+        not fitted. Raises DataError where no query has two different grades, ParameterError for Cs that do not rise.
+        """
+        self._check_parameters()
+        strengths = check_strengths(Cs)
+        queries = self._grouped(X, y, qid, group, weights)
+        _check_pairs(queries)
+        return self._follow([queries], strengths)[0]
+
+    def _follow(self, parts: Sequence[Queries], Cs: Floats) -> list[RankPath]:
+        followers: list[Follower] = []
+        multipliers = []
+        with self._executor() as executor:
+            lead: Descent | None = None
+            for queries in parts:
+                objective = self._objective(queries, executor)
+                descent = Descent(objective, lead)
+                lead = lead or descent
+                multipliers.append(objective.multiplier)
+                followers.append(self._follower(descent))
+            by_C = list(follow(followers, Cs))
+        return [
+            self._path([found[number] for found in by_C], Cs, multiplier)
+            for number, multiplier in enumerate(multipliers)
+        ]
+
+    def _path(self, found: Sequence[Solution], Cs: Floats, multiplier: Floats | None) -> RankPath:
+        coefs = np.stack([solution.weights for solution in found])
+        violations = np.array([solution.step.violation for solution in found])
+        if (violations > self.tol).any():
+            at = int(np.argmax(violations))
+            self._warn(found[at].step.iteration, violations[at])
+        return RankPath(
+            Cs,
+            coefs if multiplier is None else coefs * multiplier,
+            np.array([solution.value for solution in found]),
+            np.array([solution.step.iteration for solution in found]),
+            violations <= self.tol,
+            self,
+        )
+
+    def _objective(self, queries: Queries, executor: Executor | None) -> RankObjective:
+        weights = queries.weight_of_query
+        multiplier = None if self.scaling == "none" else factors(queries, self.scaling)
+        objective = RankObjective(
+            queries,
+            float(self.C),
+            multiplier=multiplier,
+            query_weights=weights.copy(),
+            smoothing=None if self.loss == "l2" else FIRST,
+            adjacent=self.pairs == "adjacent",
+            executor=executor,
+            threads=int(self.threads),
+        )
+        if self.average == "pairs":
+            objective.query_weights *= weights[objective.pairs > 0.0].sum() / float(weights @ objective.pairs)
+        elif self.average == "queries":
+            objective.query_weights /= np.maximum(objective.pairs, 1.0)
+        return objective
+
+    def _known(self, multiplier: Floats | None) -> Floats | None:
+        """Return the weights of the last fit for the scaled features, or None where they do not fit."""
+        coef = getattr(self, "coef_", None)
+        if coef is None or len(coef) != self.n_features_in_:
+            return None
+        if multiplier is None:
+            return np.asarray(coef, dtype=np.float64)
+        known: Floats = np.divide(coef, multiplier, out=np.zeros_like(coef), where=multiplier != 0.0)
+        return known
+
+    def _executor(self) -> Any:
+        return nullcontext(None) if self.threads == 1 else ThreadPoolExecutor(int(self.threads))
+
+    def _warn(self, iterations: int, violation: float) -> None:
+        what = "a gradient of {:.2g} of that at zero" if self.loss == "l2" else "a relative duality gap of {:.2g}"
+        warnings.warn(
+            f"RankSVM stopped after {iterations} steps at {what.format(violation)}, "
+            f"above tol={self.tol:g}. The best weights are kept; raise max_iterations or tol, or scale features.",
+            RankTuneWarning,
+            stacklevel=3,
+        )
+
+
+def cross_validated_path(
+    queries: Queries, plan: Sequence[tuple[Ints, Ints]], Cs: Strengths, *, ranker: RankSVM | None = None
+) -> CrossValidatedPath:
+    """Return the path of each fold of plan, and its scores of the validation documents.
+
+    plan names by number, for each fold, the queries to train on and those to validate on. ranker says all but C. Raises
+    DataError where a fold has nothing to learn from.
+    """
+    ranker = RankSVM() if ranker is None else ranker
+    ranker._check_parameters()
+    strengths = check_strengths(Cs)
+    parts = [ranker._grouped(queries.select(train), None, None, None) for train, _ in plan]
+    for part in parts:
+        _check_pairs(part)
+    paths = ranker._follow(parts, strengths)
+    held_out = [queries.select(vali).features for _, vali in plan]
+    return CrossValidatedPath(
+        tuple(paths),
+        tuple(
+            np.stack([scores(features, coef) for coef in path.coefs])
+            for path, features in zip(paths, held_out, strict=True)
+        ),
+    )
+
+
+def _check_pairs(queries: Queries) -> None:
+    if not queries.has_pairs:
+        raise DataError(
+            "there is nothing to learn: no query has two documents of different grades. "
+            "Check the grades and the grouping (qid= or group=)."
+        )

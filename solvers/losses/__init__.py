@@ -1,0 +1,1 @@
+"""Losses, pair weights and penalties, and the order statistics below them."""

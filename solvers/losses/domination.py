@@ -1,0 +1,177 @@
+"""The domination loss: every document should beat all documents of lower grades together.
+
+    loss = sum over q of a_q sum over i with D(i) nonempty of log(1 + sum over j in D(i) of exp(s_j - s_i + u_i - u_j))
+
+D(i) are the documents of i's query with lower grades; u is the margin of a grade; a_q is what average says. A document
+that has to beat many is no cheaper than their best: the logarithm is a soft maximum over D(i), which puts the emphasis
+on the top of the list. Convex in the scores s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.checks import check_choice, check_not_negative
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses import domination_kernels as kernels
+from ranktune.solvers.losses.domination_kernels import Lists
+from ranktune.solvers.losses.order_statistics import number_grades
+from ranktune.solvers.losses.pairwise import Evaluate
+
+GRADES = ("two", "all")
+MARGINS = ("none", "grade")
+AVERAGES = ("none", "documents", "queries")
+
+LARGEST_MARGIN = 1e8
+"""Beyond it float64 keeps too few digits of a score next to a margin."""
+
+
+@dataclass(frozen=True)
+class DominationLoss:
+    """The domination loss of scores.
+
+    grades         "all": a document is to beat those of every lower grade; "two": only relevant against the rest
+    margin         "none": u = 0; "grade": u = the grade; or a sequence, the u of each distinct grade of the queries
+                   from the lowest up (of the two classes under grades="two"), none below the one before
+    margin_scale   what u is multiplied by
+    relevant_from  grades="two": the least relevant grade; None: all above the lowest of the queries
+    average        "none": the sum, as in the paper; "documents": the mean over the documents that have others to beat;
+                   "queries": the mean over queries of the mean over these documents of a query
+
+    Query weights multiply the loss of a query; averages are weighted by them. Queries of one grade do not count.
+    Source: Stevens, Bengio & Singer, "Efficient Learning of Sparse Ranking Functions".
+    """
+
+    grades: str = "all"
+    margin: str | Sequence[float] = "none"
+    margin_scale: float = 1.0
+    relevant_from: float | None = None
+    average: str = "queries"
+
+    def __post_init__(self) -> None:
+        """Check what needs no data."""
+        check_choice("grades", self.grades, GRADES)
+        check_choice("average", self.average, AVERAGES)
+        check_not_negative("margin_scale", self.margin_scale)
+        if isinstance(self.margin, str):
+            check_choice("margin", self.margin, MARGINS)
+        else:
+            object.__setattr__(self, "margin", _checked_margins(self.margin))
+        given = self.relevant_from
+        if given is not None and (
+            isinstance(given, bool) or not isinstance(given, int | float | np.number) or not np.isfinite(given)
+        ):
+            raise ParameterError(
+                f"relevant_from={given!r}: it must be a finite grade. Use None for all above the lowest."
+            )
+
+    def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
+        """Return the loss and its gradient by score, (n_documents,). Cost: O(n_documents)."""
+        return self._evaluate(self.lists(queries), scores)
+
+    def prepared(self, queries: Queries) -> Evaluate:
+        """Return value_and_gradient on queries, with grades and margins read once.
+
+        Raises ParameterError as lists does, and DataError where no query has two levels.
+        """
+        lists = self.lists(queries)
+        check_dominance(lists, queries.n_documents)
+        return partial(self._evaluate, lists)
+
+    @staticmethod
+    def _evaluate(lists: Lists, scores: Floats) -> tuple[float, Floats]:
+        state = kernels.new_state(lists)
+        return float(kernels.evaluate(lists, np.require(scores, np.float64, ["C", "W"]), state)), state.gradient
+
+    def lists(self, queries: Queries) -> Lists:
+        """Return the levels, margins and weights of queries as the kernels read them.
+
+        Raises ParameterError where there is not one margin a grade.
+        """
+        if self.grades == "two":
+            lowest = queries.grades.min()
+            relevant = queries.grades > lowest if self.relevant_from is None else queries.grades >= self.relevant_from
+            grades = relevant.astype(np.float64)
+        else:
+            grades = np.require(queries.grades, np.float64, ["C", "W"])
+        codes = np.empty(queries.n_documents, dtype=np.uint32)
+        n_grades = np.empty(queries.n_queries, dtype=np.uint32)
+        starts = np.require(queries.starts, np.int64, ["C", "W"])
+        number_grades(grades, starts, codes, n_grades)
+        first_level, level, order, bounds = kernels.number_levels(starts, codes, n_grades)
+        margins = self._margins(grades[order[bounds[:-1]]])
+        return Lists(starts, first_level, level, order, bounds, margins, self._weights(queries, codes, n_grades))
+
+    def _margins(self, grades: Floats) -> Floats:
+        """Return the u of each level, (n_levels,), from its grade."""
+        if self.margin == "none":
+            return np.zeros(len(grades))
+        if self.margin == "grade":
+            return self._scaled(grades)
+        distinct, number = np.unique(grades, return_inverse=True)
+        if self.grades == "two":
+            distinct, number = np.array([0.0, 1.0]), grades.astype(np.int64)
+        if len(self.margin) != len(distinct):
+            known = "two classes, relevant or not" if self.grades == "two" else f"the grades {_listed(distinct)}"
+            raise ParameterError(
+                f"margin has {len(self.margin)} values for {known}: give one value a grade, from the lowest up, "
+                'or margin="grade" with a margin_scale.'
+            )
+        return self._scaled(np.asarray(self.margin, dtype=np.float64)[number])
+
+    def _scaled(self, margins: Floats) -> Floats:
+        """Return margins times margin_scale. Raises ParameterError where they become too large to add to scores."""
+        most = max(float(np.abs(margins).max()), 1e-300)
+        if float(self.margin_scale) > LARGEST_MARGIN / most:
+            raise ParameterError(
+                f"margin_scale={self.margin_scale!r} makes a margin of more than {LARGEST_MARGIN:g} from {most:g}: "
+                "scores would drown in it. Lower margin_scale."
+            )
+        return float(self.margin_scale) * margins
+
+    def _weights(self, queries: Queries, codes: Any, n_grades: Any) -> Floats:
+        """Return a_q, (n_queries,)."""
+        weights = queries.weight_of_query.astype(np.float64)
+        if self.average == "none":
+            return weights
+        above = np.add.reduceat((codes > 0).astype(np.float64), queries.starts[:-1])
+        if self.average == "documents":
+            return weights / max(float(weights @ above), np.finfo(np.float64).tiny)
+        total = float(weights[n_grades > 1].sum())
+        return weights / np.maximum(above, 1.0) / max(total, np.finfo(np.float64).tiny)
+
+
+def check_dominance(lists: Lists, n_documents: int) -> None:
+    """Raise DataError where no query has two levels, which grades="two" can bring about."""
+    if len(lists.weights) == lists.first_level[-1]:
+        raise DataError(
+            f"there is nothing to learn from n_samples = {n_documents}: no query has both relevant and other "
+            'documents. Lower relevant_from, or use grades="all".'
+        )
+
+
+def _checked_margins(margin: Any) -> tuple[float, ...]:
+    try:
+        values = tuple(float(value) for value in margin)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"margin={margin!r}: it must be one of {', '.join(MARGINS)}, or a sequence of numbers, one a grade."
+        ) from None
+    if not np.isfinite(values).all() or (np.diff(values) < 0.0).any():
+        raise ParameterError(
+            f"margin={list(values)}: margins must be finite and must not fall from a grade to the next higher one. "
+            "Sort them, from that of the lowest grade up."
+        )
+    return values
+
+
+def _listed(grades: Floats) -> str:
+    shown = ", ".join(f"{grade:g}" for grade in grades[:8])
+    return shown if len(grades) <= 8 else f"{shown}, ... ({len(grades)} in all)"

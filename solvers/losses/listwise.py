@@ -1,0 +1,101 @@
+"""Softmax cross entropy: how far the distribution that scores put on a query's documents is from that of the grades.
+
+    loss = weighted mean over the queries with pairs of -sum_i p_i log softmax(s)_i,  p = softmax(gain(y) / temperature)
+
+The top-one likelihood of ListNet. It is convex in the scores, and a shift of all scores of a query changes nothing.
+Queries of one document or one grade say nothing about order: they cost nothing and do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.checks import check_choice, check_positive
+from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses.pairwise import Evaluate
+from ranktune.solvers.metrics.gains import GAINS, gains
+
+
+@dataclass(frozen=True)
+class SoftmaxCrossEntropy:
+    """Cross entropy of the scores' softmax with that of the grades.
+
+    gain         "linear": the grade itself, any number; "exp2": 2^grade - 1, for whole grades from 0 to 30
+    temperature  what gains are divided by: near 0 only the best documents of a query count, high ones count all alike
+
+    Source: Cao, Qin, Liu, Tsai & Li 2007, "Learning to Rank: From Pairwise Approach to Listwise Approach", eq. 4.
+    """
+
+    gain: str = "linear"
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_choice("gain", self.gain, GAINS)
+        check_positive("temperature", self.temperature)
+
+    def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
+        """Return the loss and its gradient by score, (n_documents,). Cost: one exponential a document."""
+        return self.prepared(queries)(scores)
+
+    def prepared(self, queries: Queries) -> Evaluate:
+        """Return value_and_gradient on queries, with what depends on the grades alone computed once."""
+        starts = np.require(queries.starts, np.int64, ["C", "W"])
+        worth = queries.grades if self.gain == "linear" else gains(queries.grades, self.gain)
+        target, weights = worth / self.temperature, np.array(queries.weight_of_query)
+        _targets(target, starts, weights)
+
+        def evaluate(scores: Floats) -> tuple[float, Floats]:
+            slope = np.empty(len(target))
+            value = _mean_cross_entropies(np.require(scores, np.float64, ["C", "W"]), target, starts, weights, slope)
+            return value, slope
+
+        return evaluate
+
+
+@compiled
+def _targets(values: Floats, starts: Ints, weights: Floats) -> None:
+    """Overwrite values by their softmax within each query, and weights by 0 where all values are equal."""
+    for q in range(len(starts) - 1):
+        a, b = starts[q], starts[q + 1]
+        high, low = values[a], values[a]
+        for i in range(a, b):
+            high, low = max(high, values[i]), min(low, values[i])
+        if high == low:
+            weights[q] = 0.0
+        total = 0.0
+        for i in range(a, b):
+            values[i] = np.exp(values[i] - high)
+            total += values[i]
+        for i in range(a, b):
+            values[i] /= total
+
+
+@compiled
+def _mean_cross_entropies(scores: Floats, target: Floats, starts: Ints, weights: Floats, slope: Floats) -> float:
+    """Return the weighted mean of the queries' cross entropies, and overwrite slope with its derivative by score."""
+    total, count = 0.0, 0.0
+    for q in range(len(starts) - 1):
+        count += weights[q]
+    for q in range(len(starts) - 1):
+        a, b = starts[q], starts[q + 1]
+        if weights[q] == 0.0:
+            slope[a:b] = 0.0
+            continue
+        high = scores[a]
+        for i in range(a, b):
+            high = max(high, scores[i])
+        mass, inner = 0.0, 0.0
+        for i in range(a, b):
+            slope[i] = np.exp(scores[i] - high)
+            mass += slope[i]
+            inner += target[i] * (scores[i] - high)
+        share = weights[q] / count
+        total += share * (np.log(mass) - inner)
+        for i in range(a, b):
+            slope[i] = share * (slope[i] / mass - target[i])
+    return total

@@ -1,0 +1,53 @@
+"""What a grade is worth and what a rank is worth: the two factors of every discounted cumulative gain."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+
+GAINS = ("exp2", "linear")
+DISCOUNTS = ("log2", "letor")
+HIGHEST_GRADE = 30
+"""Under exp2: the gain doubles with every grade, and 2^31 is where the common tools stop as well."""
+
+
+def gains(grades: Floats, kind: str = "exp2") -> Floats:
+    """Return the gain of each grade: 2^grade - 1 (exp2) or the grade itself (linear: the same array).
+
+    Raises DataError for a negative grade, and under exp2 for a fractional one or one above 30.
+    """
+    if kind not in GAINS:
+        raise ParameterError(f"gain '{kind}' is unknown. {nearest(kind, GAINS)}")
+    grades = np.ascontiguousarray(grades, dtype=np.float64)
+    _refuse(grades, ~(grades >= 0), f"gain={kind} needs grades of at least 0. Add a constant to all grades")
+    if kind == "linear":
+        return grades
+    rule = "gain=exp2 (2^grade - 1) needs"
+    _refuse(grades, grades != np.floor(grades), f"{rule} whole grades. Use gain=linear, or round the grades")
+    high = grades > HIGHEST_GRADE
+    _refuse(grades, high, f"{rule} grades of at most {HIGHEST_GRADE}. Use gain=linear, or number the grades from 0 up")
+    worth: Floats = np.exp2(grades) - 1.0
+    return worth
+
+
+def can_double(grades: Floats) -> bool:
+    """Return whether every grade has a gain of 2^grade - 1: whole numbers from 0 to 30."""
+    return bool(grades.min() >= 0.0 and grades.max() <= HIGHEST_GRADE and not (grades % 1.0).any())
+
+
+def discounts(n: int, kind: str = "log2") -> Floats:
+    """Return what ranks 1..n count: 1 / log2(rank + 1) (log2), or 1, then 1 / log2(rank) from rank 2 on (letor)."""
+    if kind not in DISCOUNTS:
+        raise ParameterError(f"discount '{kind}' is unknown. {nearest(kind, DISCOUNTS)}")
+    rank = np.arange(1.0, n + 1.0)
+    counts: Floats = 1.0 / np.log2(rank + 1.0 if kind == "log2" else np.maximum(rank, 2.0))
+    return counts
+
+
+def _refuse(grades: Floats, bad: NDArray[np.bool_], rule: str) -> None:
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise DataError(f"document {row} has grade {grades[row]:g}: {rule}.")

@@ -1,0 +1,151 @@
+"""What metrics need to know of the grades, computed once for each data set, however often it is scored."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.gains import discounts, gains
+from ranktune.solvers.metrics.kernels import dense_levels, discounted_sums, rank
+
+T = TypeVar("T")
+
+_NO_TIEBREAK = np.zeros(0)
+
+
+def plain_array(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
+    """Return values as a writable C-ordered array, copied only if they are not one.
+
+    Data mapped from a file are read-only, which is another type to the compiler: all kernels would be compiled twice.
+    """
+    return np.require(values, dtype, ["C", "A", "W", "E"])
+
+
+class Judgements:
+    """The grades of documents grouped by query, and what follows from them, remembered.
+
+    grades        (n_documents,) float64
+    starts        (n_queries + 1,) first document of each query, and the number of documents
+    document_ids  (n_documents,) for ties=docid, or None
+
+    The arrays must not change afterwards.
+    """
+
+    def __init__(self, grades: Floats, starts: Ints, document_ids: NDArray[Any] | None = None) -> None:
+        self.grades = plain_array(grades, np.float64)
+        self.starts = plain_array(starts, np.int64)
+        self.document_ids = document_ids
+        if not np.isfinite(self.grades).all():
+            row = int(np.flatnonzero(~np.isfinite(self.grades))[0])
+            raise DataError(f"the grade of document {row} is {self.grades[row]}: grades must be finite.")
+        self.lengths = np.diff(self.starts)
+        if len(self.starts) < 2 or self.starts[0] != 0 or self.starts[-1] != len(self.grades) or self.lengths.min() < 1:
+            raise DataError("starts must rise from 0 to the number of documents, with at least one document a query.")
+        self._known: dict[Hashable, Any] = {}
+
+    @staticmethod
+    def of(queries: Queries) -> Judgements:
+        """Return the judgements of queries, the same object as long as queries lives."""
+        known = _of_queries.get(queries)
+        if known is None:
+            known = Judgements(queries.grades, queries.starts, queries.document_ids)
+            _of_queries[queries] = known
+        return known
+
+    def _remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        if key not in self._known:
+            self._known[key] = make()
+        return cast(T, self._known[key])
+
+    def ranks(self, at: int | None) -> int:
+        """Return how many ranks can count in any query: the longest query's length, or at if that is less."""
+        longest = int(self.lengths.max())
+        return longest if at is None else min(at, longest)
+
+    def gains(self, gain: str) -> Floats:
+        """Return the gain of each document, (n_documents,)."""
+        return self._remember(("gains", gain), lambda: gains(self.grades, gain))
+
+    def discounts(self, discount: str, at: int | None) -> Floats:
+        """Return what each of ranks(at) ranks counts."""
+        k = self.ranks(at)
+        return self._remember(("discounts", discount, k), lambda: discounts(k, discount))
+
+    def ideal(self, gain: str, discount: str, at: int | None) -> Floats:
+        """Return the highest DCG@at there can be, (n_queries,)."""
+        k, worth, by_rank = self.ranks(at), self.gains(gain), self.discounts(discount, at)
+
+        def make() -> Floats:
+            return discounted_sums(
+                worth, rank(worth, _NO_TIEBREAK, self.starts, k), worth, self.starts, k, by_rank, False
+            )
+
+        return self._remember(("ideal", gain, discount, k), make)
+
+    def by_grade(self) -> Ints:
+        """Return the documents of each query, highest grade first, (n_documents,)."""
+        return self._remember("by_grade", lambda: rank(self.grades, _NO_TIEBREAK, self.starts, self.ranks(None)))
+
+    def relevance(self, lowest: float) -> Floats:
+        """Return 1 for each document whose grade is at least lowest, else 0, (n_documents,)."""
+        return self._remember(("relevance", lowest), lambda: (self.grades >= lowest).astype(np.float64))
+
+    def relevant(self, lowest: float) -> Floats:
+        """Return the number of relevant documents of each query, (n_queries,)."""
+        return self._remember(("relevant", lowest), lambda: self._sums(self.relevance(lowest)))
+
+    def top(self) -> Floats:
+        """Return 1 for each document that has the highest grade of its query, else 0, (n_documents,)."""
+
+        def make() -> Floats:
+            highest = np.repeat(np.maximum.reduceat(self.grades, self.starts[:-1]), self.lengths)
+            return np.asarray(self.grades == highest, dtype=np.float64)
+
+        return self._remember("top", make)
+
+    def levels(self) -> Ints:
+        """Return the grades of each query numbered from 0, lowest first, (n_documents,)."""
+        return self._levels_and_equal()[0]
+
+    def pairs(self) -> Floats:
+        """Return the pairs of documents of different grades in each query, (n_queries,)."""
+        return 0.5 * self.lengths * (self.lengths - 1.0) - self._levels_and_equal()[1]
+
+    def _levels_and_equal(self) -> tuple[Ints, Floats]:
+        return self._remember("levels", lambda: dense_levels(self.grades, self.by_grade(), self.starts))
+
+    def tiebreak(self, ties: str) -> Floats:
+        """Return what orders documents of equal scores, higher first, (n_documents,); empty for the given order."""
+        if ties == "pessimistic":
+            return self._remember(ties, lambda: -self.grades)
+        if ties == "optimistic":
+            return self.grades
+        if ties == "reverse":
+            return self._remember(ties, lambda: np.arange(float(len(self.grades))))
+        if ties == "docid":
+            return self._remember(ties, self._order_of_ids)
+        return _NO_TIEBREAK
+
+    def _order_of_ids(self) -> Floats:
+        if self.document_ids is None:
+            raise DataError(
+                "ties=docid puts tied documents in the order of their ids, and these documents have none. "
+                "Give document_ids=, or choose ties=input or ties=average."
+            )
+        ids = np.asarray(self.document_ids)
+        if ids.dtype.kind != "U":  # as text, whose order is the one of its UTF-8 bytes
+            ids = np.array([i.decode("utf-8", "replace") if isinstance(i, bytes) else str(i) for i in ids.tolist()])
+        return np.unique(ids, return_inverse=True)[1].ravel().astype(np.float64)
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.add.reduceat(values, self.starts[:-1])
+
+
+_of_queries: weakref.WeakKeyDictionary[Queries, Judgements] = weakref.WeakKeyDictionary()

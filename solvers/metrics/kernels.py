@@ -1,0 +1,296 @@
+"""Compiled loops of the ranking metrics, over all queries at once.
+
+n        documents of a query                  starts   (n_queries + 1,) first document of each query, and the end
+k        ranks that count                      order    (n_documents,) the documents of each query, best first
+values   (n_documents,) what a document is worth: a gain, or 1 if it is relevant and 0 if not
+
+A block is a run of documents with equal scores. Under average ties a metric is its expected value over all orders of
+every block; otherwise each document is a block of its own, in the order that rank chose.
+Source of the expected values: McSherry & Najork 2008, "Computing information retrieval performance measures
+efficiently in the presence of tied scores".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.compiled import compiled
+
+WHOLE = np.iinfo(np.int64).max
+"""As k: every rank counts."""
+
+_SELECTION = 32  # up to this k, inserting into a short sorted list beats sorting the query
+
+
+def rank(scores: Floats, tiebreak: Floats, starts: Ints, k: int) -> Ints:
+    """Return order, in which the first min(k, n) places of each query are filled.
+
+    Higher scores come first, then higher tiebreak (which may be empty: no tie break), then the given order.
+    """
+    order = np.empty(len(scores), dtype=np.int64)
+    if k <= _SELECTION:
+        _select(scores, tiebreak, starts, k, order)
+    else:
+        _sort(scores, tiebreak, starts, order)
+    return order
+
+
+@compiled
+def _before(i: int, j: int, scores: Floats, tiebreak: Floats) -> bool:
+    """Return whether document i goes before j whatever their given order."""
+    if scores[i] != scores[j]:
+        return bool(scores[i] > scores[j])
+    return len(tiebreak) > 0 and bool(tiebreak[i] > tiebreak[j])
+
+
+@compiled
+def _select(scores: Floats, tiebreak: Floats, starts: Ints, k: int, order: Ints) -> None:
+    """Fill the first k places of each query: one comparison a document that is not among the k best so far."""
+    for q in range(len(starts) - 1):
+        first, filled = starts[q], 0
+        for i in range(first, starts[q + 1]):
+            if filled < k:
+                filled += 1
+            elif not _before(i, order[first + k - 1], scores, tiebreak):
+                continue
+            place = first + filled - 1
+            while place > first and _before(i, order[place - 1], scores, tiebreak):
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = i
+
+
+@compiled
+def _sort(scores: Floats, tiebreak: Floats, starts: Ints, order: Ints) -> None:
+    """Fill all places by a stable merge sort of runs of 16 that were sorted by insertion."""
+    longest = 0
+    for q in range(len(starts) - 1):
+        longest = max(longest, starts[q + 1] - starts[q])
+    other = np.empty(longest, dtype=np.int64)
+    for q in range(len(starts) - 1):
+        first, n = starts[q], starts[q + 1] - starts[q]
+        for run in range(0, n, 16):
+            for i in range(first + run, first + min(run + 16, n)):
+                place = i
+                while place > first + run and _before(i, order[place - 1], scores, tiebreak):
+                    order[place] = order[place - 1]
+                    place -= 1
+                order[place] = i
+        width = 16
+        while width < n:
+            for low in range(0, n - width, 2 * width):
+                _merge(order[first + low : first + min(low + 2 * width, n)], width, other, scores, tiebreak)
+            width *= 2
+
+
+@compiled
+def _merge(part: Ints, width: int, other: Ints, scores: Floats, tiebreak: Floats) -> None:
+    """Merge the sorted part[:width] and part[width:] in place; other is room for width documents."""
+    if not _before(part[width], part[width - 1], scores, tiebreak):
+        return
+    other[:width] = part[:width]
+    left, right, place = 0, width, 0
+    while left < width and right < len(part):
+        if _before(part[right], other[left], scores, tiebreak):
+            part[place] = part[right]
+            right += 1
+        else:
+            part[place] = other[left]
+            left += 1
+        place += 1
+    while left < width:
+        part[place] = other[left]
+        left += 1
+        place += 1
+
+
+@compiled
+def _block(
+    b: int, first: int, stop: int, k: int, order: Ints, scores: Floats, values: Floats, average: bool
+) -> tuple[int, float]:
+    """Return the size and the summed value of the block that begins at rank b (from 0) of a query."""
+    top = min(k, stop - first)
+    score, total = scores[order[first + b]], values[order[first + b]]
+    e = b + 1
+    if not average:
+        return 1, total
+    while e < top and scores[order[first + e]] == score:
+        total += values[order[first + e]]
+        e += 1
+    if e < top or e == stop - first:
+        return e - b, total
+    size, total = 0, 0.0  # the block reaches the last rank that was filled: it may go on behind it
+    for i in range(first, stop):
+        if scores[i] == score:
+            size += 1
+            total += values[i]
+    return size, total
+
+
+@compiled
+def discounted_sums(
+    scores: Floats, order: Ints, values: Floats, starts: Ints, k: int, discount: Floats, average: bool
+) -> Floats:
+    """Return sum over the first k ranks r of values(r) discount[r], a number a query; discount starts at rank 1."""
+    sums = np.zeros(len(starts) - 1)
+    for q in range(len(sums)):
+        first, stop = starts[q], starts[q + 1]
+        top, b = min(k, stop - first), 0
+        while b < top:
+            size, total = _block(b, first, stop, k, order, scores, values, average)
+            mean = total / size
+            if mean != 0.0:
+                for r in range(b, min(b + size, top)):
+                    sums[q] += mean * discount[r]
+            b += size
+    return sums
+
+
+@compiled
+def mean_normalised_sums(
+    scores: Floats,
+    order: Ints,
+    ideal_order: Ints,
+    values: Floats,
+    starts: Ints,
+    k: int,
+    discount: Floats,
+    average: bool,
+) -> Floats:
+    """Return the mean over m = 1..min(k, n) of DCG@m / ideal DCG@m, a number a query; 0 where no value is positive."""
+    means = np.zeros(len(starts) - 1)
+    for q in range(len(means)):
+        first, stop = starts[q], starts[q + 1]
+        top, b = min(k, stop - first), 0
+        if values[ideal_order[first]] <= 0.0:
+            continue
+        got = ideal = 0.0
+        while b < top:
+            size, total = _block(b, first, stop, k, order, scores, values, average)
+            for r in range(b, min(b + size, top)):
+                got += total / size * discount[r]
+                ideal += values[ideal_order[first + r]] * discount[r]
+                means[q] += got / ideal
+            b += size
+        means[q] /= top
+    return means
+
+
+@compiled
+def precision_sums(
+    scores: Floats, order: Ints, relevant: Floats, starts: Ints, k: int, average: bool, threshold: bool
+) -> Floats:
+    """Return the sum of the precisions at the ranks of relevant documents up to rank k, a number a query.
+
+    In a block of size s with r relevant documents, the one at place j (from 1) is relevant with probability r / s,
+    and then (r - 1)(j - 1) / (s - 1) of those above it in the block are, on average. With threshold, the precision at
+    every document of a block is the one at the block's end, as where a score is a threshold.
+    """
+    sums = np.zeros(len(starts) - 1)
+    for q in range(len(sums)):
+        first, stop = starts[q], starts[q + 1]
+        top, b, found = min(k, stop - first), 0, 0.0
+        while b < top:
+            size, here = _block(b, first, stop, k, order, scores, relevant, average)
+            if here > 0.0 and threshold:
+                sums[q] += here * (found + here) / (b + size) * (min(b + size, top) - b) / size
+            elif here > 0.0:
+                slope = (here - 1.0) / (size - 1.0) if size > 1 else 0.0
+                for j in range(min(size, top - b)):
+                    sums[q] += here / size * (found + 1.0 + slope * j) / (b + j + 1.0)
+            found += here
+            b += size
+    return sums
+
+
+@compiled
+def reciprocal_ranks(scores: Floats, order: Ints, relevant: Floats, starts: Ints, k: int, average: bool) -> Floats:
+    """Return 1 / the rank of the first relevant document, a number a query; 0 where that is behind k or nowhere.
+
+    The first of r relevant documents of a block of size s is at place j with the probability that the first j - 1
+    are not and the j-th is: the product over i < j of 1 - r / (s - i + 1), times r / (s - j + 1).
+    """
+    values = np.zeros(len(starts) - 1)
+    for q in range(len(values)):
+        first, stop = starts[q], starts[q + 1]
+        top, b = min(k, stop - first), 0
+        while b < top:
+            size, here = _block(b, first, stop, k, order, scores, relevant, average)
+            if here > 0.0:
+                none_yet, j = 1.0, 0
+                while j < size and b + j < top and none_yet > 0.0:
+                    hit = min(here / (size - j), 1.0)
+                    values[q] += none_yet * hit / (b + j + 1.0)
+                    none_yet *= 1.0 - hit
+                    j += 1
+                break
+            b += size
+    return values
+
+
+@compiled
+def pair_counts(scores: Floats, order: Ints, levels: Ints, starts: Ints) -> Floats:
+    """Return a row a query: pairs of different levels that scores rank right, wrong, and pairs of equal scores.
+
+    levels are the grades of a query numbered from 0, lowest first. Cost: n log(number of levels) after the sort.
+    """
+    counts = np.zeros((len(starts) - 1, 3))
+    highest = 0
+    for i in range(len(levels)):
+        highest = max(highest, levels[i])
+    room = np.zeros(highest + 2, dtype=np.int64)
+    for q in range(len(starts) - 1):
+        highest = 0
+        for i in range(starts[q], starts[q + 1]):
+            highest = max(highest, levels[i])
+        tree = room[: highest + 2]  # a Fenwick tree of the levels of the documents scored lower
+        tree[:] = 0
+        e = starts[q + 1] - 1
+        while e >= starts[q]:
+            b = e
+            while b > starts[q] and scores[order[b - 1]] == scores[order[e]]:
+                b -= 1
+            seen = starts[q + 1] - 1 - e
+            for at in range(b, e + 1):
+                level = levels[order[at]]
+                lower = _prefix(tree, level)
+                counts[q, 0] += lower
+                counts[q, 1] += seen - _prefix(tree, level + 1)
+            for at in range(b, e + 1):
+                node = levels[order[at]] + 1
+                while node < len(tree):
+                    tree[node] += 1
+                    node += node & -node
+            counts[q, 2] += 0.5 * (e - b) * (e - b + 1.0)
+            e = b - 1
+    return counts
+
+
+@compiled
+def _prefix(tree: Ints, node: int) -> int:
+    """Return how many documents in the tree have a level below node."""
+    total = 0
+    while node > 0:
+        total += tree[node]
+        node -= node & -node
+    return total
+
+
+@compiled
+def dense_levels(grades: Floats, order: Ints, starts: Ints) -> tuple[Ints, Floats]:
+    """Return the level of each document's grade in its query, lowest 0, and the pairs of equal grades of each query.
+
+    order ranks the documents by grade.
+    """
+    levels = np.zeros(len(grades), dtype=np.int64)
+    equal = np.zeros(len(starts) - 1)
+    for q in range(len(starts) - 1):
+        level, run = 0, 0
+        for at in range(starts[q + 1] - 1, starts[q] - 1, -1):
+            if at < starts[q + 1] - 1:
+                same = grades[order[at]] == grades[order[at + 1]]
+                level, run = (level, run + 1) if same else (level + 1, 0)
+            equal[q] += run
+            levels[order[at]] = level
+    return levels, equal

@@ -1,0 +1,142 @@
+"""What a metric can be asked to do: the measures, their options, and the conventions of other tools by name.
+
+Options, each with its values, the default first:
+
+gain      exp2: 2^grade - 1; linear: the grade
+discount  log2: 1 / log2(rank + 1); letor: 1 at ranks 1 and 2, then 1 / log2(rank)
+ties      how documents of equal scores are put in order. average: the expected value over all their orders; input: as
+          given; reverse: the last given first; pessimistic, optimistic: lowest or highest grade first; docid: the
+          greater document id first, scores compared as float32; threshold (map only): a tied run counts as one step
+empty     a query where no order is better than another (nothing relevant; for wta, pairwise and kendall all grades
+          equal): skip it (nan), or count it as 0 or 1
+short     a query with fewer than k documents: pad with irrelevant ones; cut k to its length; 0: it scores 0
+norm      average precision at k divides by: top, min(k, relevant documents); all, the relevant documents
+relevant  the lowest grade that is relevant, default 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.metrics.gains import DISCOUNTS, GAINS
+
+_TIES = ("average", "input", "reverse", "pessimistic", "optimistic", "docid")
+_EMPTY = ("skip", "0", "1")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a measure takes: a cutoff "@k" (required, optional or none) and options with their values, default first.
+
+    relevant=() in options stands for any number.
+    """
+
+    cutoff: str
+    options: Mapping[str, tuple[str, ...]]
+
+
+_GRADED = {"gain": GAINS, "discount": DISCOUNTS, "ties": _TIES, "empty": _EMPTY}
+_BINARY: dict[str, tuple[str, ...]] = {"relevant": (), "ties": _TIES, "empty": _EMPTY}
+
+MEASURES: Mapping[str, Measure] = {
+    "ndcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}),
+    "dcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}),
+    "mean-ndcg": Measure("optional", _GRADED),
+    "map": Measure("optional", {**_BINARY, "ties": (*_TIES, "threshold"), "norm": ("top", "all")}),
+    "mrr": Measure("optional", _BINARY),
+    "precision": Measure("required", {**_BINARY, "short": ("pad", "cut", "0")}),
+    "recall": Measure("required", _BINARY),
+    "wta": Measure("none", {"ties": _TIES, "empty": _EMPTY}),
+    "pairwise": Measure("none", {"ties": ("average", "pessimistic", "optimistic"), "empty": _EMPTY}),
+    "kendall": Measure("none", {"empty": _EMPTY}),
+}
+
+_ONLY_WITH_CUTOFF = ("short", "norm")
+_LETOR = {"ties": "input", "empty": "0"}
+_BOOSTING = {"ties": "input", "empty": "1"}
+_TREC_EVAL = {"ties": "docid", "empty": "0"}
+_CATBOOST = {"ties": "pessimistic", "empty": "0"}
+
+PRESETS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "letor": {
+        "ndcg": {**_LETOR, "discount": "letor", "short": "0"},
+        "mean-ndcg": {**_LETOR, "discount": "letor"},
+        "map": _LETOR,
+        "precision": _LETOR,
+    },
+    "lightgbm": {"ndcg": _BOOSTING, "map": _BOOSTING},
+    "xgboost": {"ndcg": _BOOSTING, "map": _BOOSTING, "precision": {**_LETOR, "short": "cut"}},
+    "catboost": {
+        "ndcg": {**_CATBOOST, "gain": "linear", "empty": "1"},
+        "dcg": {**_CATBOOST, "gain": "linear"},
+        "map": _CATBOOST,
+        "mrr": _CATBOOST,
+        "precision": {**_CATBOOST, "short": "cut"},
+        "recall": {**_CATBOOST, "empty": "1"},
+    },
+    "sklearn": {
+        "ndcg": {"gain": "linear", "empty": "0"},
+        "dcg": {"gain": "linear", "empty": "0"},
+        "map": {"ties": "threshold", "empty": "0"},
+    },
+    "trec_eval": {
+        "ndcg": {**_TREC_EVAL, "gain": "linear"},
+        "map": {**_TREC_EVAL, "norm": "all"},
+        "mrr": _TREC_EVAL,
+        "precision": _TREC_EVAL,
+        "recall": _TREC_EVAL,
+    },
+    "ranklib": {
+        "ndcg": _LETOR,
+        "dcg": _LETOR,
+        "map": _LETOR,
+        "mrr": _LETOR,
+        "precision": {**_LETOR, "short": "cut"},
+    },
+}
+"""What each tool does by preset and measure, where it departs from the defaults. letor: the evaluation scripts of LETOR
+3.0 and 4.0. catboost: its type=Base; type=Exp is gain=exp2 on top. xgboost: its ndcg@k- is empty=0 on top, its
+ndcg_exp_gain=false gain=linear."""
+
+
+def conventions(measure: str, at: int | None, preset: str | None) -> dict[str, str]:
+    """Return the value of every option that matters to measure at the cutoff, as the preset has it, else the default.
+
+    Raises ParameterError for a measure or preset that is not known, or a preset that does not have the measure.
+    """
+    if measure not in MEASURES:
+        raise ParameterError(f"metric '{measure}' is unknown. {nearest(measure, MEASURES)}")
+    options = {name: values[0] if values else "1" for name, values in MEASURES[measure].options.items()}
+    if preset is not None:
+        if preset not in PRESETS:
+            raise ParameterError(f"metric convention '{preset}' is unknown. {nearest(preset, PRESETS)}")
+        if measure not in PRESETS[preset]:
+            having = [name for name, measures in PRESETS.items() if measure in measures]
+            hint = f"Conventions for it: {', '.join(having)}." if having else "It has no named convention."
+            raise ParameterError(f"'{preset}' does not have the metric '{measure}'. {hint}")
+        options.update(PRESETS[preset][measure])
+    return {name: value for name, value in options.items() if at is not None or name not in _ONLY_WITH_CUTOFF}
+
+
+def check_option(measure: str, at: int | None, name: str, value: str) -> str:
+    """Return value in its one spelling; raises ParameterError where measure does not take that option or value."""
+    taken = MEASURES[measure].options
+    if name not in taken:
+        raise ParameterError(f"the metric '{measure}' has no option '{name}'. {nearest(name, taken)}")
+    if at is None and name in _ONLY_WITH_CUTOFF:
+        raise ParameterError(
+            f"'{name}' matters only under a cutoff: write {measure}@10:{name}={value}, or leave it out."
+        )
+    if taken[name]:
+        if value not in taken[name]:
+            raise ParameterError(f"{measure} cannot have {name}={value}. {nearest(value, taken[name])}")
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        number = float("nan")
+    if not abs(number) < float("inf"):
+        raise ParameterError(f"{name}={value} is not a grade: give the lowest grade that counts, such as {name}=2.")
+    return str(int(number)) if number == int(number) else repr(number)

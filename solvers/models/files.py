@@ -1,0 +1,362 @@
+"""Model files: a JSON manifest, and for many weights an npz of plain numbers beside it. Loading runs no code.
+
+A manifest holds at least format ("ranktune-model"), version (1), kind ("linear", ...), and sha256, the digest of all
+the rest in its canonical form, so that damage of any kind is noticed. Numbers and names have two forms, of which the
+second points to a file in the manifest's folder.
+
+few numbers   {"value": [..]}, or {"index": [..], "value": [..]} if most are zero, in decimals that read back exactly
+many          {"file": NAME, "sha256": digest of the file, "shape": [entries], "dtype": "<f8", "sparse": true or false},
+              an uncompressed zip of value.npy and, if sparse, index.npy
+few names     [..]
+many          {"file": NAME, "sha256": digest of the file, "bytes": its length}, a name a line, escaped as in JSON
+
+A file is written beside its final place, flushed to the disk, then renamed. The manifest comes last, and the others
+have names made of their digests, so that a crash leaves the old model or the new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import secrets
+import stat
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.errors import ModelFormatError
+
+FORMAT = "ranktune-model"
+VERSION = 1
+INLINE = 1_000
+"""Up to this many numbers stand in the manifest itself."""
+INLINE_NAME_BYTES = 2**18
+MAX_NAME_BYTES = 2**28
+MAX_MANIFEST_BYTES = 4 * 2**20
+MAX_BRACKETS = 100_000
+"""Lists and objects are what a small file can claim much memory with: bytes and brackets together bound it."""
+MAX_ENTRIES = 2**26
+"""No model has more weights than this; a file that claims more is refused before anything is allocated."""
+MAX_EMPTY = 2**22
+MAX_SPREAD = 1_000
+"""Nor may few numbers claim much room: at most MAX_EMPTY places, or MAX_SPREAD for each number that is there."""
+
+_AGAIN = "Copy the file again from where it was made, or save the model again."
+_PLAIN_NAME = re.compile(r"[^/\\\x00]+\.(npz|txt)")
+
+
+def write_manifest(
+    path: Path, content: Mapping[str, Any], numbers: Mapping[str, Floats], names: Mapping[str, Sequence[str]]
+) -> None:
+    """Write content as a model file at path, with each of numbers and names in it or beside it under its own key.
+
+    Raises ModelFormatError for what a model file cannot hold (NaN, infinity), OSError where path cannot be written.
+    """
+    previous = _sidecars_of(path)
+    whole: dict[str, Any] = {"format": FORMAT, "version": VERSION, **content}
+    files: dict[str, bytes] = {}
+    for key, values in numbers.items():
+        if not np.isfinite(values).all():
+            at = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ModelFormatError(f"{path}: {key}[{at}] is {values[at]}: a model must be finite. Train it anew.")
+        whole[key] = _encode(path, key, values, files)
+    for key, texts in names.items():
+        whole[key] = _encode_names(path, key, texts, files)
+    try:
+        whole["sha256"] = _digest(whole)
+        lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in whole.items()]
+    except (TypeError, ValueError) as error:
+        raise ModelFormatError(f"{path}: the model holds what JSON cannot hold ({error}).") from None
+    manifest = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+    if _is_too_much(manifest):
+        raise ModelFormatError(f"{path}: the model's names and parameters are too long for a model file.")
+    try:
+        for name, data in files.items():
+            _replace(path.parent / name, data)
+        _replace(path, manifest)
+    except OSError:
+        _remove(path.parent, files.keys() - previous)
+        raise
+    _remove(path.parent, previous - files.keys())
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the content of a model file, its digest checked.
+
+    Raises ModelFormatError for a file that cannot be read, is damaged, not a model, or of another version.
+    """
+    raw = _read_capped(path, MAX_MANIFEST_BYTES)
+    try:
+        if _is_too_much(raw):
+            raise ValueError("it holds more lists than any model")
+        content = json.loads(
+            raw.decode("utf-8"),
+            object_pairs_hook=_without_repeats,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+        claimed = content.pop("sha256", None) if isinstance(content, dict) else None
+        digest = _digest(content)
+    except RecursionError:
+        raise ModelFormatError(f"{path} is nested too deeply to be a model. {_AGAIN}") from None
+    except ValueError as error:
+        raise ModelFormatError(f"{path} is not a whole JSON file ({str(error)[:200]}). {_AGAIN}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ModelFormatError(
+            f'{path} is not a RankTune model: it does not say "format": "{FORMAT}". Give a model.json.'
+        )
+    version = content.get("version")
+    if type(version) is not int or version != VERSION:
+        raise ModelFormatError(
+            f"{path} is of format version {str(version)[:40]}; this RankTune reads version {VERSION}. "
+            "Install the RankTune that wrote it, or a newer one."
+        )
+    if claimed != digest:
+        raise ModelFormatError(f"{path} does not match its own digest: it was damaged or changed by hand. {_AGAIN}")
+    return content
+
+
+def read_numbers(path: Path, entry: object, n: int) -> Floats:
+    """Return the n numbers that entry of the manifest at path holds or points to.
+
+    Raises ModelFormatError where they are missing, damaged, not finite, or do not fit n; nothing is allocated before
+    what is claimed fits what is there.
+    """
+    if not 0 < n <= MAX_ENTRIES:
+        raise ModelFormatError(f"{path} claims {n} weights: there must be 1 to {MAX_ENTRIES}. {_AGAIN}")
+    if not isinstance(entry, dict):
+        raise ModelFormatError(f"{path} has no weights. {_AGAIN}")
+    try:
+        index, value = _read_file(path, entry, n) if "file" in entry else _read_inline(entry)
+    except ModelFormatError:
+        raise
+    except Exception as error:  # whatever a hostile zip or array header makes the parsers raise is the file's fault
+        raise ModelFormatError(
+            f"{path}: its weights cannot be read ({type(error).__name__}: {error}). {_AGAIN}"
+        ) from None
+    if not np.isfinite(value).all():
+        raise ModelFormatError(f"{path} holds weights that are not finite: it cannot score anything. Train it anew.")
+    if index is None and len(value) == n:
+        return value
+    if index is None or len(index) != len(value) or not _rises_within(index, n) or n > _room(len(index)):
+        raise ModelFormatError(f"{path} has {len(value)} weights that do not fit its {n} features. {_AGAIN}")
+    dense = np.zeros(n)
+    dense[index] = value
+    return dense
+
+
+def _rises_within(index: Ints, n: int) -> bool:
+    return len(index) == 0 or bool(index[0] >= 0 and index[-1] < n and (np.diff(index) > 0).all())
+
+
+def read_names(path: Path, entry: object, n: int) -> tuple[str, ...]:
+    """Return the n names that entry of the manifest at path holds or points to.
+
+    Raises ModelFormatError where they are missing, damaged or not n.
+    """
+    if isinstance(entry, dict):
+        size = entry.get("bytes")
+        if type(size) is not int or not 0 <= size <= MAX_NAME_BYTES:
+            raise ModelFormatError(f"{path} claims names of {str(size)[:40]} bytes: at most {MAX_NAME_BYTES}. {_AGAIN}")
+        raw = _read_beside(path, entry, size)
+        lines = raw.count(b"\n") + 1
+        if lines != n:  # before any is made
+            raise ModelFormatError(f"{path} names {lines} of {n} features. {_AGAIN}")
+        try:
+            entry = [json.loads(f'"{line}"') if "\\" in line else line for line in raw.decode().split("\n")]
+        except ValueError as error:
+            raise ModelFormatError(f"{path}: its names cannot be read ({error}). {_AGAIN}") from None
+    if not isinstance(entry, list) or not all(isinstance(name, str) for name in entry):
+        raise ModelFormatError(f"{path}: names must be text. {_AGAIN}")
+    if len(entry) != n:
+        raise ModelFormatError(f"{path} names {len(entry)} of {n} features. {_AGAIN}")
+    return tuple(entry)
+
+
+def _room(entries: int) -> int:
+    return max(MAX_EMPTY, MAX_SPREAD * entries)
+
+
+def _encode(path: Path, key: str, values: Floats, files: dict[str, bytes]) -> dict[str, Any]:
+    """Return the entry for values in the manifest at path; what belongs in a file beside it is added to files."""
+    kept = np.flatnonzero((values != 0) | np.signbit(values))  # -0.0 too: what is read is what was written, to the bit
+    sparse = 2 * len(kept) < len(values) <= _room(len(kept))
+    parts = {"value": (values[kept] if sparse else values).astype("<f8")}
+    if sparse:
+        parts["index"] = kept.astype("<i8")
+    entries = len(parts["value"])
+    if entries <= INLINE:
+        return {name: part.tolist() for name, part in parts.items()}
+    archive = io.BytesIO()
+    np.savez(archive, **parts)  # type: ignore[arg-type]
+    pointer = _point(path, key, ".npz", archive.getvalue(), files)
+    return {**pointer, "shape": [entries], "dtype": "<f8", "sparse": sparse}
+
+
+def _encode_names(path: Path, key: str, names: Sequence[str], files: dict[str, bytes]) -> list[str] | dict[str, Any]:
+    data = "\n".join(json.dumps(name)[1:-1] for name in names).encode()
+    if len(data) <= INLINE_NAME_BYTES:
+        return list(names)
+    if len(data) > MAX_NAME_BYTES:
+        raise ModelFormatError(f"{path}: {key} has {len(data)} bytes, at most {MAX_NAME_BYTES} fit. Use shorter names.")
+    return {**_point(path, key, ".txt", data, files), "bytes": len(data)}
+
+
+def _point(path: Path, key: str, suffix: str, data: bytes, files: dict[str, bytes]) -> dict[str, Any]:
+    """Return an entry that points to data, which is added to files under its name."""
+    digest = hashlib.sha256(data).hexdigest()
+    name = f"{path.name.removesuffix('.json')}.{key}-{digest[:16]}{suffix}"
+    files[name] = data
+    return {"file": name, "sha256": digest}
+
+
+def _read_inline(entry: dict[str, Any]) -> tuple[Ints | None, Floats]:
+    value, index = entry["value"], entry.get("index")
+    if not isinstance(value, list) or not all(type(number) in (int, float) for number in value):
+        raise ValueError("value is not a list of numbers")
+    if index is None:
+        return None, np.array(value, dtype=np.float64)
+    if not isinstance(index, list) or not all(type(number) is int for number in index):
+        raise ValueError("index is not a list of whole numbers")
+    return np.array(index, dtype=np.int64), np.array(value, dtype=np.float64)
+
+
+def _read_file(path: Path, entry: dict[str, Any], n: int) -> tuple[Ints | None, Floats]:
+    shape, sparse = entry.get("shape"), entry.get("sparse")
+    if not isinstance(shape, list) or len(shape) != 1 or type(shape[0]) is not int or not 0 <= shape[0] <= n:
+        raise ModelFormatError(f"{path} claims weights of shape {str(shape)[:80]} for {n} features. {_AGAIN}")
+    if entry.get("dtype") != "<f8" or not isinstance(sparse, bool):
+        raise ModelFormatError(
+            f"{path} claims weights of type {str(entry.get('dtype'))[:40]!r}: it must be '<f8'. {_AGAIN}"
+        )
+    raw = _read_beside(path, entry, 8 * shape[0] * (2 if sparse else 1) + 4096)
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        wanted = ["index.npy", "value.npy"] if sparse else ["value.npy"]
+        if sorted(archive.namelist()) != wanted:
+            raise ValueError(f"the zip holds {str(archive.namelist())[:80]} instead of {wanted}")
+        index = _read_member(archive, "index.npy", "<i8", shape[0]) if sparse else None
+        return index, _read_member(archive, "value.npy", "<f8", shape[0])
+
+
+def _read_beside(path: Path, entry: dict[str, Any], most: int) -> bytes:
+    """Return the bytes of the file that entry points to: in the folder of path, at most that long, its digest right."""
+    name = entry.get("file")
+    if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or Path(name).name != name:
+        raise ModelFormatError(
+            f"{path} points to {str(name)[:80]!r}: it must be an .npz or .txt in the model's own folder."
+        )
+    beside = path.parent / name
+    raw = _read_capped(beside, most)
+    if hashlib.sha256(raw).hexdigest() != entry.get("sha256"):
+        raise ModelFormatError(
+            f"{beside} is not the file that {path.name} was saved with: damaged or mixed up. {_AGAIN}"
+        )
+    return raw
+
+
+def _read_member(archive: zipfile.ZipFile, name: str, dtype: str, entries: int) -> Any:
+    """Return an array of exactly that type and length; its header is compared before its data are read."""
+    member = archive.getinfo(name)
+    if member.compress_type != zipfile.ZIP_STORED or member.file_size > 8 * entries + 1024:
+        raise ValueError(f"{name} is compressed, or larger than its {entries} entries")
+    with archive.open(member) as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{name} is not an array file of version 1.0")
+        shape, fortran, found = np.lib.format.read_array_header_1_0(stream)
+        if shape != (entries,) or fortran or found.str != dtype:
+            raise ValueError(f"{name} claims to be {found} of shape {shape} instead of {dtype} of {entries}")
+        data = stream.read()
+    if len(data) != 8 * entries:
+        raise ValueError(f"{name} has {len(data)} bytes for {entries} entries of 8")
+    return np.frombuffer(data, dtype=dtype).astype(np.int64 if dtype == "<i8" else np.float64)
+
+
+def _read_capped(path: Path, most: int) -> bytes:
+    """Return the bytes of a regular file of at most that many."""
+    try:
+        status = os.stat(path)  # before opening: opening a pipe would wait for ever
+        if not stat.S_ISREG(status.st_mode):
+            raise ModelFormatError(f"{path} is not a file. Give the path of a model.json.")
+        with open(path, "rb") as stream:
+            raw = stream.read(most + 1) if status.st_size <= most else b""
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ModelFormatError(f"{path} cannot be read: {reason}. Check the path.") from None
+    if status.st_size > most or len(raw) > most:
+        raise ModelFormatError(f"{path} has {status.st_size} bytes, more than the {most} that it can need. {_AGAIN}")
+    return raw
+
+
+def _sidecars_of(path: Path) -> set[str]:
+    """Return the files that the model now at path, if there is one, points to and that were written for it alone."""
+    try:
+        content = read_manifest(path)
+    except ModelFormatError:
+        return set()
+    own = re.compile(re.escape(path.name.removesuffix(".json")) + r"\.[a-z_]+-[0-9a-f]{16}\.(npz|txt)")
+    names = {str(entry.get("file")) for entry in content.values() if isinstance(entry, dict)}
+    return {name for name in names if own.fullmatch(name)}
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Make data the content of path: all of it or, whatever happens, nothing."""
+    draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+    try:
+        with open(draft, "xb") as stream:
+            _write_all(stream, data)
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)  # so that the new name survives a power cut too
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _write_all(stream: IO[bytes], data: bytes) -> None:
+    stream.write(data)
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a field is given twice")
+    return content
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:20]} is beyond the range of numbers")
+    return value
+
+
+def _is_too_much(manifest: bytes) -> bool:
+    return len(manifest) > MAX_MANIFEST_BYTES or manifest.count(b"[") + manifest.count(b"{") > MAX_BRACKETS
+
+
+def _remove(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"it holds {name}, which is not JSON")

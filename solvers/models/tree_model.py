@@ -1,0 +1,124 @@
+"""Models whose score is the sum of what trees answer. Their files add trees, splits and arrays.
+
+trees   number of trees T          splits   number of splits S of all trees together
+arrays  T + 4 S + (S + T) numbers, one array after another: splits of each tree, (T,); feature (S,), threshold (S,),
+        left child (S,) and right child (S,) of each split; value of each leaf, (S + T,)
+
+ranktune.solvers.models.trees says what the numbers mean. A document goes left where its feature is at most the
+threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, ModelFormatError
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.base import Content, Model, common_fields, field_of
+from ranktune.solvers.models.files import MAX_ENTRIES, read_numbers
+from ranktune.solvers.models.trees import Trees
+
+_AGAIN = "Copy the file again from where it was made, or save the model again."
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel(Model):
+    """A score that is the sum of what trees answer.
+
+    trees     the trees, with the weight of each already in its leaves
+    columns   number of features that predict expects
+
+    The other fields are those of every Model. Raises DataError where a tree looks at a feature that there is not, or
+    names do not fit them.
+    """
+
+    trees: Trees
+    columns: int
+    solver: str
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    metric: str | None = None
+    fingerprint: str | None = None
+    created: str | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the trees look at nothing that is not there."""
+        if len(self.trees.features) and self.trees.features[-1] >= self.columns:
+            raise DataError(
+                f"a tree looks at column {self.trees.features[-1]} of {self.columns} features, counted from 0."
+            )
+        self._check_names("feature")
+
+    @property
+    def n_features(self) -> int:
+        """Number of features that predict expects."""
+        return self.columns
+
+    @property
+    def nonzeros(self) -> int:
+        """Number of features that any tree looks at."""
+        return len(self.trees.features)
+
+    @property
+    def bytes(self) -> int:
+        """A feature, a threshold and two children for each split, and the leaves."""
+        return 20 * self.trees.n_splits + 8 * len(self.trees.value)
+
+    def _scores(self, queries: Queries) -> Floats:
+        return self.trees.scores(queries.features)
+
+    def _content(self) -> tuple[Content, Mapping[str, Floats]]:
+        counts, arrays = packed(self.trees)
+        return {"kind": "trees", **counts}, {"arrays": arrays}
+
+    @classmethod
+    def read(cls, path: Path, content: Content) -> Self:
+        """Return the model of the manifest at path. Raises ModelFormatError where its trees could not be gone down."""
+        n_features, trees = unpacked(path, content)
+        try:
+            return cls(trees, n_features, **common_fields(path, content, n_features))
+        except DataError as error:
+            raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
+
+
+def packed(trees: Trees) -> tuple[dict[str, int], Floats]:
+    """Return trees as counts, for the manifest, and one array. Raises ModelFormatError where they are too many."""
+    parts = (np.diff(trees.starts), trees.feature, trees.threshold, *trees.children.T, trees.value)
+    arrays = np.concatenate(parts).astype(np.float64)
+    if len(arrays) > MAX_ENTRIES:
+        raise ModelFormatError(f"the trees take {len(arrays)} numbers, at most {MAX_ENTRIES} fit. Grow fewer.")
+    return {"trees": trees.n_trees, "splits": trees.n_splits}, arrays
+
+
+def unpacked(path: Path, content: Content) -> tuple[int, Trees]:
+    """Return n_features of the manifest at path, and the trees that packed put there. Raises ModelFormatError."""
+    n_features, T, S = (field_of(path, content, name, int) for name in ("n_features", "trees", "splits"))
+    if not (0 < n_features <= MAX_ENTRIES and 0 < T <= MAX_ENTRIES and 0 <= S <= MAX_ENTRIES):
+        raise ModelFormatError(
+            f"{path} claims {T} trees with {S} splits of {n_features} features: at most {MAX_ENTRIES}. {_AGAIN}"
+        )
+    arrays = read_numbers(path, content.get("arrays"), 2 * T + 5 * S)
+    splits, feature, threshold, left, right, value = np.split(arrays, np.cumsum([T, S, S, S, S]))
+    counts, features = _whole(path, splits), _whole(path, feature)
+    children = _whole(path, np.column_stack([left, right]))
+    try:
+        starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        return n_features, Trees(features, threshold, children, value, starts)
+    except DataError as error:
+        raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
+
+
+def _whole(path: Path, values: Floats) -> NDArray[np.int32]:
+    """Return values as whole numbers. Raises ModelFormatError where they are not, or too large to count anything."""
+    if not (np.abs(values) <= 2 * MAX_ENTRIES).all() or (values != np.floor(values)).any():
+        raise ModelFormatError(f"{path} counts splits, features or children by what is no whole number. {_AGAIN}")
+    return np.ascontiguousarray(values).astype(np.int32)

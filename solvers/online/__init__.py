@@ -1,0 +1,1 @@
+"""Solvers that learn from one query, or one pair, at a time."""

@@ -1,0 +1,97 @@
+"""Pairs of documents of different grades, drawn at random at a constant cost each.
+
+A pair is drawn by a first document, alike among all that have a partner ("documents": long queries count more) or from
+a query drawn alike ("queries"), and a second one, alike among those of the first one's query with another grade.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.online.pairs import by_grade
+
+SAMPLINGS = ("documents", "queries")
+
+
+class PairTable(NamedTuple):
+    """Where to find partners; a block is the documents of one grade of one query, side by side in rows.
+
+    rows    (n_documents,) the rows of each query, lowest grade first
+    block   (n_documents,) the number of each place's block    first   (n_blocks + 1,) its first place
+    query   (n_blocks,) its query                              starts  (n_queries + 1,) first place of each query
+    useful  (n_useful,) queries with at least two grades       before  (n_useful + 1,) their documents, added up
+    """
+
+    rows: Ints
+    block: Ints
+    first: Ints
+    query: Ints
+    starts: Ints
+    useful: Ints
+    before: Ints
+
+
+def pair_table(queries: Queries) -> PairTable:
+    """Return the table of queries. Cost: a sort of the documents and one pass over X."""
+    rows, of_query = by_grade(queries), queries.query_of_document
+    grades = queries.grades[rows]
+    begins = np.ones(len(rows), dtype=bool)
+    begins[1:] = (grades[1:] != grades[:-1]) | (of_query[1:] != of_query[:-1])
+    block, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
+    query = of_query[first]
+    useful = np.flatnonzero(np.bincount(query, minlength=queries.n_queries) > 1)
+    before = np.concatenate([[0], np.cumsum(queries.lengths[useful])])
+    starts = np.require(queries.starts, np.int64, ["C", "W"])
+    return PairTable(rows, block, np.append(first, len(rows)), query, starts, useful, before.astype(np.int64))
+
+
+def places(table: PairTable, draws: Floats, sampling: str) -> Ints:
+    """Return the place of a first document for each number of draws, in [0, 1)."""
+    n_useful = len(table.useful)
+    if sampling == "queries":
+        number = np.minimum((draws * n_useful).astype(np.int64), n_useful - 1)
+        start, length = table.starts[table.useful[number]], np.diff(table.before)[number]
+        within = (draws * n_useful - number) * length
+        return np.asarray(start + np.minimum(within.astype(np.int64), length - 1))
+    total = int(table.before[-1])
+    document = np.minimum((draws * total).astype(np.int64), total - 1)
+    if total == len(table.rows):
+        return document
+    number = np.searchsorted(table.before, document, side="right") - 1
+    return np.asarray(table.starts[table.useful[number]] + document - table.before[number])
+
+
+def draw(table: PairTable, count: int, sampling: str, generator: np.random.Generator) -> tuple[Ints, Ints]:
+    """Return count pairs drawn from all queries: the rows of the better documents and those of the worse."""
+    first = places(table, generator.random(count), sampling)
+    better, worse = np.empty((2, count), dtype=np.int64)
+    partners(table, first, generator.random(count), better, worse)
+    return better, worse
+
+
+def draw_from(table: PairTable, query: int, count: int, generator: np.random.Generator) -> tuple[Ints, Ints]:
+    """Return count pairs drawn from one query that has two grades."""
+    a, b = int(table.starts[query]), int(table.starts[query + 1])
+    first = a + np.minimum((generator.random(count) * (b - a)).astype(np.int64), b - a - 1)
+    better, worse = np.empty((2, count), dtype=np.int64)
+    partners(table, first, generator.random(count), better, worse)
+    return better, worse
+
+
+@compiled
+def partners(table: PairTable, places: Ints, draws: Floats, better: Ints, worse: Ints) -> None:
+    """Overwrite better and worse with the rows of the pairs of each place and a partner for it."""
+    for t in range(len(places)):
+        p = places[t]
+        g = table.block[p]
+        a, b = table.starts[table.query[g]], table.starts[table.query[g] + 1]
+        others = b - a - (table.first[g + 1] - table.first[g])
+        r = a + min(int(draws[t] * others), others - 1)
+        if r >= table.first[g]:
+            r += table.first[g + 1] - table.first[g]
+        better[t], worse[t] = table.rows[max(p, r)], table.rows[min(p, r)]

@@ -1,0 +1,1 @@
+"""What minimises a loss and a penalty: batch, one-pass and Newton methods."""

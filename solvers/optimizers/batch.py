@@ -1,0 +1,358 @@
+"""Optimizers that look at all lists at every step: L-BFGS, OWL-QN for L1, and gradient steps of AdaGrad.
+
+    minimise  F(w) = loss(X M w) + l1 |w| + l2 / 2 |w|^2
+
+w  (n_features,) weights on the scaled features   M  diagonal, what each feature is multiplied by   v = M w is the model
+f  the smooth part of F: all but l1 |w|           g  its gradient       S(a, b) = sign(a) max(0, |a| - b)
+
+An evaluation of f costs a product with X, one with X', and the loss. Each optimizer starts at w = 0 and yields v and
+a Step an iteration, so that the caller can stop at any time. violation is the norm of the shortest subgradient of F
+over that at zero. Memory: a few vectors of weights and of documents, never a copy of X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.checks import check_count, check_positive
+from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data import products
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses.pairwise import Loss, prepared
+from ranktune.solvers.losses.penalties import Penalty
+from ranktune.solvers.optimizers.one_pass import Needs
+from ranktune.solvers.optimizers.one_pass_kernels import DELTA
+
+SCALINGS = ("none", "minmax", "standard")
+
+
+class Objective:
+    """f and its gradient at weights on the scaled features."""
+
+    def __init__(self, loss: Loss, l2: float, queries: Queries, multiplier: Floats | None) -> None:
+        self.loss = prepared(loss, queries)
+        self.l2 = l2
+        self.features = queries.features
+        self.multiplier = np.ones(queries.n_features) if multiplier is None else multiplier
+
+    def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
+        """Return f and g. Where a step was so long that they are not finite, f is infinite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, by_score = self.loss(products.scores(self.features, weights * self.multiplier))
+            gradient = self.multiplier * products.transposed(self.features, by_score) + self.l2 * weights
+            value += 0.5 * self.l2 * float(weights @ weights)
+        return (value if np.isfinite(value) and np.isfinite(gradient).all() else np.inf), gradient
+
+
+class Point(NamedTuple):
+    """Where a search stands: w, F(w), and g(w)."""
+
+    weights: Floats
+    value: float
+    gradient: Floats
+
+
+class Curvature:
+    """What the last steps tell of the inverse Hessian: steps s and changes y of the gradient, s'y > 0.
+
+    Source: Nocedal & Wright 2006, "Numerical Optimization", algorithm 7.4.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
+        self._learnt = 0
+        self._steps, self._changes = np.zeros((2, 0, 0))
+        self._along = np.zeros(memory)
+
+    def learn(self, step: Floats, change: Floats) -> None:
+        """Remember a step, in place of the oldest, unless the gradient did not grow along it."""
+        along = float(step @ change)
+        if along > 1e-12 * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+            if self._learnt == 0:
+                self._steps, self._changes = np.empty((2, self.memory, len(step)))
+            at = self._learnt % self.memory
+            self._steps[at], self._changes[at], self._along[at] = step, change, along
+            self._learnt += 1
+
+    def stiffen(self, l2: float) -> None:
+        """Turn to the Hessian plus l2 times the unit matrix; l2 < 0 takes that much away."""
+        known = min(self._learnt, self.memory)
+        steps, changes = self._steps[:known], self._changes[:known]
+        changes += l2 * steps
+        self._along[:known] = (steps * changes).sum(axis=1)
+        if (self._along[:known] <= 0.0).any():  # nothing but rounding is left of one
+            self._learnt = 0
+
+    def solve(self, gradient: Floats) -> Floats:
+        """Return roughly H^-1 gradient; before anything is known, gradient scaled to length one at most."""
+        if self._learnt == 0:
+            return gradient / max(float(np.linalg.norm(gradient)), 1.0)
+        result = np.array(gradient)
+        _two_loops(self._steps, self._changes, self._along, self._learnt, result)
+        return result
+
+
+@compiled
+def _two_loops(steps: Any, changes: Any, along: Floats, learnt: int, vector: Floats) -> None:
+    """Overwrite vector with the product of it and the inverse Hessian; the newest pair is number learnt - 1."""
+    memory = len(along)
+    oldest, shares = max(learnt - memory, 0), np.zeros(memory)
+    for number in range(learnt - 1, oldest - 1, -1):
+        at = number % memory
+        shares[at] = _inner(steps[at], vector) / along[at]
+        for j in range(len(vector)):
+            vector[j] -= shares[at] * changes[at, j]
+    at = (learnt - 1) % memory
+    scale = along[at] / _inner(changes[at], changes[at])
+    for j in range(len(vector)):
+        vector[j] *= scale
+    for number in range(oldest, learnt):
+        at = number % memory
+        change = shares[at] - _inner(changes[at], vector) / along[at]
+        for j in range(len(vector)):
+            vector[j] += change * steps[at, j]
+
+
+@compiled
+def _inner(a: Floats, b: Floats) -> float:
+    total = 0.0
+    for j in range(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+class Trail:
+    """Where a search stands and what it has learnt, from which the next one, of other strengths, goes on.
+
+    What strengths change is known: to turn to others takes no evaluation.
+    """
+
+    curvature: Curvature | None = None
+
+    def __init__(self, objective: Objective, l1: float) -> None:
+        self.objective, self.l1 = objective, l1
+        zero = np.zeros_like(objective.multiplier)
+        self.point = Point(zero, *objective.value_and_gradient(zero))
+        self.at_zero = self.point.gradient
+
+    @property
+    def violation(self) -> float:
+        """The norm of the shortest subgradient of F over that at zero."""
+        norm = float(np.linalg.norm(shortest(self.point.weights, self.point.gradient, self.l1)))
+        reference = float(np.linalg.norm(shortest(np.zeros_like(self.at_zero), self.at_zero, self.l1)))
+        return norm / max(reference, 1e-300) if norm > 0.0 else 0.0
+
+    def turn_to(self, l1: float, l2: float) -> None:
+        """Stand at the same weights under other strengths."""
+        weights, value, gradient = self.point
+        more = l2 - self.objective.l2
+        value += (l1 - self.l1) * float(np.abs(weights).sum()) + 0.5 * more * float(weights @ weights)
+        self.point = Point(weights, value, gradient + more * weights)
+        if self.curvature is not None:
+            self.curvature.stiffen(more)
+        self.l1, self.objective.l2 = l1, l2
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the optimizers of this module have in common.
+
+    tol             stop when violation is at most tol
+    max_iterations  iterations at most
+    """
+
+    planned: ClassVar[bool] = False
+    needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths",), scalings=SCALINGS)
+    tol: float = 1e-4
+    max_iterations: int = 500
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_positive("tol", self.tol)
+        check_count("max_iterations", self.max_iterations)
+
+    def iterate(
+        self, loss: Loss, penalty: Penalty, queries: Queries, *, multiplier: Floats | None = None
+    ) -> Iterator[tuple[Floats, Step]]:
+        """Yield the weights on the raw features, (n_features,), and a report, from zero weights on.
+
+        multiplier is M, (n_features,), or None for 1. Ends at the optimum to tol, after max_iterations, or where no
+        step descends any more in float64. Raises DataError for grades that the loss cannot use.
+        """
+        for steps in self.follow(loss, (penalty,), queries, multiplier=multiplier):
+            yield from steps
+
+    def follow(
+        self, loss: Loss, penalties: Iterable[Penalty], queries: Queries, *, multiplier: Floats | None = None
+    ) -> Iterator[Iterator[tuple[Floats, Step]]]:
+        """Yield for each of penalties what iterate does, to be taken before the next; each goes on from the one before.
+
+        The optimizer must descend one function, as LBFGS and OWLQN do. Strengths that fall cost least.
+        """
+        trail: Trail | None = None
+        for penalty in penalties:
+            l1, l2 = penalty.strengths
+            if trail is None:
+                trail = Trail(Objective(loss, l2, queries, multiplier), l1)
+            else:
+                trail.turn_to(l1, l2)
+            yield self._steps(trail)
+
+    def _steps(self, trail: Trail) -> Iterator[tuple[Floats, Step]]:
+        for iteration, point in enumerate(self.search(trail)):
+            trail.point = point
+            violation = trail.violation
+            yield point.weights * trail.objective.multiplier + 0.0, Step(iteration, point.value, violation)
+            if violation <= self.tol or iteration == self.max_iterations:
+                return
+
+    def search(self, trail: Trail) -> Iterator[Point]:
+        """Yield points from that of trail on."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LBFGS(Batch):
+    """Limited-memory BFGS: Newton's method with the curvature that the last steps saw. Takes no L1.
+
+    Source: Liu & Nocedal 1989, "On the limited memory BFGS method for large scale optimization", Math. Prog. 45.
+    """
+
+    needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths", "gradient"), scalings=SCALINGS)
+    memory: int = 30
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        super().__post_init__()
+        check_count("memory", self.memory)
+
+    def search(self, trail: Trail) -> Iterator[Point]:
+        """Yield points from that of trail on."""
+        point = trail.point
+        curvature = trail.curvature = trail.curvature or Curvature(self.memory)
+        while True:
+            yield point
+            moved = wolfe(trail.objective, point, -curvature.solve(point.gradient))
+            if moved is None:
+                return
+            curvature.learn(moved.weights - point.weights, moved.gradient - point.gradient)
+            point = moved
+
+
+@dataclass(frozen=True)
+class OWLQN(Batch):
+    """L-BFGS for L1 and elastic nets: within an orthant F is smooth, and a step ends at its border.
+
+    Source: Andrew & Gao 2007, "Scalable Training of L1-Regularized Log-Linear Models", ICML.
+    """
+
+    memory: int = 30
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        super().__post_init__()
+        check_count("memory", self.memory)
+
+    def search(self, trail: Trail) -> Iterator[Point]:
+        """Yield points from that of trail on."""
+        point, objective, l1 = trail.point, trail.objective, trail.l1
+        curvature = trail.curvature = trail.curvature or Curvature(self.memory)
+        while True:
+            yield point
+            downhill = -shortest(point.weights, point.gradient, l1)
+            direction = -curvature.solve(-downhill)
+            direction[direction * downhill <= 0.0] = 0.0
+            moved = _within_orthant(objective, point, direction, downhill, l1)
+            if moved is None:  # the curvature misleads near a border: the projected gradient decides
+                curvature = trail.curvature = Curvature(self.memory)
+                moved = _within_orthant(objective, point, downhill, downhill, l1)
+            if moved is None:
+                return
+            curvature.learn(moved.weights - point.weights, moved.gradient - point.gradient)
+            point = moved
+
+
+@dataclass(frozen=True)
+class GradientSteps(Batch):
+    """Full gradient steps with AdaGrad's rates and the penalty's prox; no line search, so F need not be one function.
+
+    w_j = S(w_j - eta_j g_j, eta_j l1) / (1 + eta_j l2), eta_j = eta0 / sqrt(sum of the squares of g_j so far). For
+    losses whose gradient is not that of their value, such as a pairwise loss under DeltaNDCG, and for hinges.
+    Source: Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning", JMLR 12.
+    """
+
+    planned: ClassVar[bool] = True  # max_iterations is a plan: to reach it is no failure
+    max_iterations: int = 100
+    eta0: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        super().__post_init__()
+        check_positive("eta0", self.eta0)
+
+    def search(self, trail: Trail) -> Iterator[Point]:
+        """Yield points from that of trail on."""
+        point, objective, l1 = trail.point, trail.objective, trail.l1
+        squares = np.zeros_like(point.weights)
+        while True:
+            yield point
+            gradient = point.gradient - objective.l2 * point.weights
+            squares += gradient * gradient
+            eta = self.eta0 / (DELTA + np.sqrt(squares))
+            moved = point.weights - eta * gradient
+            weights = np.sign(moved) * np.maximum(np.abs(moved) - eta * l1, 0.0) / (1.0 + eta * objective.l2)
+            value, gradient = objective.value_and_gradient(weights)
+            point = Point(weights, value + l1 * float(np.abs(weights).sum()), gradient)
+
+
+def shortest(weights: Floats, gradient: Floats, l1: float) -> Floats:
+    """Return the shortest subgradient of F, (n_features,): zero exactly at an optimum."""
+    at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
+    return np.where(weights == 0.0, at_zero, gradient + l1 * np.sign(weights))
+
+
+def wolfe(objective: Objective, point: Point, direction: Floats) -> Point | None:
+    """Return a point along direction that descends enough and where the slope has flattened; None where none is.
+
+    Bisection, with doubling until a bracket is found. Where f has no digits left, a slope that flattened is enough.
+    Source: Lewis & Overton 2013, "Nonsmooth optimization via quasi-Newton methods", Math. Prog. 141, algorithm 2.6.
+    """
+    slope = float(point.gradient @ direction)
+    if not slope < 0.0:
+        return None
+    low, high, length = 0.0, np.inf, 1.0
+    for _ in range(60):
+        weights = point.weights + length * direction
+        value, gradient = objective.value_and_gradient(weights)
+        now = float(gradient @ direction) if np.isfinite(value) else np.inf
+        flat = value <= point.value + 1e-11 * abs(point.value) and abs(now) <= 0.9 * abs(slope)
+        if not (value <= point.value + 1e-4 * length * slope or flat):
+            high = length
+        elif now < 0.9 * slope:
+            low = length
+        else:
+            return Point(weights, value, gradient)
+        length = 0.5 * (low + high) if np.isfinite(high) else 2.0 * length
+    return None
+
+
+def _within_orthant(objective: Objective, point: Point, direction: Floats, downhill: Floats, l1: float) -> Point | None:
+    """Return the first point at 1, 1/2, 1/4 ... of direction, stopped where weights change sign, that descends."""
+    signs = np.where(point.weights == 0.0, np.sign(downhill), np.sign(point.weights))
+    length = 1.0
+    for _ in range(50):
+        weights = point.weights + length * direction
+        weights = np.where(weights * signs > 0.0, weights, 0.0)
+        value, gradient = objective.value_and_gradient(weights)
+        value += l1 * float(np.abs(weights).sum())
+        expected = float(downhill @ (weights - point.weights))
+        if expected > 0.0 and value <= point.value - 1e-4 * expected:
+            return Point(weights, value, gradient)
+        length *= 0.5
+    return None

@@ -1,0 +1,224 @@
+"""Optimizers that look at each list once: FOBOS, RDA, PSGD, TGD. Memory: a few vectors of weights, and one list.
+
+At list t, with gradient g, rate eta and the penalty l1 |w| + l2 / 2 |w|^2 (S(a, b) = sign(a) max(0, |a| - b)):
+
+FOBOS   w = S(w - eta g, eta l1) / (1 + eta l2)
+RDA     w = -S(G, l1) / (l2 + 1 / (eta t)), G the mean of all gradients so far
+PSGD    w = w - eta (g + l2 w), and every k lists w_r = 0 where |w_r| < threshold
+TGD     w = w - eta g, and every k lists w_r = S(w_r, k eta l1) where |w_r| <= threshold
+
+A list without pairs is passed over: it is no step and moves no weight. Sparse lists cost their nonzeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.checks import check_count, check_not_negative
+from ranktune.solvers.core.errors import IncompatibleParts, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses.pairwise import PairwiseLoss
+from ranktune.solvers.losses.penalties import Penalty
+from ranktune.solvers.optimizers import one_pass_kernels as kernels
+from ranktune.solvers.optimizers.one_pass_kernels import Rule, State
+from ranktune.solvers.optimizers.schedules import InverseRoot, Schedule
+
+BLOCK = 1000
+"""Lists between two reports at least; a tenth of the features where there are more, so that reports cost little."""
+
+OVERFLOW = 1e100
+"""Weights of this size come of steps that grow without bound, before arithmetic gives up."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an optimizer calls on its parts: names of attributes; and the scalings of features that it can learn on."""
+
+    loss: tuple[str, ...] = ()
+    penalty: tuple[str, ...] = ()
+    scalings: tuple[str, ...] = ("list", "none")
+
+
+class OnePass:
+    """What the four have in common; they differ in what the kernels do under their code."""
+
+    code: ClassVar[int]
+    needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths",))
+    schedule: Schedule
+
+    def rule(self, penalty: Penalty) -> Rule:
+        """Return what the kernels need to know."""
+        l1, l2 = penalty.strengths
+        threshold, every = float(getattr(self, "threshold", 0.0)), int(getattr(self, "every", 1))
+        return Rule(self.code, self.schedule.code, float(self.schedule.eta0), l1, l2, threshold, every)
+
+    def start(self, n_features: int) -> State:
+        """Return the state before the first list: all weights zero."""
+        vector, squares, clock = np.zeros((3, n_features))
+        return State(vector, squares, clock, np.zeros(n_features, dtype=np.int64), np.zeros(3))
+
+    def weights(self, penalty: Penalty, state: State) -> Floats:
+        """Return the weights as they are now, (n_features,); state does not change. Cost: n_features."""
+        weights = np.empty(len(state.vector))
+        kernels.weights_of(self.rule(penalty), state, np.arange(len(weights)), weights)
+        return weights + 0.0  # -0.0 is 0.0
+
+    def learn(
+        self,
+        state: State,
+        loss: PairwiseLoss,
+        penalty: Penalty,
+        queries: Queries,
+        order: Ints,
+        *,
+        scaled: bool = False,
+        scores: Floats | None = None,
+    ) -> Iterator[tuple[Floats, Step]]:
+        """Take one step for each list named by order, changing state; yield the weights and a report now and then.
+
+        scaled divides each feature by its range within the list. scores, (n_documents,), is overwritten where lists
+        are named by order: what their documents scored before their list's step. The report's iteration counts the
+        lists learnt from so far, its objective is the mean loss of the lists since the last report, each before its
+        step, and the penalty. Raises IncompatibleParts where the parts do not compose, ParameterError where the weights
+        overflow.
+        """
+        check_parts(loss, penalty, self)
+        rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
+        X, given = queries.features, np.zeros(0) if scores is None else scores
+        block = max(BLOCK, len(state.vector) // 10)
+        for first in range(0, len(order), block):
+            part, before = order[first : first + block], state.now[0]
+            if queries.is_sparse:
+                csr = (X.data, X.indices, X.indptr)
+                total = kernels.learn_sparse(*csr, part, lists, pairs, rule, state, scaled, given)
+            else:
+                total = kernels.learn_dense(X, part, lists, pairs, rule, state, scaled, given)
+            weights = self.weights(penalty, state)
+            if not (np.abs(weights) < OVERFLOW).all():
+                raise ParameterError(
+                    f"the weights overflowed within {int(state.now[0])} lists: eta0={self.schedule.eta0:g} is too "
+                    "large for these features. Lower eta0, scale the features (scaling='list'), or use the schedule "
+                    "adagrad."
+                )
+            mean = total / max(state.now[0] - before, 1.0)
+            yield weights, Step(int(state.now[0]), mean + penalty.value(weights))
+
+    def iterate(
+        self,
+        loss: PairwiseLoss,
+        penalty: Penalty,
+        queries: Queries,
+        *,
+        passes: int = 1,
+        scaled: bool = False,
+        generator: np.random.Generator | None = None,
+    ) -> Iterator[tuple[Floats, Step]]:
+        """Learn from zero weights, as learn does; each pass in an order drawn from generator, or as given."""
+        state = self.start(queries.n_features)
+        for order in orders(queries.n_queries, passes, generator):
+            yield from self.learn(state, loss, penalty, queries, order, scaled=scaled)
+
+
+@dataclass(frozen=True)
+class FOBOS(OnePass):
+    """Forward-backward splitting: a gradient step, then the penalty's prox.
+
+    Source: Duchi & Singer 2009, "Efficient Online and Batch Learning Using Forward Backward Splitting", JMLR 10.
+    """
+
+    code: ClassVar[int] = kernels.FOBOS
+    schedule: Schedule = field(default_factory=InverseRoot)
+
+
+@dataclass(frozen=True)
+class RDA(OnePass):
+    """Regularised dual averaging: the weights that suit the mean gradient; sparser than FOBOS at the same strength.
+
+    Source: Xiao 2010, "Dual Averaging Methods for Regularized Stochastic Learning and Online Optimization", JMLR 11.
+    """
+
+    code: ClassVar[int] = kernels.RDA
+    schedule: Schedule = field(default_factory=InverseRoot)
+
+
+@dataclass(frozen=True)
+class PSGD(OnePass):
+    """Pruned gradient descent: every so many lists, weights smaller than threshold become zero.
+
+    Takes no L1, which has no gradient at 0. eta0 times the strength of L2 must be below 1, or a step overshoots
+    (AdaGrad, whose rates are not known before, stops at zero instead).
+    """
+
+    code: ClassVar[int] = kernels.PSGD
+    needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths", "gradient"))
+    schedule: Schedule = field(default_factory=InverseRoot)
+    threshold: float = 0.0
+    every: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_not_negative("threshold", self.threshold)
+        check_count("truncate_every", self.every)
+
+    def rule(self, penalty: Penalty) -> Rule:
+        """Return what the kernels need to know. Raises ParameterError where steps would overshoot."""
+        rule = super().rule(penalty)
+        if rule.schedule != kernels.ADAGRAD and rule.eta0 * rule.l2 >= 1.0:
+            raise ParameterError(
+                f"eta0={rule.eta0:g} times l2={rule.l2:g} is {rule.eta0 * rule.l2:g}: PSGD subtracts eta l2 w, which "
+                "overshoots zero from 1 on. Lower one of them, or use FOBOS or RDA."
+            )
+        return rule
+
+
+@dataclass(frozen=True)
+class TGD(OnePass):
+    """Truncated gradient descent: every so many lists, weights up to threshold shrink as L1 would have shrunk them.
+
+    Takes L1 only. Source: Langford, Li & Zhang 2009, "Sparse Online Learning via Truncated Gradient", JMLR 10.
+    """
+
+    code: ClassVar[int] = kernels.TGD
+    needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths", "truncate"))
+    schedule: Schedule = field(default_factory=InverseRoot)
+    threshold: float = 1.0
+    every: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_not_negative("threshold", self.threshold)
+        check_count("truncate_every", self.every)
+
+
+def orders(n_queries: int, passes: int, generator: np.random.Generator | None) -> Iterator[Ints]:
+    """Yield the order of the lists in each pass: drawn from generator, or as given."""
+    for _ in range(passes):
+        yield np.arange(n_queries) if generator is None else generator.permutation(n_queries)
+
+
+def check_parts(loss: Any, penalty: Any, optimizer: Any, known: tuple[type, ...] = ()) -> None:
+    """Raise IncompatibleParts where optimizer needs of loss or penalty what it has not; others known may be named."""
+    for kind, part, names in (("Loss", loss, optimizer.needs.loss), ("Penalty", penalty, optimizer.needs.penalty)):
+        for name in names:
+            if not hasattr(part, name):
+                raise IncompatibleParts(
+                    f"{type(optimizer).__name__} needs {kind}.{name}, and {type(part).__name__} has none. "
+                    f"{_alternatives(kind, part, known or ONE_PASS)}"
+                )
+
+
+def _alternatives(kind: str, part: Any, known: tuple[Any, ...]) -> str:
+    fit = [o.__name__ for o in known if all(hasattr(part, name) for name in getattr(o.needs, kind.lower()))]
+    if not fit:
+        what = "one-pass optimizer works with it: the {} must be one that the kernels know."
+        return f"No {what if known is ONE_PASS else 'optimizer works with such a {}.'}".format(kind.lower())
+    return f"Optimizers that work with {type(part).__name__}: {', '.join(fit)}."
+
+
+ONE_PASS = (FOBOS, PSGD, RDA, TGD)

@@ -1,0 +1,313 @@
+"""The objective of RankSVM: a hinge over all pairs of a query that differ in grade, squared or not, and derivatives.
+
+    f(w) = 1/2 w'w + C sum over q of a_q sum over (i, j) in P_q of h(s_i - s_j),      s = X M w
+
+P_q  pairs of query q with y_i > y_j     a_q  weight of the query     M  diagonal, what each feature is multiplied by
+
+Squared hinge: h(d) = max(0, 1 - d)^2. Hinge, smoothed by 0 < u < 1: a parabola for 1 - u < d < 1, straight below,
+
+    h(d) = (max(0, 1 - d)^2 - max(0, 1 - u - d)^2) / (2 u)
+
+so that both are sums of squared hinges: factor_t max(0, margin_t - d)^2. Everything is float64 but X. A pass over X
+goes through one block of queries after the other; with an executor blocks are shared out among its threads, and the
+results are the same bits for dense X, whose blocks are summed in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.data import products
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses import order_statistics
+from ranktune.solvers.optimizers import passes as rank_passes
+
+BLOCK_BYTES = 1 << 22
+"""Features of one block: they should stay in cache between the two products, and make the call worth while."""
+
+WORTH_THREADS = 4
+"""Fewer blocks a thread than this are done by one thread: handing them over would cost what it saves."""
+
+Windows = tuple[Any, Any, Any, Any, Floats, Floats]
+
+
+class RankObjective:
+    """f, its gradient, and its (generalised) Hessian at the last weights evaluated.
+
+    C is a positive number; multiplier (n_features,) and query_weights (n_queries,) are 1 where not given. smoothing is
+    u for the hinge, between 0 and 1, None for the squared hinge. adjacent: pairs are of grades next to each other
+    among the query's. C and smoothing may be set between calls; executor (of threads) may be None.
+    """
+
+    def __init__(
+        self,
+        queries: Queries,
+        C: float,
+        *,
+        multiplier: Floats | None = None,
+        query_weights: Floats | None = None,
+        smoothing: float | None = None,
+        adjacent: bool = False,
+        executor: Executor | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.queries = queries
+        self.C = C
+        self.multiplier = multiplier
+        self.query_weights = np.ones(queries.n_queries) if query_weights is None else query_weights
+        self.smoothing, self.adjacent, self.executor, self.threads = smoothing, adjacent, executor, threads
+        n = queries.n_documents
+        self._codes, self.n_grades = np.empty(n, dtype=np.uint32), np.empty(queries.n_queries, dtype=np.uint32)
+        order_statistics.number_grades(queries.grades, queries.starts, self._codes, self.n_grades)
+        self._scores = np.empty(n)
+        # Of one term, the slopes can take the place of the scores, which have done their work by then.
+        slopes = self._scores[None] if smoothing is None else np.empty((2, n))
+        whole = [np.empty(slopes.shape, dtype=np.uint32) for _ in range(4)]
+        self._windows = (*whole, np.empty(slopes.shape), slopes)
+        self.windows: list[Windows] = list(zip(*self._windows, strict=True))
+        self.hinges = np.zeros(2)
+        often = products.often_first(queries.features) if queries.is_sparse else None
+        self._features: Features
+        self._order: Ints | None
+        self._features, self._order = (queries.features, None) if often is None else often
+        features = queries.features
+        row_bytes = (2 * features.data.nbytes if queries.is_sparse else features.nbytes) / queries.n_documents
+        rows = max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
+        self._blocks = [
+            _Block(queries.starts, self._features, first, last, rows, threads)
+            for first, last in blocks(queries.starts, rows)
+        ]
+
+    @property
+    def n_features(self) -> int:
+        """Length of the weights."""
+        return self.queries.n_features
+
+    @property
+    def terms(self) -> list[tuple[float, float]]:
+        """The squared hinges that the loss is the sum of: margin and factor of each."""
+        if self.smoothing is None:
+            return [(1.0, 1.0)]
+        assert 0.0 < self.smoothing < 1.0  # windows need margins above zero
+        return [(1.0, 0.5 / self.smoothing), (1.0 - self.smoothing, -0.5 / self.smoothing)]
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of I + C M X' D X M, (n_features,), D the weighted degrees. Cost: one pass over X."""
+        queries = self.queries
+        weighted = 2.0 * np.repeat(self.query_weights, queries.lengths) * self.degrees
+        by_feature = self._scaled(self._by_weight(products.squares(self._features, weighted)))
+        return 1.0 + self.C * by_feature
+
+    @property
+    def degrees(self) -> Floats:
+        """How many active pairs each document is part of, (n_documents,), at the last weights, by terms' factors."""
+        result = np.zeros(self.queries.n_documents)
+        first = np.repeat(self.queries.starts[:-1], self.queries.lengths)
+        for (_, factor), (order, _, _, _, degree, _) in zip(self.terms, self.windows, strict=True):
+            result[first + order] += factor * degree
+        return result
+
+    @cached_property
+    def pairs(self) -> Floats:
+        """The number of pairs of each query, (n_queries,)."""
+        result = np.empty(self.queries.n_queries)
+        order_statistics.count_pairs(self.queries.starts, self._codes, self.n_grades, self.adjacent, result)
+        return result
+
+    def at_zero(self) -> tuple[float, Floats]:
+        """Return f and its gradient at zero weights, where every pair is active; the last weights stay what they are.
+
+        Cost: a product with X', no sorting.
+        """
+        loss, gradient = self.loss_at_zero(self.executor)
+        return self.C * loss, self.C * gradient
+
+    def loss_at_zero(self, executor: Executor | None = None) -> tuple[float, Floats]:
+        """Return f / C and its gradient at zero weights, by the threads of executor or by this one alone."""
+        queries = self.queries
+        slope = self._scores
+        order_statistics.slopes_of_ties(
+            queries.starts, self._codes, self.n_grades, self.query_weights, self.adjacent, slope
+        )
+        value, steepness = (1.0, 2.0) if self.smoothing is None else (1.0 - 0.5 * self.smoothing, 1.0)
+        gradient = self._sum_blocks(lambda block, out: block.add_transposed(slope, out), executor)
+        return value * float(self.query_weights @ self.pairs), steepness * self._by_weight(gradient)
+
+    def rank_at_zero(self) -> None:
+        """Make zero the last weights evaluated. Cost: no pass over X, no sorting."""
+        for windows in self.windows:
+            order_statistics.windows_of_ties(self.queries.starts, self._codes, self.n_grades, self.adjacent, windows)
+        pairs = float(self.query_weights @ self.pairs)
+        self.hinges[: len(self.terms)] = [pairs * margin for margin, _ in self.terms]
+
+    def _loss(self) -> float:
+        """Return the loss of all blocks as evaluated, and note hinges: what the hinge of each term's margin sums to."""
+        losses = np.sum([block.losses for block in self._blocks], axis=0)[: len(self.terms)]
+        self.hinges[: len(losses)] = losses[:, 1]
+        return float(np.array([factor for _, factor in self.terms]) @ losses[:, 0])
+
+    def value_and_gradient(self, weights: Floats, image: Floats | None = None) -> tuple[float, Floats]:
+        """Return f and its gradient, (n_features,). Cost: one pass over X, and sorting the scores of each query.
+
+        Where the scores are known, as image, they need not be computed.
+        """
+        raw, scores, judged, terms = self._by_column(weights), self._scores, self._judged, np.array(self.terms)
+        if image is not None:
+            scores[:] = image
+
+        def work(block: _Block, out: Floats) -> None:
+            rest = (block.first, block.last, judged, self.adjacent, self._windows, terms, scores, block.losses)
+            if block.in_one_call and image is None:
+                rank_passes.dense_gradient(block.features, raw, *rest, out)
+                return
+            if image is None:
+                block.times(raw, scores)
+            rank_passes.slopes(*rest)
+            block.add_transposed(scores, out)
+
+        gradient = self._sum_blocks(work, self.executor)
+        loss = self._loss()
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not finite: the caller takes a shorter
+            return 0.5 * float(weights @ weights) + self.C * loss, weights + self.C * self._by_weight(gradient)
+
+    @property
+    def _judged(self) -> tuple[Any, ...]:
+        return self.queries.starts, self._codes, self.n_grades, self.query_weights
+
+    def hessian_product(self, direction: Floats) -> Floats:
+        """Return H direction, (n_features,), with the pairs that are active at the last weights evaluated."""
+        return self.product_and_image(direction)[0]
+
+    def image(self, weights: Floats) -> Floats | None:
+        """Return the scores X M weights, (n_documents,), of sparse features; None of dense ones.
+
+        Dense rows are met twice while they are in cache, so that little would be spared.
+        """
+        if not self.queries.is_sparse:
+            return None
+        scores = np.zeros(self.queries.n_documents)
+        if not weights.any():
+            return scores
+        raw = self._by_column(weights)
+        _run(self.executor, lambda block: self._blocks[block].times(raw, scores), range(len(self._blocks)))
+        return scores
+
+    def product_and_image(self, direction: Floats) -> tuple[Floats, Floats | None]:
+        """Return what hessian_product and image do of direction. Cost: one pass over X."""
+        raw = self._by_column(direction)
+        out, judged, terms = self._scores, self._judged, np.array(self.terms)  # nothing asks for slopes again
+        by_term = out[None] if self.smoothing is None else np.empty((2, len(out)))
+        image = np.empty_like(out) if self.queries.is_sparse else None
+
+        def work(block: _Block, total: Floats) -> None:
+            rest = (block.first, block.last, judged, self.adjacent, self._windows, terms)
+            if block.in_one_call:
+                rank_passes.dense_curvature(block.features, raw, *rest, out, by_term, total)
+                return
+            by_document = out if image is None else image
+            block.times(raw, by_document)
+            rank_passes.curvatures(*rest, by_document, by_term, out)
+            block.add_transposed(out, total)
+
+        product = self.C * self._by_weight(self._sum_blocks(work, self.executor))
+        product += direction
+        return product, image
+
+    def _sum_blocks(self, work: Callable[[_Block, Floats], None], executor: Executor | None) -> Floats:
+        """Return the sum of what work adds to its second argument, (n_features,), over all blocks."""
+        n_blocks = len(self._blocks)
+        short = n_blocks < WORTH_THREADS * self.threads and not any(block.is_cut_up for block in self._blocks)
+        alone = executor is None or n_blocks == 1 or short
+        apart = not self.queries.is_sparse and n_blocks > 1  # a vector a block, so that threads change no bit
+        lanes = [[block] for block in self._blocks] if apart else [self._blocks]
+        if not apart and not alone:
+            lanes = [self._blocks[lane :: self.threads] for lane in range(self.threads)]
+        parts = np.zeros((len(lanes), self.n_features))
+
+        def run(lane: int) -> None:
+            for block in lanes[lane]:
+                work(block, parts[lane])
+
+        for block in self._blocks:
+            block.executor = executor if n_blocks == 1 else None
+        _run(None if alone else executor, run, range(len(lanes)))
+        total: Floats = parts.sum(axis=0) if len(lanes) > 1 else parts[0]
+        return total
+
+    def _by_column(self, weights: Floats) -> Floats:
+        """Return the weights on raw features, in the order in which the columns are kept."""
+        raw = self._scaled(weights)
+        return raw if self._order is None else raw[self._order]
+
+    def _by_weight(self, sums: Floats) -> Floats:
+        """Return what was summed by column, for the scaled weights in their own order."""
+        if self._order is None:
+            return self._scaled(sums)
+        result = np.empty_like(sums)
+        result[self._order] = sums
+        return self._scaled(result)
+
+    def _scaled(self, vector: Floats) -> Floats:
+        return vector if self.multiplier is None else vector * self.multiplier
+
+
+class _Block:
+    """Queries first to last. A long one is cut up: its products are done in parts of rows, the rest on all of it."""
+
+    def __init__(self, starts: Ints, features: Features, first: int, last: int, rows: int, threads: int) -> None:
+        self.first, self.last, self.features = first, last, features
+        self.losses = np.zeros((2, 2))
+        self.executor: Executor | None = None
+        start, stop = int(starts[first]), int(starts[last])
+        self.is_cut_up = stop - start > 2 * rows
+        self.in_one_call = not self.is_cut_up and not sparse.issparse(features)
+        n_parts = 1
+        if self.is_cut_up:  # of the same size for any number of threads where bits matter
+            n_parts = threads if sparse.issparse(features) else -(-(stop - start) // rows)
+        self.parts = list(pairwise(start + k * (stop - start) // n_parts for k in range(n_parts + 1)))
+
+    def times(self, weights: Floats, out: Floats) -> None:
+        """Overwrite the block's part of out, (n_documents,), with X weights."""
+
+        def run(part: int) -> None:
+            a, b = self.parts[part]
+            times, _ = products.block(self.features, a, b)
+            times(weights, out[a:b])
+
+        _run(self.executor, run, range(len(self.parts)))
+
+    def add_transposed(self, by_document: Floats, out: Floats) -> None:
+        """Add X' by_document of the block to out, (n_features,)."""
+        sums = np.zeros((len(self.parts), len(out))) if len(self.parts) > 1 else out[None]
+
+        def run(part: int) -> None:
+            a, b = self.parts[part]
+            _, add = products.block(self.features, a, b)
+            add(by_document[a:b], sums[part])
+
+        _run(self.executor, run, range(len(self.parts)))
+        if len(self.parts) > 1:
+            out += sums.sum(axis=0)
+
+
+def _run(executor: Executor | None, work: Callable[[int], None], numbers: Sequence[int]) -> None:
+    if executor is None or len(numbers) == 1:
+        for number in numbers:
+            work(number)
+    else:
+        list(executor.map(work, numbers))
+
+
+def blocks(starts: Ints, rows: int) -> list[tuple[int, int]]:
+    """Return ranges of queries of about so many rows; a longer query is in a range of its own or ends one."""
+    marks = np.searchsorted(starts, np.arange(rows, starts[-1] + rows, rows), side="right") - 1
+    ends = np.unique(np.append(marks[marks > 0], len(starts) - 1))
+    return [(int(a), int(b)) for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)]

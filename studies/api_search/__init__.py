@@ -1,0 +1,1 @@
+"""The embedded example data, built from the documentation of installed packages."""

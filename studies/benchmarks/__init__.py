@@ -1,0 +1,1 @@
+"""Comparisons with other libraries and tools: python -m ranktune.studies.benchmarks --help."""

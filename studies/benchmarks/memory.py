@@ -1,0 +1,90 @@
+"""Peak memory of fitting each linear solver on case a, each in a process of its own.
+
+The process maps nothing: it loads the features, makes Queries and fits. Its peak holds interpreter, libraries, compiled
+code, features and whatever the solver needs; the bound is 1.3 times the features and 150 MB.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.registry import SOLVERS
+from ranktune.studies.benchmarks.cases import CASES, case
+from ranktune.tuner.evaluation.store import write_queries
+from ranktune.tuner.workers.process import ONE_THREAD
+
+FACTOR, EXTRA = 1.3, 150e6
+"""A fit may hold this many times the features, and so many bytes more."""
+
+FIT = """
+import resource, sys, warnings
+from pathlib import Path
+import numpy as np
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.registry import make
+from ranktune.solvers.core.space import defaults
+folder, name, seen = Path(sys.argv[1]), sys.argv[2], None
+load = lambda part: np.load(folder / f"{part}.npy")
+warnings.simplefilter("ignore")
+if (folder / "features.npy").exists():
+    queries = Queries(load("features"), load("grades"), load("starts"), np.arange(len(load("starts")) - 1))
+else:
+    from scipy import sparse
+    import json
+    shape = json.loads((folder / "queries.json").read_text())["shape"]
+    features = sparse.csr_array((load("data"), load("indices"), load("indptr")), shape=shape)
+    queries = Queries(features, load("grades"), load("starts"), np.arange(len(load("starts")) - 1))
+ranker = make(name, {}, seed=0)
+ranker = make(name, defaults(ranker.space), seed=0)
+ranker.fit(queries)
+status = Path("/proc/self/status")
+if status.exists():  # ru_maxrss would hold what the parent had when it started this process
+    print(next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")))
+else:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def peak_bytes(name: str, folder: Path) -> float:
+    """Return the peak resident memory of a process that fits the solver, with the defaults of its space."""
+    import os
+
+    command = [sys.executable, "-c", FIT, str(folder), name]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | ONE_THREAD)
+    if done.returncode != 0:
+        raise RuntimeError(f"{name} failed: {done.stderr.strip().splitlines()[-1]}")
+    return 1024.0 * float(done.stdout)
+
+
+def linear_solvers() -> list[str]:
+    """Return the names of all linear solvers."""
+    return [name for name, solver in SOLVERS.items() if issubclass(solver, LinearRanker)]
+
+
+def main(
+    solver: Annotated[list[str] | None, typer.Option(help="A solver. Repeatable. (default: all linear ones)")] = None,
+    name: Annotated[str, typer.Option("--case", help=f"One of {', '.join(CASES)}.")] = "a",
+) -> None:
+    """Print the peak memory of fitting each linear solver, beside what it may be."""
+    queries = case(name)
+    features = queries.features
+    held = (
+        features.data.nbytes + features.indices.nbytes + features.indptr.nbytes
+        if queries.is_sparse
+        else features.nbytes
+    )
+    allowed = FACTOR * held + EXTRA
+    typer.echo(f"case {name}: features {held / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB")
+    with tempfile.TemporaryDirectory() as folder:
+        write_queries(queries, Path(folder))
+        del queries, features
+        for one in solver or linear_solvers():
+            peak = peak_bytes(one, Path(folder))
+            typer.echo(f"{one:24} {peak / 1e6:8.0f} MB  {'ok' if peak <= allowed else 'MORE'}")

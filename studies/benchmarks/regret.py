@@ -1,0 +1,276 @@
+"""Runs of samplers, and what is made of them: tables of regret with tests, and a figure.
+
+A run's regret after k trials is the noise-free loss of what it would pick then, less the problem's minimum; where that
+is not known, less the lowest loss of any pick of any run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Self
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.studies.benchmarks.problems import Problem
+
+MARKS = (30, 60, 100)
+"""Numbers of trials after which regrets are compared."""
+SHARES = (0.25, 0.5, 1.0)
+"""Of the seconds that every sampler has spent: where regrets are compared at equal seconds."""
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a problem is run: with its noise or without, how many trials, and how many of them at the same time."""
+
+    noisy: bool
+    trials: int
+    workers: int
+
+    @property
+    def marks(self) -> list[int]:
+        """The numbers of trials to compare at."""
+        return [mark for mark in MARKS if mark <= self.trials] or [self.trials]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: noise-free losses of its picks.
+
+    picks      of the best observed value after each trial
+    believed   of the highest posterior mean, by number of trials, where the sampler has one
+    duplicates configurations that came before; seconds: of the processor, for each trial with its loss
+    spent      seconds of all evaluations up to each trial; empty where they have no cost
+    """
+
+    problem: str
+    sampler: str
+    seed: int
+    noisy: bool
+    workers: int
+    picks: list[float]
+    believed: dict[int, float]
+    duplicates: int
+    seconds: float
+    spent: list[float] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str, str, int, bool, int, int]:
+        """What makes it this run and no other."""
+        return self.problem, self.sampler, self.seed, self.noisy, self.workers, len(self.picks)
+
+    def json(self) -> str:
+        """Return the run as one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> Self:
+        """Return the run that json wrote."""
+        values = json.loads(line)
+        values["believed"] = {int(mark): loss for mark, loss in values["believed"].items()}
+        return cls(**values)
+
+
+def mann_whitney(a: Floats, b: Floats) -> float:
+    """Return the two-sided p-value of "values of a and b are alike"; 1 where there are none, or all are equal."""
+    from scipy.stats import mannwhitneyu  # takes a third of a second to import
+
+    if not len(a) or not len(b) or np.ptp(np.concatenate([a, b])) == 0:
+        return 1.0
+    return float(mannwhitneyu(a, b, alternative="two-sided").pvalue)
+
+
+def _lowest(runs: Sequence[Run], problem: Problem, title: str) -> float:
+    if problem.minimum is not None:
+        return problem.minimum
+    return min((min([*run.picks, *run.believed.values()]) for run in runs if run.problem == title), default=0.0)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The runs that were asked for, by problem and sampler, and the minimum of each problem."""
+
+    runs: Mapping[tuple[str, str], list[Run]]
+    lowest: Mapping[str, float]
+
+    def regrets(self, title: str, name: str, mark: int) -> Floats:
+        """Return the regrets after mark trials; a name with " (believed)" asks for the picks by posterior mean."""
+        base = name.removesuffix(BELIEVED)
+        some = self.runs.get((title, base), [])
+        losses = [run.believed[mark] if name != base else run.picks[mark - 1] for run in some]
+        return np.array(losses, dtype=np.float64) - self.lowest[title]
+
+    def pick(self, run: Run, seconds: float) -> float:
+        """Return the regret of a run's pick after so many seconds of evaluations, at least one."""
+        done = int(np.searchsorted(run.spent, seconds * (1 + 1e-9), side="right"))
+        return run.picks[max(done, 1) - 1] - self.lowest[run.problem]
+
+    def seconds_to(self, title: str, name: str, regret: float) -> Floats:
+        """Return the seconds after which each run has a pick of at most so much regret; infinite where none has."""
+        taken = []
+        for run in self.runs.get((title, name), []):
+            reached = np.flatnonzero(np.array(run.picks) - self.lowest[title] <= regret)
+            taken.append(run.spent[reached[0]] if len(reached) else np.inf)
+        return np.array(taken)
+
+
+BELIEVED = " (believed)"
+
+
+def _cells(
+    runs: Sequence[Run],
+    known: Mapping[str, Problem],
+    titles: Sequence[str],
+    names: Sequence[str],
+    seeds: Sequence[int],
+    setting: Setting,
+) -> _Cells:
+    found: dict[tuple[str, str], list[Run]] = {}
+    for run in {run.key: run for run in runs}.values():  # the last of each
+        same = (run.noisy, run.workers, len(run.picks)) == (setting.noisy, setting.workers, setting.trials)
+        if same and run.problem in titles and run.sampler in names and run.seed in seeds:
+            found.setdefault((run.problem, run.sampler), []).append(run)
+    return _Cells(found, {title: _lowest(runs, known[title], title) for title in titles})
+
+
+def tables(
+    runs: Sequence[Run],
+    known: Mapping[str, Problem],
+    titles: Sequence[str],
+    names: Sequence[str],
+    seeds: Sequence[int],
+    setting: Setting,
+) -> str:
+    """Return Markdown: the regrets, median [quartiles], and how sure the first sampler is ahead of the others."""
+    cells = _cells(runs, known, titles, names, seeds, setting)
+    shown = [
+        name
+        for own in names
+        for name in (own, own + BELIEVED)
+        if any(run.believed or name == own for title in titles for run in cells.runs.get((title, own), []))
+    ]
+    heads = [f"{title} @{mark}" for title in titles for mark in setting.marks]
+    about = f"{'noisy' if setting.noisy else 'plain'}, {setting.workers} at a time, {len(seeds)} seeds"
+    lines = [f"Regret, median [quartiles]: {about}", "", _row(["sampler", *heads, "duplicates", "s a trial"])]
+    lines.append("|---" * (len(heads) + 3) + "|")
+    for name in shown:
+        own = [run for title in titles for run in cells.runs.get((title, name.removesuffix(BELIEVED)), [])]
+        values = [_quartiles(cells.regrets(title, name, mark)) for title in titles for mark in setting.marks]
+        ends = [f"{np.mean([run.duplicates for run in own]):.2g}", f"{np.mean([run.seconds for run in own]):.3f}"]
+        lines.append(_row([name, *values, *ends]))
+    if not shown:
+        return "\n".join([*lines, "no runs"])
+    for ours in [name for name in shown if name.removesuffix(BELIEVED) == shown[0]]:
+        lines += ["", f"Mann-Whitney, two-sided: {ours} against", "", _row(["sampler", *heads])]
+        lines.append("|---" * (len(heads) + 1) + "|")
+        for name in shown:
+            if name.removesuffix(BELIEVED) != shown[0]:
+                verdicts = [
+                    _verdict(cells.regrets(title, ours, mark), cells.regrets(title, name, mark))
+                    for title in titles
+                    for mark in setting.marks
+                ]
+                lines.append(_row([name, *verdicts]))
+    return "\n".join(lines)
+
+
+def seconds_tables(
+    runs: Sequence[Run],
+    known: Mapping[str, Problem],
+    titles: Sequence[str],
+    names: Sequence[str],
+    seeds: Sequence[int],
+    setting: Setting,
+) -> str:
+    """Return Markdown: regrets at equal seconds of evaluations, and how soon the first sampler is where others end.
+
+    Only of problems all of whose runs know their seconds; empty where there are none.
+    """
+    cells = _cells([run for run in runs if run.spent], known, titles, names, seeds, setting)
+    shown = [name for name in names if any((title, name) in cells.runs for title in titles)]
+    titles = [title for title in titles if all((title, name) in cells.runs for name in shown)]
+    if not shown or not titles:
+        return ""
+    ends = {(t, n): float(np.median([run.spent[-1] for run in cells.runs[t, n]])) for t in titles for n in shown}
+    marks = [(t, share * min(ends[t, n] for n in shown)) for t in titles for share in SHARES]
+    regrets = {
+        (n, t, s): np.array([cells.pick(run, s) for run in cells.runs[t, n]]) for n in shown for t, s in marks
+    }  # fmt: skip
+    heads = [f"{title} @{seconds:.3g} s" for title, seconds in marks]
+    lines = ["", "Regret at equal seconds of evaluations, median [quartiles]", "", _row(["sampler", *heads])]
+    lines.append("|---" * (len(heads) + 1) + "|")
+    lines += [_row([n, *(_quartiles(regrets[n, t, s]) for t, s in marks)]) for n in shown]
+    lines += ["", f"Mann-Whitney, two-sided: {shown[0]} against", "", _row(["sampler", *heads])]
+    lines.append("|---" * (len(heads) + 1) + "|")
+    for n in shown[1:]:
+        lines.append(_row([n, *(_verdict(regrets[shown[0], t, s], regrets[n, t, s]) for t, s in marks)]))
+    about = (
+        f"Seconds until {shown[0]} is where the median run of another ends, as a share of the seconds of that: median"
+    )
+    lines += ["", about, "", _row(["sampler", *titles]), "|---" * (len(titles) + 1) + "|"]
+    for n in shown:
+        reached = [cells.seconds_to(t, shown[0], float(np.median(cells.regrets(t, n, setting.trials)))) for t in titles]
+        shares = [float(np.median(own)) / ends[t, n] for own, t in zip(reached, titles, strict=True)]
+        lines.append(_row([n, *(f"{share:.2f}" if np.isfinite(share) else "not reached" for share in shares)]))
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _quartiles(regrets: Floats) -> str:
+    if not len(regrets):
+        return "-"
+    low, middle, high = np.quantile(regrets, (0.25, 0.5, 0.75))
+    return f"{middle:.3g} [{low:.2g}, {high:.2g}]"
+
+
+def _verdict(ours: Floats, theirs: Floats) -> str:
+    if not len(ours) or not len(theirs):
+        return "-"
+    p = mann_whitney(ours, theirs)
+    sign = "better" if np.median(ours) < np.median(theirs) else "worse"
+    return f"**{sign}** p={p:.2g}" if p < SIGNIFICANT else f"{sign} p={p:.2g}"
+
+
+def figure(
+    runs: Sequence[Run],
+    known: Mapping[str, Problem],
+    titles: Sequence[str],
+    names: Sequence[str],
+    seeds: Sequence[int],
+    setting: Setting,
+) -> str:
+    """Return a page of HTML with median regrets and bands of quartiles, one panel a problem; it needs plotly."""
+    from plotly.subplots import make_subplots
+
+    cells = _cells(runs, known, titles, names, seeds, setting)
+    drawn = make_subplots(rows=1, cols=len(titles), subplot_titles=list(titles))
+    colours = ("#1b6ca8", "#d1495b", "#6c757d", "#2e933c", "#8f5db7", "#c98b0b", "#0f8b8d")
+    steps = np.arange(1, setting.trials + 1)
+    for column, title in enumerate(titles, start=1):
+        for name, colour in zip(names, colours, strict=False):
+            some = cells.runs.get((title, name))
+            if not some:
+                continue
+            regrets = np.array([run.picks for run in some]) - cells.lowest[title]
+            low, middle, high = np.quantile(np.maximum(regrets, 1e-6), (0.25, 0.5, 0.75), axis=0)
+            style = {"legendgroup": name, "mode": "lines"}
+            drawn.add_scatter(x=steps, y=low, line={"width": 0}, showlegend=False, row=1, col=column, **style)
+            drawn.add_scatter(
+                x=steps, y=high, line={"width": 0}, fill="tonexty", fillcolor=colour, opacity=0.15, showlegend=False,
+                row=1, col=column, **style,
+            )  # fmt: skip
+            drawn.add_scatter(
+                x=steps, y=middle, line={"color": colour}, name=name, showlegend=column == 1, row=1, col=column, **style
+            )
+        drawn.update_yaxes(type="log", row=1, col=column)
+        drawn.update_xaxes(title_text="trials", row=1, col=column)
+    drawn.update_layout(template="plotly_white", title="Regret: medians and quartiles")
+    page: str = drawn.to_html(include_plotlyjs=True)
+    return page

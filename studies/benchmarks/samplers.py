@@ -1,0 +1,210 @@
+"""Compare samplers: the regret they reach on problems of bench_problems, and what a suggestion costs.
+
+Regret is the distance of a run's pick from the problem's minimum, without noise. The pick is the best value observed
+so far; for ours also the trial of the highest posterior mean ("believed"), which is what noise asks for. Trials that
+run at the same time take simulated times, lognormal with a spread of 0.5, and are told in the order in which they end.
+Runs are kept in a file, so that a comparison can be made in parts; times are of the processor, of one thread. Where
+evaluations have a cost, regrets are compared at equal seconds of evaluations too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import optuna
+import typer
+from optuna.samplers import BaseSampler
+from optuna.trial import Trial
+
+from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.studies.api_search.cache import cache_folder
+from ranktune.studies.benchmarks.problems import Problem, problems
+from ranktune.studies.benchmarks.regret import MARKS, Run, Setting, figure, seconds_tables, tables
+from ranktune.tuner.gp.hyperparameters import fit
+from ranktune.tuner.samplers.history import PAIRED, read
+from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler
+from ranktune.tuner.samplers.thompson import ThompsonSampler
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "thompson:ei": {"acquisition": "ei"},
+    "thompson:1": {"draws": 1},
+    "thompson:costs": {"costs": True},
+    "thompson:again": {"replicates": True},
+}
+"""Options of ThompsonSampler to compare with its default."""
+NOISE, DURATIONS = 0x2015E, 0x71ED
+"""Tell the streams of random numbers apart: noise is a matter of (seed, trial) and the same for every sampler."""
+
+
+def is_ours(name: str) -> bool:
+    """Return whether a sampler is ThompsonSampler."""
+    return name.split(":")[0] == "thompson"
+
+
+def sampler_of(name: str, problem: Problem, seed: int, number: int) -> BaseSampler:
+    """Return the sampler called name: one of SAMPLERS or VARIANTS."""
+    if name in VARIANTS:
+        return ThompsonSampler(seed=seed, conditions=problem.space, number=number, **VARIANTS[name])
+    return make_sampler(name, seed=seed, number=number, space=problem.space)
+
+
+def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) -> Run:
+    """Return what one sampler found in one run, in the order in which trials ended."""
+    study = optuna.create_study()
+    durations = np.random.default_rng([seed, DURATIONS]).lognormal(0.0, 0.5, setting.trials)
+    running: list[tuple[float, int, Trial, float]] = []
+    losses: dict[int, float] = {}
+    costs: dict[int, float | None] = {}
+    picks: list[float] = []
+    spent: list[float] = []
+    believed: dict[int, float] = {}
+    best, clock, asked, begun = float("inf"), 0.0, 0, time.process_time()
+    while len(picks) < setting.trials:
+        while asked < setting.trials and len(running) < setting.workers:
+            study.sampler = sampler_of(name, problem, seed, asked)
+            trial = study.ask()
+            loss, costs[asked] = problem.evaluate(trial)
+            heapq.heappush(running, (clock + durations[asked], asked, trial, loss))
+            asked += 1
+        clock, number, trial, losses[number] = heapq.heappop(running)
+        observed = losses[number]
+        if setting.noisy:
+            observed += problem.noise * np.random.default_rng([seed, number, NOISE]).standard_normal()
+            trial.set_user_attr(PAIRED, problem.noise**2)
+        study.tell(trial, observed)
+        picks.append(losses[number] if observed < best else picks[-1])
+        best = min(best, observed)
+        seconds = costs[number]
+        if seconds is not None:
+            spent.append(seconds + (spent[-1] if spent else 0.0))
+        if is_ours(name) and len(picks) in (*MARKS, setting.trials):
+            believed[len(picks)] = losses[ThompsonSampler(conditions=problem.space).believed_best(study).number]
+    taken = (time.process_time() - begun) / setting.trials
+    again = setting.trials - len({str(sorted(t.params.items(), key=str)) for t in study.trials})
+    return Run(title, name, seed, setting.noisy, setting.workers, picks, believed, again, taken, spent)
+
+
+def ten(trial: Trial) -> float:
+    """Return a bowl in ten dimensions, two of them categories: only the cost of suggestions matters here."""
+    total = sum((trial.suggest_float(f"x{j}", 0, 1) - 0.1 * j) ** 2 for j in range(8))
+    return total + sum(0.1 * "abc".index(str(trial.suggest_categorical(f"c{j}", "abc"))) for j in range(2))
+
+
+def seconds_a_suggestion(name: str, n: int, repeats: int = 5) -> float:
+    """Return the median processor seconds of one suggestion after n random trials in ten dimensions."""
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(ten, n_trials=n)
+    problem = Problem(ten, None, 0.0)
+    taken = []
+    for _ in range(repeats):
+        study.sampler = sampler_of(name, problem, 0, len(study.trials))
+        begun = time.process_time()
+        trial = study.ask()
+        value = ten(trial)  # what is suggested is computed when first asked for
+        taken.append(time.process_time() - begun)
+        study.tell(trial, value)
+    return float(np.median(taken))
+
+
+def seconds_a_fit(n: int, repeats: int = 5) -> float:
+    """Return the median processor seconds of fitting a Gaussian process to n random trials in ten dimensions."""
+    taken = []
+    for repeat in range(repeats):
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=repeat))
+        study.optimize(ten, n_trials=n)
+        history = read(study, None, study.trials[0].distributions)
+        E = history.cube.embed(history.trials.rows)
+        begun = time.process_time()
+        fit(E, history.trials.gains, history.trials.noise, history.cube.owner)
+        taken.append(time.process_time() - begun)
+    return float(np.median(taken))
+
+
+def overhead_table(names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300, 1000)) -> str:
+    """Return the processor milliseconds of one suggestion, and of a fit from nothing, as a Markdown table."""
+    lines = [f"| sampler | {' | '.join(f'n={n}' for n in counts)} |", "|---" * (len(counts) + 1) + "|"]
+    for name in names:
+        cells = [f"{1000 * seconds_a_suggestion(name, n):.0f} ms" for n in counts]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    fits = [f"{1000 * seconds_a_fit(n):.0f} ms" for n in counts]
+    lines.append(f"| fit of hyperparameters | {' | '.join(fits)} |")
+    return "\n".join(lines)
+
+
+def kept_runs(path: Path) -> list[Run]:
+    """Return the runs that a file keeps, none where it is not there."""
+    if not path.exists():
+        return []
+    return [Run.from_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
+    """Return the names in text, split at commas; all where it is empty. Raises ParameterError for an unknown one."""
+    known = list(known)
+    names = text.split(",") if text else known
+    for name in names:
+        if name not in known:
+            raise ParameterError(f"unknown {what} '{name}'. {nearest(name, known)}")
+    return names
+
+
+def main(
+    samplers: Annotated[
+        str, typer.Option(help=f"Of {', '.join([*SAMPLERS, *VARIANTS])}, separated by commas.")
+    ] = "thompson,tpe,random,skopt",
+    names: Annotated[str, typer.Option("--problems", help="Separated by commas; all that are there if empty.")] = "",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of MQ2008, OHSUMED (each with Fold1 ...) and lightgbm_example, for their problems."),
+    ] = None,
+    tuning: Annotated[
+        bool, typer.Option("--tuning", help="The problems that our constants were tuned on, not those to report.")
+    ] = False,
+    trials: Annotated[int, typer.Option(help="Evaluations a run.", min=1)] = 60,
+    seeds: Annotated[int, typer.Option(help="Runs of each sampler.", min=1)] = 20,
+    first_seed: Annotated[int, typer.Option(help="The first of the seeds.", min=0)] = 0,
+    workers: Annotated[int, typer.Option(help="Trials that run at the same time, in simulated time.", min=1)] = 1,
+    noisy: Annotated[bool, typer.Option("--noisy", help="Add noise of a known standard deviation.")] = False,
+    seconds: Annotated[float, typer.Option(help="Begin no run after so many; those made are kept.", min=0)] = 1e9,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="File of the runs made, which are not made again; one in the cache if not given."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a page with a figure to this file.")] = None,
+    overhead: Annotated[bool, typer.Option("--overhead", help="Measure the cost of a suggestion instead.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few trials and seeds of two problems, kept nowhere.")] = False,
+) -> None:
+    """Compare samplers: the regret they reach, or what a suggestion costs."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    wanted = chosen(samplers, [*SAMPLERS, *VARIANTS], "sampler")
+    if overhead:
+        typer.echo(overhead_table(wanted, (10,) if quick else (30, 100, 300, 1000)))
+        return
+    known = problems(data)[tuning]
+    titles = chosen(names or ("func3c,hart6m" if quick else ""), known, "problem")
+    setting = Setting(noisy, 12 if quick else trials, workers)
+    every = range(first_seed, first_seed + (2 if quick else seeds))
+    path = keep or cache_folder() / "sampler-runs.jsonl"
+    runs = [] if quick else kept_runs(path)
+    done = {run.key for run in runs}
+    begun = time.monotonic()
+    for title in titles:
+        for name in wanted:
+            for seed in every:
+                if (title, name, seed, noisy, workers, setting.trials) in done or time.monotonic() - begun > seconds:
+                    continue
+                runs.append(run(known[title], title, name, seed, setting))
+                if not quick:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    with path.open("a", encoding="utf-8") as file:
+                        file.write(runs[-1].json() + "\n")
+    # the best that is known of a ranking problem may be of any run, whatever its setting
+    typer.echo(tables(runs, known, titles, wanted, every, setting))
+    typer.echo(seconds_tables(runs, known, titles, wanted, every, setting))
+    if plot is not None:
+        plot.write_text(figure(runs, known, titles, wanted, every, setting), encoding="utf-8")

@@ -1,0 +1,183 @@
+"""Cells: one whole tool on one fold each, run in a fresh process or taken from what an earlier run kept.
+
+Rivals see training and validation queries and the features of the test documents; all are measured here, by the same
+metrics. Queries without a relevant document are left out of ndcg@10.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from itertools import product
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.benchmarks.turnkey_rivals import METRIC, compete, given, version_of
+from ranktune.studies.papers.protocols import all_queries
+from ranktune.studies.papers.reproduce import Dataset
+from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.selection.leaderboard import of_so_few
+from ranktune.tuner.statistics.intervals import Interval
+
+METRICS = (METRIC, f"{METRIC}:letor")
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One rival on one fold: what must be equal for a kept result to stand for a run.
+
+    split_seed   None for the folds as published
+    version      of the rival's package
+    fingerprint  of the fold's queries
+    """
+
+    data: str
+    fold: str
+    rival: str
+    seconds: float
+    seed: int
+    split_seed: int | None
+    version: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What became of a cell.
+
+    values    metric -> value of each test query, NaN where the metric skips it
+    used      seconds until it delivered; estimate, interval, reported, tried: see Delivered
+    """
+
+    cell: Cell
+    values: dict[str, Floats]
+    used: float
+    estimate: float
+    interval: tuple[float, float] | None = None
+    reported: float | None = None
+    tried: int | None = None
+
+    def mean(self, metric: str = METRIC) -> float:
+        """Return the mean over the test queries that count."""
+        return float(np.nanmean(self.values[metric]))
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the mean is within what the interval says of so few test queries; None without an interval."""
+        if self.interval is None:
+            return None
+        values = self.values[METRIC]
+        expected = of_so_few(Interval(self.estimate, *self.interval), values, int(np.count_nonzero(~np.isnan(values))))
+        return expected.low <= self.mean() <= expected.high
+
+
+Results: TypeAlias = dict[tuple[str, str, str, int], Finished]
+"""By data, fold, rival and seed."""
+
+
+def dealt_again(splits: Sequence[Split], seed: int) -> list[Split]:
+    """Return all queries of a LETOR folder (those of its first fold) in five new folds, 3 : 1 : 1, at random by seed.
+
+    Each query is a test query in one fold and a validation query in one other, as in LETOR. Raises DataError for fewer
+    than five queries.
+    """
+    queries = all_queries(splits[0])
+    if queries.n_queries < FOLDS:
+        raise DataError(f"{queries.n_queries} queries cannot be dealt into {FOLDS} folds.")
+    parts = np.array_split(np.random.default_rng(seed).permutation(queries.n_queries), FOLDS)
+
+    def part(*numbers: int) -> Queries:
+        return queries.select(np.sort(np.concatenate([parts[number % FOLDS] for number in numbers])))
+
+    return [Split(f"Fold{k + 1}", part(k, k + 1, k + 2), part(k + 3), part(k + 4)) for k in range(FOLDS)]
+
+
+def run_cell(cell: Cell, split: Split) -> Finished:
+    """Run a rival on a fold and measure what it delivered.
+
+    Raises StudyError where it failed, and DataError for a fold that cannot be used, before it runs.
+    """
+    test = given(split, "test")
+    parse_metric(METRIC).mean(np.zeros(test.n_documents), test)  # refuses queries that say nothing, in time
+    scores, told = compete(cell.rival, split, cell.seconds, cell.seed)
+    values = {metric: parse_metric(metric).per_query(scores, test) for metric in METRICS}
+    interval = told["interval"] and (told["interval"][0], told["interval"][1])
+    return Finished(cell, values, told["seconds"], told["estimate"], interval, told["reported"], told["tried"])
+
+
+def kept(path: Path) -> dict[Cell, Finished]:
+    """Return the finished cells in a file of JSON lines; a line that an interrupt has cut short is left out."""
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            told = json.loads(line)
+            cell = Cell(**told.pop("cell"))
+            values = {name: np.array(told["values"][name], dtype=np.float64) for name in METRICS}  # null is NaN
+            interval = told["interval"] and (told["interval"][0], told["interval"][1])
+            found[cell] = Finished(cell, **(told | {"values": values, "interval": interval}))
+        except (ValueError, TypeError, KeyError):
+            continue
+    return found
+
+
+def keep(path: Path, finished: Finished) -> None:
+    """Append a finished cell to the file, on a line of its own even where the last one was cut short."""
+    values = {name: [None if math.isnan(v) else v for v in found.tolist()] for name, found in finished.values.items()}
+    line = json.dumps(asdict(replace(finished, values={})) | {"values": values})
+    with path.open("a+b") as file:
+        cut = file.tell() > 0 and not path.read_bytes().endswith(b"\n")
+        file.write((b"\n" if cut else b"") + line.encode() + b"\n")
+
+
+def planned(
+    found: Iterable[Dataset],
+    rivals: Sequence[str],
+    folds: Sequence[str],
+    seconds: float,
+    seeds: Sequence[int],
+    again: int | None,
+) -> Iterator[tuple[Cell, Split]]:
+    """Yield each cell with its fold; rivals take turns on a fold, so that noise of the machine hits them alike."""
+    versions = {rival: version_of(rival) for rival in rivals}
+    for dataset in found:
+        splits = list(dataset.splits) if again is None else dealt_again(dataset.splits, again)
+        for name in folds:
+            if name not in (split.name for split in splits):
+                raise ParameterError(f"{dataset.name} has no fold '{name}'. {nearest(name, [s.name for s in splits])}")
+        for split, seed in product(splits, seeds):
+            if not folds or split.name in folds:
+                mark = _fingerprint(split)
+                for rival in rivals:
+                    yield Cell(dataset.name, split.name, rival, seconds, seed, again, versions[rival], mark), split
+
+
+def _fingerprint(split: Split) -> str:
+    parts = [part.fingerprint for part in (split.train, split.vali, split.test) if part is not None]
+    return blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def run_all(plan: Sequence[tuple[Cell, Split]], path: Path | None, told: Callable[[str], None]) -> Results:
+    """Return the result of each cell of the plan: kept in path, or run now, one after the other, and kept there."""
+    known = {} if path is None else kept(path)
+    results: Results = {}
+    for number, (cell, split) in enumerate(plan, 1):
+        finished = known.get(cell)
+        how = "kept" if finished else "ran"
+        if finished is None:
+            finished = run_cell(cell, split)
+            if path is not None:
+                keep(path, finished)
+        results[cell.data, cell.fold, cell.rival, cell.seed] = finished
+        figures = f"test {finished.mean():.4f}, estimate {finished.estimate:.4f}, {finished.used:.1f} s"
+        told(f"{number}/{len(plan)} {cell.data} {cell.fold} {cell.rival} seed {cell.seed} ({how}): {figures}")
+    return results

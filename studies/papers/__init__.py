@@ -1,0 +1,1 @@
+"""The papers' published tables, and the experiments that reproduce them."""

@@ -1,0 +1,190 @@
+"""The papers' tables as declared in reproduce-*.toml: what was printed, and how each system is run here.
+
+A paper has tables, a table has entries (one system each), an entry has measures. A measure is called as the paper
+prints it (ndcg@1), and says what is computed here under that name (ndcg@1:letor,short=pad).
+
+    title = "..."
+    [[tables]]
+    title = "..."
+    protocol = "folds"                                 # folds, every-point or progressive: see protocols
+    metrics = { "ndcg@1" = "ndcg@1:letor" }            # or { metric = "pairwise", over = "pairs", scale = 100 }
+    tolerance = 0.01                                   # a difference up to this counts as reproduced
+    choose = "map:letor"                               # by what validation queries choose; "each": each measure its own
+    [[tables.entries]]
+    name = "RankSVM"
+    solver = "RankSVM"
+    parameters = { scaling = "minmax" }
+    grid = { C = { base = 10.0, low = -5, high = 3 } } # or without base, or a list; the product of all is tried
+    published.MQ2008 = { "ndcg@1" = 0.3627 }
+
+metrics, choose and parameters of an entry go before those of its table.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import Any
+
+from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.metrics.metrics import Metric, parse_metric
+from ranktune.tuner.evaluation.split import Split
+
+PAPERS = ("adarank", "domination", "elasticrank", "ranksvm", "solar")
+PROTOCOLS = ("folds", "every-point", "progressive")
+MODEL_FACTS = ("weights", "us/document")
+EACH = "each"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One printed column: label, and what is computed.
+
+    metric  a metric, or None where label names a fact of the model: how many weights are not zero ("weights"), or the
+            microseconds to score one document with these alone ("us/document")
+    over    "queries": the mean over queries; "pairs": over all pairs of different grades: long queries count more
+    scale   the factor of printed percentages
+    """
+
+    label: str
+    metric: Metric | None
+    over: str = "queries"
+    scale: float = 1.0
+
+    @property
+    def spelling(self) -> str:
+        """What is computed, in words that parse_metric reads where it is a metric."""
+        return self.label if self.metric is None else str(self.metric)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One system: the solver it is here, what is tried, by what is chosen, and what was printed for each data set.
+
+    ranks holds what was printed of the system's mean rank among the entries of its table, by measure. orders says over
+    how many random orders of the training queries the figure is a mean, where what is learnt depends on the order.
+    """
+
+    name: str
+    solver: str
+    measures: tuple[Measure, ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    choose: str = EACH
+    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    ranks: Mapping[str, float] = field(default_factory=dict)
+    orders: int = 1
+    note: str = ""
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """Every combination of the grid, in the order of declaration; one empty one without a grid."""
+        return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One printed table: its systems, and the protocol that they share."""
+
+    title: str
+    protocol: str
+    entries: tuple[Entry, ...]
+    tolerance: float | None = None
+    folds: tuple[str, ...] = ()
+    permutations: int = 10
+    seed: int = 0
+    note: str = ""
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether mean ranks over data sets were printed."""
+        return any(entry.ranks for entry in self.entries)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What was published in one place."""
+
+    name: str
+    title: str
+    tables: tuple[Table, ...]
+
+
+def load_paper(name: str) -> Paper:
+    """Return the declaration called name. Raises ParameterError, with the nearest name, where there is none."""
+    known = name.lower()
+    if known not in PAPERS:
+        raise ParameterError(f"there is no paper '{name}' to reproduce. {nearest(name, PAPERS)}")
+    declared = _declaration(f"reproduce-{known}")
+    return Paper(known, declared["title"], tuple(_table(table) for table in declared["tables"]))
+
+
+def recognised(splits: list[Split]) -> str | None:
+    """Return the name of the published data set that a folder of folds holds, told by its shape, or None.
+
+    The first fold's parts together are all queries.
+    """
+    parts = [part for part in (splits[0].train, splits[0].vali, splits[0].test) if part is not None]
+    queries, documents = sum(part.n_queries for part in parts), sum(part.n_documents for part in parts)
+    for name, shape in datasets().items():
+        length = shape["documents_per_query"]
+        same = shape["queries"] == queries and shape["features"] == splits[0].train.n_features
+        if same and abs(documents / queries - length) < 1e-3 * length:
+            return name
+    return None
+
+
+def datasets() -> dict[str, dict[str, float]]:
+    """Return the shapes of the published data sets by name: queries, features, documents_per_query."""
+    return dict(_declaration("reproduce-datasets"))
+
+
+@cache
+def _declaration(name: str) -> dict[str, Any]:
+    return tomllib.loads((files("ranktune.studies") / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _table(declared: Mapping[str, Any]) -> Table:
+    protocol = declared["protocol"]
+    if protocol not in PROTOCOLS:
+        raise ParameterError(f"protocol '{protocol}' is unknown. {nearest(protocol, PROTOCOLS)}")
+    own = {name: declared[name] for name in ("tolerance", "permutations", "seed", "note") if name in declared}
+    entries = tuple(_entry(entry, declared) for entry in declared["entries"])
+    return Table(declared["title"], protocol, entries, folds=tuple(declared.get("folds", ())), **own)
+
+
+def _entry(declared: Mapping[str, Any], table: Mapping[str, Any]) -> Entry:
+    metrics = declared.get("metrics", table.get("metrics", {}))
+    choose = declared.get("choose", table.get("choose", EACH))
+    return Entry(
+        name=declared["name"],
+        solver=declared["solver"],
+        measures=tuple(_measure(label, told) for label, told in metrics.items()),
+        parameters={**table.get("parameters", {}), **declared.get("parameters", {})},
+        grid={name: _values(told) for name, told in declared.get("grid", {}).items()},
+        choose=choose if choose == EACH else str(parse_metric(choose)),
+        published=declared.get("published", {}),
+        ranks=declared.get("ranks", {}),
+        orders=declared.get("orders", 1),
+        note=declared.get("note", ""),
+    )
+
+
+def _measure(label: str, told: str | Mapping[str, Any]) -> Measure:
+    given = {"metric": told} if isinstance(told, str) else dict(told)
+    spelled = given.pop("metric")
+    return Measure(label, None if spelled in MODEL_FACTS else parse_metric(spelled), **given)
+
+
+def _values(told: Any) -> tuple[Any, ...]:
+    """Return the values of a grid: those of a list, or low to high, as exponents where there is a base."""
+    if not isinstance(told, Mapping):
+        return tuple(told)
+    step = told.get("step", 1)
+    count = int((told["high"] - told["low"]) / step + 1e-9) + 1
+    steps = [told["low"] + k * step for k in range(count)]
+    return tuple(float(told["base"] ** at) for at in steps) if "base" in told else tuple(steps)

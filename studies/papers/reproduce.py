@@ -1,0 +1,251 @@
+"""Reproducing a paper's tables: every system on every data set, the printed figure beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, nearest
+from ranktune.solvers.data.queries import Queries
+from ranktune.studies.papers.protocols import Outcome, all_queries, every_point, named, one_fold, one_order, watched
+from ranktune.studies.papers.published import Entry, Measure, Paper, Table, datasets, recognised
+from ranktune.studies.readers.letor import read_letor
+from ranktune.tuner.evaluation.plans import random_orders
+from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.workers.executor import Executor, make_executor
+
+Told = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A folder of folds under the name by which papers call it."""
+
+    name: str
+    splits: tuple[Split, ...]
+
+    @cached_property
+    def queries(self) -> Queries:
+        """All queries of the data set."""
+        return all_queries(self.splits[0])
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure: as published (None where it was not), and ours (None where the system could not run).
+
+    metric is the name that the paper prints, convention what is computed here under it; tolerance is the difference
+    up to which the figure counts as reproduced, None where nothing was published.
+    """
+
+    table: str
+    dataset: str
+    algorithm: str
+    metric: str
+    published: float | None
+    ours: float | None
+    convention: str
+    tolerance: float | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less what was published; None where either is missing."""
+        return None if self.published is None or self.ours is None else self.ours - self.published
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the difference is within the tolerance; None where there is none of either."""
+        if self.difference is None or self.tolerance is None:
+            return None
+        return bool(abs(self.difference) <= self.tolerance)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A table with its figures, and what was to be said about single systems."""
+
+    table: Table
+    rows: tuple[Row, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One part of one entry on one data set: a fold or an order."""
+
+    table: int
+    entry: int
+    dataset: int
+    part: str
+    call: tuple[Any, ...]
+
+
+def load_dataset(path: str | Path, name: str | None = None) -> Dataset:
+    """Return the folds in a folder; without a name, the published data set of that shape, or the folder's own name.
+
+    Raises DataError where the folder holds no folds, ParameterError for a name under which nothing was published.
+    """
+    if name is not None and name not in datasets():
+        raise ParameterError(f"there is no published data set '{name}'. {nearest(name, datasets())}")
+    splits = read_letor(path)
+    return Dataset(name or recognised(splits) or Path(path).resolve().name, tuple(splits))
+
+
+def load_datasets(paths: Sequence[str | Path], name: str | None = None) -> list[Dataset]:
+    """Return the data set in each folder. Raises ParameterError where a name stands for several, or two are one."""
+    if name is not None and len(paths) > 1:
+        raise ParameterError(f"dataset={name!r} names one data set, but {len(paths)} folders were given. Give one.")
+    found = [load_dataset(path, name) for path in paths]
+    names = [dataset.name for dataset in found]
+    for k, one in enumerate(names):
+        if one in names[:k]:
+            raise ParameterError(f"{paths[names.index(one)]} and {paths[k]} both hold {one}: give each data set once.")
+    return found
+
+
+def reproduce(paper: Paper, found: Sequence[Dataset], *, jobs: int = 1, told: Told | None = None) -> list[Reproduced]:
+    """Return every table of paper with our figures on the data sets found, in the order of declaration.
+
+    jobs processes share the work; the figures do not depend on how many. told hears of each finished part: how many are
+    done, of how many, and which it was. A system that cannot run has no figures, and a remark says why.
+    """
+    tasks = [task for number in range(len(paper.tables)) for task in _tasks(paper, number, found)]
+    ended: dict[int, Outcome] = {}
+    with make_executor(jobs) as executor:
+        for number, outcome in _finished(executor, tasks):
+            ended[number] = outcome
+            if told is not None:
+                task = tasks[number]
+                entry = paper.tables[task.table].entries[task.entry]
+                told(len(ended), len(tasks), f"{found[task.dataset].name} {entry.name}, {task.part}{_told(outcome)}")
+    outcomes: dict[tuple[int, int, int], dict[str, Outcome]] = {}
+    for number, task in enumerate(tasks):  # in the order of declaration: sums have the same bits whichever ended first
+        outcomes.setdefault((task.table, task.entry, task.dataset), {})[task.part] = ended[number]
+    return [_reproduced(paper, number, found, outcomes) for number in range(len(paper.tables))]
+
+
+def _tasks(paper: Paper, number: int, found: Sequence[Dataset]) -> Iterator[_Task]:
+    table = paper.tables[number]
+    for d, dataset in enumerate(found):
+        for e, entry in enumerate(table.entries):
+            for part, call in _parts(table, entry, dataset):
+                yield _Task(number, e, d, part, call)
+
+
+def _parts(table: Table, entry: Entry, dataset: Dataset) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    if table.protocol == "progressive":
+        orders = random_orders(dataset.queries, table.permutations, table.seed).orders
+        for k, order in enumerate(orders):
+            yield f"order {k + 1} of {len(orders)}", (one_order, entry, dataset.queries, order, table.seed + k)
+        return
+    protocol = every_point if table.protocol == "every-point" else one_fold
+    splits = [split for split in dataset.splits if not table.folds or split.name in table.folds]
+    if not splits:
+        raise DataError(
+            f"{dataset.name} has no {' or '.join(table.folds)}, on which '{table.title}' was measured. "
+            "Give the folder that holds all folds."
+        )
+    for split in splits:
+        for k in range(entry.orders):
+            name = split.name if entry.orders == 1 else f"{split.name}, order {k + 1} of {entry.orders}"
+            yield name, (protocol, entry, split, table.seed + k)
+
+
+def _finished(executor: Executor, tasks: Sequence[_Task]) -> Iterator[tuple[int, Outcome]]:
+    """Yield the number of each task with its outcome, as they end; few wait in the executor, so memory stays small."""
+    running: dict[Future[Outcome], int] = {}
+    for number, task in enumerate(tasks):
+        running[executor.submit(watched, *task.call)] = number
+        while len(running) >= 2 * executor.jobs - 1:
+            yield from _ready(running)
+    while running:
+        yield from _ready(running)
+
+
+def _ready(running: dict[Future[Outcome], int]) -> Iterator[tuple[int, Outcome]]:
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    for future in done:
+        try:
+            outcome = future.result()
+        except BrokenExecutor:
+            raise StudyError(
+                "a worker process died, most likely for want of memory. Run again with fewer processes (--jobs 1)."
+            ) from None
+        yield running.pop(future), outcome
+
+
+def _told(outcome: Outcome) -> str:
+    if outcome.error:
+        return f": not run, {outcome.error}"
+    points = {named(point) for point in outcome.chosen.values()}
+    return f": {points.pop()}" if len(points) == 1 and points != {""} else ""
+
+
+def _reproduced(
+    paper: Paper, number: int, found: Sequence[Dataset], outcomes: Mapping[tuple[int, int, int], dict[str, Outcome]]
+) -> Reproduced:
+    table = paper.tables[number]
+    rows: list[Row] = []
+    remarks: list[str] = [f"{entry.name}: {entry.note}" for entry in table.entries if entry.note]
+    for d, dataset in enumerate(found):
+        for e, entry in enumerate(table.entries):
+            parts = outcomes[number, e, d]
+            rows += _rows(table, entry, dataset.name, list(parts.values()))
+            remarks += _remarks(entry, dataset.name, parts)
+    if table.is_ranked:
+        rows += _rank_rows(table, rows, [dataset.name for dataset in found])
+    return Reproduced(table, tuple(rows), tuple(remarks))
+
+
+def _rows(table: Table, entry: Entry, dataset: str, parts: Sequence[Outcome]) -> Iterator[Row]:
+    """Yield the mean over parts of each measure at each point; no figure where a part failed."""
+    failed = any(part.error for part in parts)
+    printed = entry.published.get(dataset, {})
+    points = [named(point) for point in entry.points] if table.protocol == "every-point" else [""]
+    for point in points:
+        for m in entry.measures:
+            ours = None if failed else float(np.mean([part.values[point][m.label] for part in parts]))
+            name = f"{entry.name}, {point}" if point else entry.name
+            published = printed.get(m.label)
+            tolerance = None if published is None or table.tolerance is None else table.tolerance * m.scale
+            yield Row(table.title, dataset, name, m.label, published, ours, _convention(m), tolerance)
+
+
+def _convention(measure: Measure) -> str:
+    return measure.spelling if measure.over == "queries" else f"{measure.spelling}, mean over {measure.over}"
+
+
+def _remarks(entry: Entry, dataset: str, parts: Mapping[str, Outcome]) -> Iterator[str]:
+    for name, part in parts.items():
+        if part.error:
+            yield f"{entry.name} could not run on {dataset} ({name}): {part.error}"
+            return
+    warned = [text for part in parts.values() for text in part.warned]
+    if warned:
+        yield f"{entry.name} on {dataset}: {len(warned)} warnings, the first: {warned[0]}"
+
+
+def _rank_rows(table: Table, rows: Sequence[Row], names: Sequence[str]) -> Iterator[Row]:
+    """Yield the mean rank of each entry over the data sets: 1 is the highest figure, equal ones share their ranks."""
+    ours = {(row.dataset, row.algorithm, row.metric): row.ours for row in rows}
+    means: dict[str, Any] = {}
+    for m in table.entries[0].measures:
+        figures = [[ours.get((name, entry.name, m.label)) for entry in table.entries] for name in names]
+        complete = [line for line in figures if None not in line]
+        means[m.label] = np.mean([rankdata(-np.array(line)) for line in complete], axis=0) if complete else None
+    for e, entry in enumerate(table.entries):
+        for m in entry.measures:
+            mean = None if means[m.label] is None else float(means[m.label][e])
+            label = f"rank by {m.label}"
+            yield Row(table.title, "mean rank", entry.name, label, entry.ranks.get(m.label), mean, _convention(m))

@@ -1,0 +1,1 @@
+"""Files and data frames in, documents grouped by query out."""

@@ -1,0 +1,81 @@
+"""Queries described by the features that a model was fitted to, whatever they came with."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.queries import Queries
+
+
+def aligned(queries: Queries, train: Queries, what: str) -> Queries:
+    """Return queries with the features of train, see `conformed`."""
+    return conformed(queries, train.n_features, train.feature_names, what)
+
+
+def conformed(queries: Queries, n_features: int, feature_names: tuple[str, ...] | None, what: str) -> Queries:
+    """Return queries described by the features that a model knows, in its order; what names them in errors.
+
+    Where both have names, columns go by name. Where neither has, by number, and columns that queries lack are 0. Where
+    one has, by number too, which warns (RankTuneWarning), and the number of columns must be the same.
+
+    Raises DataError, which names them, for features that the model does not know, and for named ones that are lacking.
+    """
+    if queries.feature_names is not None and feature_names is not None:
+        return queries if queries.feature_names == feature_names else _in_order(queries, feature_names, what)
+    have = queries.n_features
+    if queries.feature_names is not None or feature_names is not None:
+        return _by_position(queries, n_features, feature_names, what)
+    if have > n_features:
+        raise DataError(
+            f"{what}: features that the training data does not have: {_listed(range(n_features + 1, have + 1))} "
+            f"(counted from 1). It has {n_features}. Remove them here, or train on data that has them."
+        )
+    if have == n_features:
+        return queries
+    if queries.is_sparse:
+        parts = (queries.features.data, queries.features.indices, queries.features.indptr)
+        return queries.with_features(sparse.csr_array(parts, shape=(queries.n_documents, n_features)))
+    return queries.with_features(np.pad(queries.features, ((0, 0), (0, n_features - have))))
+
+
+def _by_position(queries: Queries, n_features: int, feature_names: tuple[str, ...] | None, what: str) -> Queries:
+    names = _listed(list(queries.feature_names or feature_names or ()))
+    said = f"the columns of {what} are named ({names}), those of the training data are not"
+    if feature_names is not None:
+        said = f"the features of the training data are named ({names}), the columns of {what} are not"
+    if queries.n_features != n_features:
+        raise DataError(
+            f"{said}, and there are {queries.n_features} columns for {n_features} features: which belong together "
+            "cannot be told. Give both with names, or the same columns in the same order."
+        )
+    warnings.warn(
+        f"{said}: they are matched by position. If the order differs, scores are wrong; give both with names.",
+        RankTuneWarning,
+        stacklevel=3,
+    )
+    return queries
+
+
+def _in_order(queries: Queries, names: tuple[str, ...], what: str) -> Queries:
+    column = {name: number for number, name in enumerate(queries.feature_names or ())}
+    extra = [name for name in column if name not in set(names)]
+    lacking = [name for name in names if name not in column]
+    if extra:
+        raise DataError(
+            f"{what}: features that the training data does not have: {_listed(extra)}. Leave those columns out."
+        )
+    if lacking:
+        raise DataError(f"{what}: lacks the features {_listed(lacking)} of the training data. Add those columns.")
+    features = queries.features[:, [column[name] for name in names]]
+    features = sparse.csr_array(features) if queries.is_sparse else np.ascontiguousarray(features)
+    return Queries(
+        features, queries.grades, queries.starts, queries.query_ids, queries.document_ids, names, queries.rows
+    )  # fmt: skip
+
+
+def _listed(names: range | list[str]) -> str:
+    return ", ".join(str(name) for name in names[:10]) + (", ..." if len(names) > 10 else "")

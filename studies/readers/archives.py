@@ -1,0 +1,105 @@
+"""NumPy archives (.npz) to Queries, without unpickling and without believing a header.
+
+An archive holds X, (n_documents, n_features), or data, indices, indptr and shape of a CSR matrix, and y and qid,
+(n_documents,). group (sizes) may stand for qid; feature_names and document_ids may be there.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.queries import Queries
+
+_CSR = ("data", "indices", "indptr", "shape")
+_KNOWN = ("X", *_CSR, "y", "qid", "group", "feature_names", "document_ids")
+_FREE_EXPANSION = 64 << 20
+
+
+def read_npz(path: str | Path, *, max_expansion: float = 1100.0) -> Queries:
+    """Return the queries of an archive. Members by other names are not looked at.
+
+    max_expansion is how many times its packed size a member may unpack to (deflate cannot exceed 1,032).
+
+    Raises DataError for a damaged archive, missing or inconsistent members, object arrays, and a header that
+    promises another size than the member has, before anything of that size is allocated.
+    """
+    path = Path(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            parts = {name: _member(path, archive, infos[name], max_expansion) for name in _KNOWN if name in infos}
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file.") from None
+    except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path}: is no readable .npz archive ({error}). Write it anew by numpy.savez.") from error
+    try:
+        return _queries(parts)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_expansion: float) -> Any:
+    """Return one array, after its header agreed with the size of the member."""
+    if info.file_size > max(_FREE_EXPANSION, max_expansion * info.compress_size):
+        raise DataError(
+            f"{path}: {info.filename} unpacks to more than {max_expansion:g} times its size: that looks like a "
+            "decompression bomb. If it is not, raise max_expansion."
+        )
+    with archive.open(info) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        header = stream.tell()
+    if dtype.hasobject:
+        raise DataError(
+            f"{path}: {info.filename} holds Python objects, which are not loaded because that could run code. "
+            "Save numbers, or text as a NumPy text array."
+        )
+    if math.prod(shape) * dtype.itemsize != info.file_size - header:
+        raise DataError(
+            f"{path}: {info.filename} promises shape {shape} of {dtype}, {math.prod(shape) * dtype.itemsize} bytes, "
+            f"but holds {info.file_size - header}. It is damaged; write it anew by numpy.savez."
+        )
+    with archive.open(info) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _queries(parts: dict[str, Any]) -> Queries:
+    if "X" not in parts and not all(name in parts for name in _CSR):
+        raise DataError("needs X, or data, indices, indptr and shape of a CSR matrix.")
+    if "y" not in parts:
+        raise DataError("needs y, one grade a row of X.")
+    if "qid" not in parts and "group" not in parts:
+        raise DataError("needs qid, the query of each row, or group, the number of rows of each query.")
+    X = parts["X"] if "X" in parts else _csr(parts)
+    names = parts.get("feature_names")
+    return Queries.from_arrays(
+        X,
+        parts["y"],
+        qid=parts.get("qid"),
+        group=parts.get("group"),
+        document_ids=parts.get("document_ids"),
+        feature_names=None if names is None else names.tolist(),
+    )
+
+
+def _csr(parts: dict[str, Any]) -> Any:
+    shape = parts["shape"]
+    if shape.shape != (2,) or not np.issubdtype(shape.dtype, np.integer):
+        raise DataError(f"shape is {shape!r}: it must be two whole numbers, rows and columns.")
+    try:
+        matrix = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(shape.tolist()))
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise DataError(f"data, indices, indptr and shape are no CSR matrix ({error}).") from error
+    return matrix

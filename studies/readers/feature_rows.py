@@ -1,0 +1,126 @@
+"""Feature rows that arrive in blocks, joined to one array: dense or sparse, whichever is smaller to hold.
+
+A block holds entries (row, column, value). Dense takes 4 bytes a cell (float32), sparse 8 bytes an entry; solvers
+are faster on dense rows of the same size, so data is dense where at least a quarter of the cells are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.errors import DataError
+from ranktune.studies.readers.parser import scatter
+
+Layout = Literal["auto", "dense", "sparse"]
+DENSE_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Sparse rows: values and columns in row order, ends (n_rows,) the number of entries up to each row's end."""
+
+    values: Any
+    columns: Any
+    ends: Ints
+
+
+class Rows:
+    """Collects rows. Holds each block dense or sparse by what the data looks like so far.
+
+    Dense blocks go straight to their place in one array, as long as the rows that were expected hold them: its
+    pages cost nothing until they are written, so it may be too long, and the rows are not copied at the end.
+    """
+
+    def __init__(self, layout: Layout, dtype: type | str, n_features: int | None = None) -> None:
+        self.layout, self.dtype, self.n_features = layout, np.dtype(dtype), n_features
+        self.n_rows = self.n_entries = self.width = 0
+        self._blocks: list[Any] = []
+        self._room: Any = None
+        self._in_room = 0
+
+    def add(self, values: Floats, columns: Any, ends: Ints, width: int, expected: int = 0) -> None:
+        """Add len(ends) rows, columns counted from 0 and rising in a row, below width. The arrays are copied.
+
+        expected is the number of rows that there may be in the end, 0 where nobody knows.
+        """
+        self.n_rows += len(ends)
+        self.n_entries += len(values)
+        self.width = max(self.width, width)
+        if self._is_dense(self.width):
+            block = self._zeros(len(ends), width, expected)
+            scatter(values, columns, ends, block)
+            self._blocks.append(block)
+            return
+        kept = values != 0.0
+        if not kept.all():
+            ends = np.concatenate([[0], np.cumsum(kept)])[ends]
+            values, columns = values[kept], columns[kept]
+        self._blocks.append(_Entries(values.astype(self.dtype), columns.astype(np.int32), ends.astype(np.int64)))
+
+    def joined(self, n_features: int) -> Features:
+        """Return all rows, (n_rows, n_features), n_features at least width; the collection is empty afterwards."""
+        try:
+            return self._dense(n_features) if self._is_dense(n_features) else self._sparse(n_features)
+        except MemoryError:
+            need = self.n_rows * n_features * self.dtype.itemsize >> 20
+            raise DataError(
+                f"{self.n_rows} documents of {n_features} features do not fit in memory ({need} MB dense). "
+                'Pass layout="sparse".'
+            ) from None
+
+    def _is_dense(self, n_features: int) -> bool:
+        if self.layout != "auto":
+            return self.layout == "dense"
+        return self.n_entries >= DENSE_SHARE * self.n_rows * n_features
+
+    def _zeros(self, n_rows: int, width: int, expected: int) -> Any:
+        """Return zeros for n_rows more rows: a part of the room, where it has room and holds all rows so far."""
+        if not self._blocks and expected:
+            try:
+                self._room = np.zeros((max(expected, n_rows), self.n_features or width), dtype=self.dtype)
+            except MemoryError:
+                self._room = None
+        end = self._in_room + n_rows
+        if self._room is None or end != self.n_rows or end > len(self._room) or width > self._room.shape[1]:
+            return np.zeros((n_rows, width), dtype=self.dtype)
+        self._in_room = end
+        return self._room[end - n_rows : end]
+
+    def _dense(self, n_features: int) -> Features:
+        if self._in_room == self.n_rows and self._room.shape[1] == n_features:
+            return self._room[: self.n_rows]
+        whole = np.zeros((self.n_rows, n_features), dtype=self.dtype)
+        at = 0
+        for number, block in enumerate(self._blocks):
+            self._blocks[number] = None  # each block is freed once it is copied
+            if isinstance(block, _Entries):
+                rows = whole[at : at + len(block.ends)]
+                rows[np.repeat(np.arange(len(rows)), np.diff(block.ends, prepend=0)), block.columns] = block.values
+            else:
+                rows = whole[at : at + len(block)]
+                rows[:, : block.shape[1]] = block
+            at += len(rows)
+        return whole
+
+    def _sparse(self, n_features: int) -> Features:
+        blocks = [block if isinstance(block, _Entries) else _entries(block) for block in self._blocks]
+        self._blocks = []
+        counts = np.concatenate([[0], *[np.diff(block.ends, prepend=0) for block in blocks]])
+        data = np.concatenate([block.values for block in blocks])
+        indices = np.concatenate([block.columns for block in blocks])
+        kind = np.int32 if len(data) < 2**31 else np.int64
+        indptr = np.cumsum(counts).astype(kind)
+        matrix = sparse.csr_array((data, indices.astype(kind, copy=False), indptr), shape=(self.n_rows, n_features))
+        matrix.has_canonical_format = True
+        return matrix
+
+
+def _entries(block: Any) -> _Entries:
+    rows, columns = np.nonzero(block)
+    ends = np.cumsum(np.bincount(rows, minlength=len(block)))
+    return _Entries(block[rows, columns], columns.astype(np.int32), ends.astype(np.int64))

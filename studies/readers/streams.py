@@ -1,0 +1,129 @@
+"""A text file as blocks of complete lines, plain or compressed, in bounded memory.
+
+Whether a file is compressed is read from its first bytes, not from its name.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.errors import DataError
+
+BLOCK = 1 << 20  # fits the cache, with what is parsed from it
+LONGEST_LINE = 64 << 20
+FREE_EXPANSION = 64 << 20  # what a compressed file may grow to however small it is
+
+_FOREIGN = {
+    b"PK\x03\x04": "a zip archive. Unpack it first (an .npz file must be named so)",
+    b"PAR1": "a Parquet file. Name it .parquet",
+    b"\x93NUMPY": "a single NumPy array. Save X, y and qid together as .npz",
+    b"\x89HDF": "an HDF5 file. Save X, y and qid as .npz",
+    b"\xfd7zXZ": "compressed by xz. Unpack it, or compress it by gzip",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd. Unpack it, or compress it by gzip",
+    b"\xff\xfe": "UTF-16 text. Save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text. Save it as UTF-8",
+}
+
+
+@dataclass
+class Place:
+    """Where reading stands: the file, the number of lines before the present block, and its unpacked size if known."""
+
+    path: Path
+    lines: int = 0
+    size: int = 0
+
+
+def line_blocks(place: Place, *, max_expansion: float = 200.0, size: int = BLOCK) -> Iterator[NDArray[np.uint8]]:
+    """Yield the bytes of the file in blocks of complete lines, the last one ended by a newline if it was not.
+
+    A block is valid until the next one is asked for. The reader of the blocks counts their lines in `place`.
+
+    Raises DataError where the file cannot be read, is damaged or of another kind, where a line is longer than
+    LONGEST_LINE bytes, and where a compressed file grows to more than max_expansion times its size.
+    """
+    with _opened(place.path) as (stream, packed):
+        most = packed * max_expansion
+        place.size = 0 if packed else place.path.stat().st_size
+        buffer, kept, total, first = bytearray(size + 1), 0, 0, True
+        while True:
+            got = _filled(stream, memoryview(buffer)[kept:-1])
+            total += got
+            if FREE_EXPANSION < total > most > 0:
+                raise DataError(
+                    f"{place.path}: unpacks to more than {max_expansion:g} times its size ({total >> 20} MB and more): "
+                    "that looks like a decompression bomb. If it is not, raise max_expansion."
+                )
+            end = buffer.rfind(b"\n", kept, kept + got) + 1
+            kept += got
+            if not got and kept:
+                buffer[kept] = 10
+                end = kept = kept + 1
+            if end:
+                skip = _skipped(place.path, buffer) if first else 0
+                first = False
+                yield np.frombuffer(buffer, dtype=np.uint8)[skip:end]
+                buffer[: kept - end] = buffer[end:kept]
+                kept -= end
+            if not got:
+                return
+            if kept == len(buffer) - 1:
+                buffer = _larger(place, buffer)
+
+
+def _filled(stream: IO[bytes], view: memoryview) -> int:
+    """Read until view is full or the stream ends; return the number of bytes."""
+    got = 0
+    while got < len(view):
+        more = stream.readinto(view[got:])  # type: ignore[attr-defined]
+        if not more:
+            break
+        got += more
+    return got
+
+
+def _larger(place: Place, buffer: bytearray) -> bytearray:
+    if len(buffer) > LONGEST_LINE:
+        raise DataError(
+            f"{place.path}:{place.lines + 1}: a line of more than {LONGEST_LINE >> 20} MB. "
+            "Every document needs a line of its own: are the line ends missing?"
+        )
+    return buffer[:-1] + bytes(len(buffer))
+
+
+def _skipped(path: Path, buffer: bytearray) -> int:
+    """Return the length of the byte order mark; refuse what is no text."""
+    for magic, what in _FOREIGN.items():
+        if buffer.startswith(magic):
+            raise DataError(f"{path}: is no ranking text but {what}.")
+    return 3 if buffer.startswith(b"\xef\xbb\xbf") else 0
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
+    """Open path; give the stream of its unpacked bytes and, where it is compressed, its size (else 0)."""
+    try:
+        with open(path, "rb", buffering=0) as raw:
+            magic = raw.read(3)
+            raw.seek(0)
+            packed = magic[:2] == b"\x1f\x8b" or magic == b"BZh"
+            stream: Any = raw
+            if packed:
+                stream = bz2.open(raw) if magic == b"BZh" else gzip.open(raw)
+            yield stream, path.stat().st_size if packed else 0
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file.") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder, not a file. A LETOR folder holds Fold1 to Fold5.") from None
+    except (EOFError, zlib.error, OSError) as error:
+        raise DataError(f"{path}: cannot be read ({error}). Is it damaged or cut off? Fetch it again.") from error

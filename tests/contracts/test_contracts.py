@@ -1,0 +1,229 @@
+"""What every solver promises, whatever it learns: tested on all of them alike.
+
+A solver is left out of a contract only by name and with the reason.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.base.ranker import BaseRanker, LinearRanker
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.space import Choice, Float, defaults, is_active
+from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import load_model
+from ranktune.solvers.registry import SOLVERS, make
+
+ALL = list(SOLVERS)
+
+PRECISE: Mapping[str, Mapping[str, Any]] = {
+    "GBDTRanker": {"row_share": 1.0},
+    "LambdaMART": {"query_share": 1.0, "min_documents": 1},
+    "RankSVM": {"tol": 1e-9},
+    "XGBoostRanker": {"row_share": 1.0},
+}
+"""Parameters with which a solver runs to its optimum, or draws nothing and counts weights alone, where agreement of two
+ways is asked for."""
+
+FEATURES_NOT_ENOUGH = {"BestFeature"}
+"""Solvers that one feature must do for."""
+
+
+def judged(seed: int = 0, queries: int = 30, noise: float = 0.5) -> Queries:
+    """Queries of 4 to 14 documents with grades 0 to 2, from a linear score with noise; values have few digits."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(4, 15, queries)
+    qid = np.repeat(np.arange(queries), lengths)
+    X = np.round(generator.random((len(qid), 6)), 2) * (generator.random((len(qid), 6)) < 0.8)
+    score = X @ np.array([3.0, -2.0, 1.0, 0.5, 0.0, 0.0]) + noise * generator.normal(size=len(qid))
+    y = np.digitize(score, np.quantile(score, [0.6, 0.85])).astype(np.float64)
+    return Queries.from_arrays(X, y, qid=qid)
+
+
+def fitted(name: str, queries: Queries, **parameters: Any) -> BaseRanker:
+    """A solver with the defaults of its space, fitted; parameters that it does not have are left out."""
+    known = SOLVERS[name]().get_params()
+    given = {key: value for key, value in parameters.items() if key in known}
+    return trained(name, queries, defaults(SOLVERS[name].space) | dict(PRECISE.get(name, {})) | given)
+
+
+def trained(name: str, queries: Queries, parameters: Mapping[str, Any]) -> BaseRanker:
+    """A solver with these parameters, fitted; what it warns of is not the question here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankTuneWarning)
+        return make(name, parameters, seed=0).fit(queries)
+
+
+def relative_gap(a: Floats, b: Floats) -> float:
+    """The largest difference, as a part of the spread of the scores."""
+    return float(np.abs(a - b).max() / max(np.ptp(a), 1e-300))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_one_seed_one_model(name: str) -> None:
+    queries = judged()
+    assert fitted(name, queries).predict(queries).tobytes() == fitted(name, queries).predict(queries).tobytes()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_dense_and_sparse_agree(name: str) -> None:
+    queries = judged()
+    thin = queries.with_features(sparse.csr_array(queries.features))
+    assert relative_gap(fitted(name, queries).predict(queries), fitted(name, thin).predict(thin)) < 1e-6
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_single_precision_is_enough(name: str) -> None:
+    queries = judged()
+    narrow = queries.with_features(queries.features.astype(np.float32))
+    ranker = fitted(name, narrow)
+    ndcg = parse_metric("ndcg@10")
+    wide = ndcg.mean(fitted(name, queries).predict(queries), queries)
+    assert ndcg.mean(ranker.predict(narrow), narrow) == pytest.approx(wide, abs=0.02)
+
+
+_TIES = "equal scores, as before the first step, rank in the order of the documents"
+ORDER_MATTERS = {
+    "ElasticRank": _TIES,
+    "LambdaMART": _TIES,
+    "LambdaRank": _TIES,
+    "RandomForestRanker": "documents are drawn by their number",
+    "XGBoostRanker": _TIES,
+}
+"""Solvers whose stated rule goes by the order of the documents, and the rule."""
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in ORDER_MATTERS])
+def test_the_order_of_the_documents_of_a_query_changes_nothing(name: str) -> None:
+    queries = judged()
+    generator = np.random.default_rng(1)
+    rows = np.concatenate([a + generator.permutation(b - a) for a, b in zip(queries.starts, queries.starts[1:])])  # noqa: B905
+    mixed = Queries(queries.features[rows], queries.grades[rows], queries.starts, queries.query_ids)
+    assert relative_gap(fitted(name, queries).predict(queries), fitted(name, mixed).predict(queries)) < 1e-6
+
+
+GRADES_ALONE_TEACH: dict[str, str] = {
+    name: "learns from each document's grade, also where its query has no other"
+    for name in ("LogisticRanker", "RidgeRanker", "SVRRanker", "GBDTRanker", "RandomForestRanker", "Prank")
+}
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in GRADES_ALONE_TEACH])
+def test_queries_without_two_grades_add_nothing(name: str) -> None:
+    queries = judged()
+    flat = Queries.from_arrays(judged(5).features[:9], [2, 2, 2, 0, 0, 0, 0, 1, 1], qid=[0, 0, 0, 1, 1, 1, 1, 2, 3])
+    more = concatenate([queries, flat])
+    plain = {"scaling": "none", "random_state": None}  # scales and random orders are those of all the data
+    assert (
+        relative_gap(fitted(name, queries, **plain).predict(queries), fitted(name, more, **plain).predict(queries))
+        < 1e-6
+    )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_saved_model_scores_the_same_bits(name: str, tmp_path: Path) -> None:
+    queries = judged()
+    ranker = fitted(name, queries)
+    ranker.as_model(solver=name).save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.predict(queries).tobytes() == ranker.predict(queries).tobytes()
+    assert fitted(name, queries).predict(queries).tobytes() == loaded.predict(queries).tobytes()
+
+
+WEIGHTS_ARE_DRAWN = {"RandomForestRanker": "documents are drawn by their number, whatever their weight"}
+"""Solvers to which a query of weight two is as good as two only on average, and why."""
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if SOLVERS[name].weighted and name not in WEIGHTS_ARE_DRAWN])
+def test_a_query_of_weight_two_counts_as_two(name: str) -> None:
+    queries, chosen = judged(), np.arange(0, 30, 3)
+    twice = concatenate([queries, queries.select(chosen)])
+    weights = np.ones(30)
+    weights[chosen] = 2.0
+    heavy = queries.weighted_by(weights)
+    gap = relative_gap(fitted(name, twice).predict(queries), fitted(name, heavy).predict(queries))
+    assert gap < 1e-3
+    assert relative_gap(fitted(name, queries).predict(queries), fitted(name, heavy).predict(queries)) > 1e-6
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if not SOLVERS[name].weighted])
+def test_weights_that_a_method_cannot_heed_are_refused(name: str) -> None:
+    with pytest.raises(ParameterError, match=f"{name} cannot weigh queries"):
+        SOLVERS[name]().fit(judged().weighted_by({0: 2.0}))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_model_is_usable_at_every_step(name: str) -> None:
+    queries = judged()
+    steps = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankTuneWarning)
+        ranker = make(name, defaults(SOLVERS[name].space), seed=0)
+        for step in ranker.fit_steps(queries):
+            steps += 1
+            assert step.iteration >= 0
+            assert np.isfinite(ranker.predict(queries)).all()
+            if steps == 3:
+                break
+    assert steps > 0
+    assert ranker.as_model(solver=name).predict(queries).tobytes() == ranker.predict(queries).tobytes()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_corner_of_the_space_can_be_trained(name: str) -> None:
+    queries, generator = judged(queries=15), np.random.default_rng(0)
+    for _ in range(8):
+        values: dict[str, Any] = {}
+        for parameter in SOLVERS[name].space:
+            if is_active(parameter, values):
+                if isinstance(parameter, Choice):
+                    values[parameter.name] = parameter.choices[int(generator.integers(len(parameter.choices)))]
+                elif isinstance(parameter, Float):
+                    values[parameter.name] = parameter.low if generator.random() < 0.5 else parameter.high
+                else:
+                    values[parameter.name] = min(parameter.low if generator.random() < 0.5 else parameter.high, 50)
+        assert np.isfinite(trained(name, queries, values).predict(queries)).all(), values
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in FEATURES_NOT_ENOUGH])
+def test_what_is_there_is_learnt(name: str) -> None:
+    train, test = judged(queries=150, noise=0.1), judged(seed=1, queries=60, noise=0.1)
+    ndcg = parse_metric("ndcg@10")
+    learnt = ndcg.mean(fitted(name, train).predict(test), test)
+    floor = ndcg.mean(np.zeros(test.n_documents), test)
+    best = ndcg.mean(fitted("BestFeature", train).predict(test), test)
+    assert learnt > max(floor, best) + 0.05, (learnt, floor, best)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if issubclass(SOLVERS[name], LinearRanker)])
+def test_linear_scores_are_sums_over_features(name: str) -> None:
+    queries = judged()
+    ranker: Any = fitted(name, queries)
+    if getattr(ranker, "scaling", None) == "list":
+        pytest.skip("divides features by their range within a list first")
+    assert ranker.coef_.shape == (6,) and ranker.coef_.dtype == np.float64
+    assert relative_gap(queries.features @ ranker.coef_, ranker.predict(queries)) < 1e-12
+
+
+SHIFT_MATTERS = {"Prank": "its thresholds are the same for all queries"}
+"""Solvers to which a constant added to a feature within a query means something, and why."""
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if issubclass(SOLVERS[name], LinearRanker)])
+def test_what_all_documents_of_a_query_share_changes_nothing(name: str) -> None:
+    if name in SHIFT_MATTERS:
+        pytest.skip(SHIFT_MATTERS[name])
+    queries = judged()
+    shifts = np.repeat(np.random.default_rng(2).integers(0, 3, (30, 6)), queries.lengths, axis=0) / 4.0
+    shifted = queries.with_features(queries.features + shifts)
+    ours, theirs = fitted(name, queries, scaling="none"), fitted(name, shifted, scaling="none")
+    assert relative_gap(ours.predict(queries), theirs.predict(queries)) < 1e-6

@@ -1,0 +1,134 @@
+"""Validation curves: a line a trial along the parameter that one fit goes through, with the trial's own value on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ranktune.dashboards.analysis.curves import MOST_CURVES
+from ranktune.dashboards.figures.panels import Panel
+from ranktune.dashboards.records.study import StudyData, best_of, open_study
+from ranktune.dashboards.views.parameters import panels
+from ranktune.dashboards.views.trials import trials_table
+from tests.support.page_studies import append, declare
+from tests.support.study_samples import HOSTILE, along, number, raced, study_data, trial, trials_of
+
+
+def curves(data: StudyData) -> Panel:
+    (found,) = [panel for panel in panels(data) if panel.key.startswith("curves")]
+    return found
+
+
+def traces(panel: Panel, mode: str) -> list[dict[str, Any]]:
+    assert panel.figure is not None
+    return [trace for trace in panel.figure["data"] if trace["mode"] == mode and trace["x"] != [None]]
+
+
+def walked(folder: Path, count: int, **more: Any) -> StudyData:
+    own = along(raced(trials_of(["RankSVM"], count)), "C")
+    return study_data(folder, [("", own, None)], solvers=["RankSVM"], **more)
+
+
+def test_each_line_is_the_path_of_a_trial_and_the_dot_its_value(tmp_path: Path) -> None:
+    data = walked(tmp_path, 12)
+    shown, own = curves(data), data.splits[0].trials
+    lines = traces(shown, "lines")
+    assert len(lines) == len(own)
+    by_trial = {line["text"][0].split("<br>")[0].split(",")[0]: line for line in lines}
+    for t in own:
+        line = by_trial[f"trial {t.number}"]
+        assert line["x"] == pytest.approx([value for value, _ in t.path], rel=1e-5)
+        assert line["y"] == pytest.approx([mean for _, mean in t.path], rel=1e-5)
+        assert ("dash" in line["line"]) == bool(t.stopped)
+    dots = next(trace for trace in traces(shown, "markers") if trace["name"] == "best of a trial")
+    assert sorted(dots["y"]) == pytest.approx(sorted(t.value or 0.0 for t in own), rel=1e-5)
+    star = next(trace for trace in traces(shown, "markers") if trace["name"] == "best trial")
+    best = best_of(own)
+    assert best is not None and star["y"] == [pytest.approx(best.value, rel=1e-5)]
+    assert star["x"] == [pytest.approx(best.params["C"], rel=1e-5)]
+    assert sum(line["line"]["width"] > 2 for line in lines) == 1
+    full = sum(not t.stopped for t in own)
+    assert f"In {full} of {full} trials that were judged in full another value" in shown.note
+    assert "by 0.01 in the median" in shown.note
+
+
+def test_the_table_says_what_the_lines_do(tmp_path: Path) -> None:
+    shown = curves(walked(tmp_path, 6))
+    assert shown.table.columns == ("Trial", "Split", "C", "ndcg@10", "Which", "Stopped after")
+    points = sorted((x, y) for line in traces(shown, "lines") for x, y in zip(line["x"], line["y"], strict=True))
+    assert points == sorted((number(row[2]), number(row[3])) for row in shown.table.rows)
+    assert sum(row[4] == "best" for row in shown.table.rows) == sum(row[4] == "asked for" for row in shown.table.rows)
+
+
+def test_many_curves_are_thinned_to_the_best_and_some_others(tmp_path: Path) -> None:
+    data = walked(tmp_path, 300)
+    shown = curves(data)
+    assert len(traces(shown, "lines")) == MOST_CURVES
+    assert f"{MOST_CURVES} of 300 curves are shown" in shown.note
+    ahead = sorted((t for t in data.splits[0].trials if not t.stopped), key=lambda t: -(t.value or 0.0))[:15]
+    assert {t.number for t in ahead} <= {row[0] for row in shown.table.rows}
+
+
+def test_colours_tell_a_number_by_a_scale_and_a_choice_by_the_legend(tmp_path: Path) -> None:
+    shown = curves(walked(tmp_path, 40))
+    assert shown.figure is not None
+    entries = {t["name"] for t in shown.figure["data"] if t["x"] == [None] and ": " in t["name"]}
+    assert len(entries) > 1
+    own = along(trials_of(["LambdaRank"], 40), "l1")
+    shown = curves(study_data(tmp_path, [("", own, None)], solvers=["LambdaRank"]))
+    assert shown.figure is not None
+    scale = [trace for trace in shown.figure["data"] if trace.get("marker", {}).get("showscale")]
+    entries = {t["name"] for t in shown.figure["data"] if t["x"] == [None] and ": " in t["name"]}
+    assert bool(scale) != bool(entries)
+    assert len({line["line"]["color"] for line in traces(shown, "lines")}) > 1
+
+
+def test_curves_of_several_splits_are_on_one_level(tmp_path: Path) -> None:
+    splits = [(name, along(trials_of(["RankSVM"], 8, seed=1, level=level), "C"), None)
+              for name, level in (("a", 0.3), ("b", 0.7))]  # fmt: skip
+    shown = curves(study_data(tmp_path, splits, solvers=["RankSVM"]))
+    by_split = {name: sorted(number(row[3]) for row in shown.table.rows if row[1] == name) for name in ("a", "b")}
+    assert by_split["a"] == pytest.approx(by_split["b"], abs=0.01)
+    assert "same median" in shown.note
+
+
+def test_there_is_no_picture_without_a_path(tmp_path: Path) -> None:
+    own = trials_of(["RankSVM"], 8)
+    strange = [
+        replace(own[0], along="C", path=((1.0, 0.5),)),  # a point is no line
+        replace(own[1], along="C", path=((1e9, 0.5), (2e9, 0.4))),  # its own value is not on it
+        replace(own[2], along=HOSTILE[0], path=((1.0, 0.5), (2.0, 0.4))),
+    ]
+    data = study_data(tmp_path, [("", [*strange, *own[3:]], None)], solvers=["RankSVM"])
+    assert not [panel for panel in panels(data) if panel.key.startswith("curves")]
+
+
+def test_names_on_curves_are_text(tmp_path: Path) -> None:
+    own = [
+        replace(trial(k, "RankSVM", {"C": 1.0, "loss": name}, 0.5), along="C", path=((1.0, 0.5), (2.0, 0.4)))
+        for k, name in enumerate(HOSTILE)
+    ]
+    data = study_data(tmp_path, [(HOSTILE[0], own, None)], solvers=["RankSVM"])
+    text = json.dumps(curves(data).figure, allow_nan=False)
+    assert "<script" not in text and "<b>" not in text
+
+
+def test_paths_survive_the_record_on_the_level_of_the_value(tmp_path: Path) -> None:
+    """A trial that was stopped has a path of what was judged; on pages it is where the estimate is."""
+    (own,) = along([trial(0, "RankSVM", {"C": 1.0}, 0.5)], "C")
+    (halted,) = along([trial(1, "RankSVM", {"C": 1.0}, 0.6)], "C")
+    halted = replace(halted, value=0.45, stopped="fold 1 of 5", error_of_estimate=0.01)
+    declare(tmp_path, "s")
+    append(tmp_path, "s", [own, halted])
+    data = open_study(tmp_path / "s")
+    first, second = data.splits[0].trials
+    assert first.along == "C" and dict(first.path) == pytest.approx(dict(own.path))
+    assert dict(second.path) == pytest.approx({0.25: 0.43, 0.5: 0.44, 1.0: 0.45, 2.0: 0.44})
+    table = trials_table(data)
+    told = [row[table.columns.index("on its path")] for row in table.rows]
+    assert told[0] == "C 0.25: 0.4800, 0.5: 0.4900, 1: 0.5000, 2: 0.4900"
+    assert first.asked["C"] == 2.0 and first.asked_value == pytest.approx(0.49) and second.asked_value is None

@@ -1,0 +1,213 @@
+"""Random search beyond what was run: laws of the prediction, and how close it comes to random search that is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.analysis import random_search, worth
+from ranktune.dashboards.analysis.beliefs import observed
+from ranktune.dashboards.analysis.random_search import FEWEST, Expected, dealt, expected, shown, stops
+from ranktune.dashboards.figures.panels import Panel
+from ranktune.dashboards.records.study import StudyData, Trial
+from ranktune.dashboards.views.registry import build
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.runner.turns import STARTUP
+from ranktune.tuner.samplers.belief import believe
+from tests.support.study_samples import HOSTILE, along, number, raced, sampled, study_data, trial, trials_of
+from tests.support.study_samples import worth as worth_of
+
+SOLVERS = ("LambdaRank", "RankSVM")
+BUDGET = 30
+
+
+def study_of(folder: Path, *splits: Sequence[Trial], trials: int = BUDGET, sampler: str = "thompson") -> StudyData:
+    named = [(f"Fold{k}" if len(splits) > 1 else "", own, None) for k, own in enumerate(splits)]
+    return study_data(folder, named, solvers=SOLVERS, trials=trials, sampler=sampler)
+
+
+def known_of(data: StudyData) -> list[Floats]:
+    return [worth.random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
+
+
+def predicted(data: StudyData, budget: int = BUDGET) -> Expected:
+    found = expected(data, known_of(data), budget)
+    assert found is not None
+    return found
+
+
+def panel_of(data: StudyData) -> Panel:
+    return next(panel for panel in build("overview", data) if panel.key == "worth")
+
+
+def seen_by_an_optimiser(seed: int, level: float = 0.5) -> list[Trial]:
+    """Return trials of which the first are random and each later one is the best of many random ones, with noise."""
+    generator = np.random.default_rng(seed)
+    found = list(trials_of(SOLVERS, STARTUP, seed, level))
+    for k in range(STARTUP, BUDGET):
+        solver = SOLVERS[k % 2]
+        own = max((sampled(solver, generator) for _ in range(20)), key=lambda params: worth_of(params, generator))
+        found.append(trial(k, solver, own, worth_of(own, generator, level)))
+    return found
+
+
+STUDIES: dict[str, Callable[[], Sequence[Trial]]] = {
+    "plain": lambda: trials_of(SOLVERS, BUDGET),
+    "failing": lambda: trials_of(SOLVERS, BUDGET, failing=3),
+    "raced": lambda: raced(trials_of(SOLVERS, BUDGET)),
+    "along": lambda: along(along(trials_of(SOLVERS, BUDGET), "C"), "l1"),
+    "optimised": lambda: seen_by_an_optimiser(0),
+    "running": lambda: trials_of(SOLVERS, FEWEST + 2),
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_it_goes_on_where_the_known_part_ends_and_never_falls(name: str, tmp_path: Path) -> None:
+    data = study_of(tmp_path, STUDIES[name]())
+    (known,) = known_of(data)
+    found = predicted(data)
+    last = len(known) - 1
+    for curve in (found.mean, found.low, found.high):
+        assert len(curve) == BUDGET and np.isnan(curve[:last]).all()
+        assert curve[last] == known[-1]
+        assert (np.diff(curve[last:]) >= -1e-15).all()
+    assert (found.low[last:] <= found.mean[last:] + 1e-15).all()
+    assert (found.low[last:] <= found.high[last:]).all()  # the mean may be above both: where few runs find better
+    assert found.mean[-1] > known[-1]  # twenty more have a chance
+
+
+def test_it_is_the_same_every_time_and_changes_with_the_seed(tmp_path: Path) -> None:
+    data = study_of(tmp_path, trials_of(SOLVERS, BUDGET))
+    first, again = predicted(data), predicted(data)
+    other = predicted(replace(data, study=replace(data.study, seed=1)))
+    for one, two in zip(vars(first).values(), vars(again).values(), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert other.mean[-1] != first.mean[-1]
+    assert other.mean[-1] == pytest.approx(first.mean[-1], abs=0.2 * (first.high[-1] - first.low[-1]))
+
+
+def test_a_larger_budget_reaches_more(tmp_path: Path) -> None:
+    data = study_of(tmp_path, trials_of(SOLVERS, BUDGET))
+    short, long = predicted(data, BUDGET), predicted(data, 5 * BUDGET)
+    assert long.mean[-1] > short.mean[-1]
+    np.testing.assert_allclose(long.mean[:BUDGET], short.mean, rtol=1e-12)
+    assert len(predicted(data, 10**6).mean) == len(known_of(data)[0]) + random_search.FURTHEST
+
+
+def test_folds_are_averaged_from_where_the_first_of_them_is_not_known(tmp_path: Path) -> None:
+    high = trials_of(SOLVERS, BUDGET, seed=1, level=0.7)
+    missing = [one for one in trials_of(SOLVERS, BUDGET) if one.number not in (6, 7)]  # its blind draws are two fewer
+    data = study_of(tmp_path, missing, high)
+    own = known_of(data)
+    assert [len(known) for known in own] == [8, 10]
+    both = predicted(data)
+    assert np.isnan(both.mean[:7]).all() and both.mean[7] == pytest.approx((own[0][7] + own[1][7]) / 2)
+    alone = [predicted(study_of(tmp_path, one)).mean[-1] for one in (missing, high)]
+    assert both.mean[-1] == pytest.approx(np.mean(alone), abs=0.003)
+    few = study_of(tmp_path, missing, high[: FEWEST - 1])
+    assert expected(few, known_of(few), BUDGET) is None
+
+
+def test_nothing_is_predicted_of_what_nothing_is_believed(tmp_path: Path) -> None:
+    own = trials_of(SOLVERS, BUDGET)
+    states = {
+        "nothing": study_of(tmp_path, ()),
+        "no split": study_data(tmp_path, [], solvers=SOLVERS, trials=BUDGET),
+        "few": study_of(tmp_path, own[: FEWEST - 1]),
+        "constant": study_of(tmp_path, [replace(one, value=0.5) for one in own]),
+        "failed": study_of(tmp_path, [replace(one, value=None, error="no") for one in own]),
+        "random": study_of(tmp_path, own, sampler="random"),
+        "others": study_of(tmp_path, [replace(one, solver=HOSTILE[0]) for one in own]),
+    }
+    for name, data in states.items():
+        assert expected(data, known_of(data), BUDGET) is None, name
+        panel = panel_of(data)
+        assert "random search, expected" not in panel.table.columns, name
+        assert "predicts" not in panel.note, name
+    short = study_of(tmp_path, own, trials=2)
+    assert expected(short, known_of(short), 2) is None  # the defaults are all there will be
+
+
+def test_dealt_is_the_mean_of_the_best_of_draws_without_replacement() -> None:
+    generator = np.random.default_rng(0)
+    values = generator.normal(size=(40, 200))
+    runs = dealt(values, 40, 0.0, generator)
+    assert runs.shape == (random_search.DEALINGS * 200, 40)
+    np.testing.assert_array_equal(runs[:200, -1], values.max(axis=0))
+    for m in (1, 5, 20):
+        exact = np.mean([worth.expected_best(np.sort(column), m) for column in values.T])
+        assert runs[:, m - 1].mean() == pytest.approx(exact, abs=0.06)
+    assert dealt(values, 20, 1.0, generator)[:, -1].mean() > runs[:, 19].mean() + 0.3  # luck counts
+
+
+def test_paths_count_with_the_best_on_them(tmp_path: Path) -> None:
+    plain = trials_of(SOLVERS, BUDGET)
+    walked = along(plain, "C", (0.25, 0.5, 1.0))
+    assert stops(plain) == {} and stops(walked) == {"RankSVM.C": True}
+    assert stops(along(plain, "C", (4.0, 2.0, 1.0))) == {"RankSVM.C": False}
+    seldom = [own if k % 8 == 1 else replace(own, path=(), along="") for k, own in enumerate(walked)]
+    assert stops(seldom) == {}
+    data = study_of(tmp_path, plain)
+    seen = [one.seen for one in observed((one, one.value) for one in plain)]
+    belief = believe(data.study.union_space(), seen)
+    assert belief is not None
+    single = shown(belief, {}, 64, np.random.default_rng(0))
+    for rises in (True, False):
+        best = shown(belief, {"RankSVM.C": rises}, 64, np.random.default_rng(0))
+        solver = np.random.default_rng(0).random((64, len(belief.cube.axes)))[:, 0]
+        svm = solver >= 0.5
+        np.testing.assert_allclose(best[~svm], single[~svm], atol=1e-9)
+        assert (best[svm] >= single[svm] - 1e-9).all() and (best[svm] > single[svm] + 1e-9).any()
+
+
+def test_it_predicts_what_random_search_reaches_when_it_is_run(tmp_path: Path) -> None:
+    errors, inside, spreads = [], [], []
+    for seed in range(20):
+        data = study_of(tmp_path, seen_by_an_optimiser(seed))
+        found = predicted(data)
+        blind = [one.value for one in data.splits[0].trials[:STARTUP] if one.value is not None]
+        values = [one.value for one in trials_of(SOLVERS, 4000, 1000 + seed) if one.value is not None]
+        ahead = np.array(values).reshape(-1, BUDGET - STARTUP).max(axis=1)  # 200 real searches of what is left
+        reached = np.maximum(max(blind), ahead)
+        errors.append(abs(found.mean[-1] - reached.mean()))
+        inside.append(np.mean((found.low[-1] <= reached) & (reached <= found.high[-1])))
+        spreads.append(np.std(values))
+    assert np.mean(errors) < 0.04 * np.mean(spreads)
+    assert np.mean(inside) > 0.8  # nominally 0.9
+
+
+def test_luck_is_no_gain(tmp_path: Path) -> None:
+    gains, generator = [], np.random.default_rng(0)
+    for seed in range(20):
+        own = trials_of(SOLVERS, BUDGET, seed)
+        noise = 0.5 + 0.01 * generator.normal(size=BUDGET)  # whatever is tried
+        data = study_of(tmp_path, [replace(one, value=float(v)) for one, v in zip(own, noise, strict=True)])
+        gains.append(noise.max() - predicted(data).mean[-1])
+    assert abs(np.mean(gains)) < 0.25 * 0.01
+
+
+def test_the_panel_says_what_is_predicted_and_what_was_gained(tmp_path: Path) -> None:
+    data = study_of(tmp_path, seen_by_an_optimiser(1))
+    panel, found = panel_of(data), predicted(data)
+    assert panel.table.columns[4:] == ("random search, expected", "expected low", "expected high")
+    last = panel.table.rows[-1]
+    assert last[0] == BUDGET and last[4] == found.mean[-1] and last[5] == found.low[-1]
+    gain = number(last[1]) - found.mean[-1]
+    assert f"After {BUDGET} trials that is {found.mean[-1]:.4f}" in panel.note and "was not run" in panel.note
+    assert f"tuning {'gained' if gain >= 0 else 'is'} {abs(gain):.4f}" in panel.note
+    assert panel.figure is not None
+    names = [trace["name"] for trace in panel.figure["data"]]
+    assert {"random search", "random search, expected", "its 90 % band"} <= set(names)
+
+
+def test_a_study_that_runs_is_compared_where_it_is(tmp_path: Path) -> None:
+    data = study_of(tmp_path, trials_of(SOLVERS, 20))
+    panel, found = panel_of(data), predicted(data)
+    assert panel.table.rows[-1][:2] == [BUDGET, None] and panel.table.rows[-1][4] == found.mean[-1]
+    assert f"after the 20 of now it is {found.mean[19]:.4f}" in panel.note
+    timed = replace(data, study=replace(data.study, timeout=60.0))
+    assert panel_of(timed).table.rows[-1][0] == 20  # nobody knows how many there will be

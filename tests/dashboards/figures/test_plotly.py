@@ -1,0 +1,100 @@
+"""Builders of figures: what anybody's text and any number becomes."""
+
+from __future__ import annotations
+
+import html
+import json
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.figures import plotly as figures
+from tests.support.study_samples import HOSTILE
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_come_out_without_markup(name: str) -> None:
+    traces = [
+        figures.scatter(name, [1], [2]),
+        figures.bars(name, figures.distinct([name]), [1]),
+        figures.band(name, [1], [0], [2], "#0072b2"),
+        figures.heat_map(figures.distinct([name]), figures.distinct([name]), [[1.0]], name),
+    ]
+    shown = figures.figure(traces, figures.axis(name), figures.axis(name, categories=figures.distinct([name])))
+    text = json.dumps(shown, allow_nan=False, ensure_ascii=False)
+    assert "<" not in text
+    assert ">" not in text
+    assert "\u202e" not in text
+    assert "\\u0000" not in text
+    assert len(text) < 3000
+
+
+def test_short_is_what_plain_looks_like() -> None:
+    for name in HOSTILE:
+        shown = figures.plain(name)
+        if shown:
+            assert figures.short(name) == html.unescape(shown)
+    assert figures.short("<b>x</b> & y") == "<b>x</b> & y"
+    assert figures.short("") == "(no name)"
+
+
+def test_names_that_look_alike_are_told_apart() -> None:
+    names = ["a", "a", "a (2)", "x" * 500, "x" * 501, "", "\x00"]
+    found = figures.distinct(names)
+    assert len(set(found)) == len(names)
+    assert found[0] == "a"
+
+
+def test_numbers_are_rounded_and_never_nan() -> None:
+    assert figures.numbers([1 / 3, np.nan, np.inf, None, np.float64(2), np.int64(7)]) == [
+        0.333333, None, None, None, 2.0, 7.0,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thinning_keeps_order_extremes_and_every_new_best(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    values = generator.normal(size=7000)
+    values[generator.integers(7000, size=50)] = np.nan
+    kept = figures.thinned(values, 800)
+    assert len(kept) <= 1000
+    assert (np.diff(kept) > 0).all()
+    assert int(np.nanargmax(values)) in kept
+    assert int(np.nanargmin(values)) in kept
+    best = np.fmax.accumulate(values)
+    steps = np.flatnonzero(np.diff(best, prepend=-np.inf) > 0)
+    assert set(steps.tolist()) <= set(kept.tolist())
+
+
+def test_thinning_leaves_few_values_and_nothing_known_alone() -> None:
+    assert figures.thinned([3.0, None, 1.0]).tolist() == [0, 1, 2]
+    assert len(figures.thinned([None] * 5000, 100)) <= 200
+    assert len(figures.thinned([])) == 0
+
+
+def test_the_window_leaves_out_a_bad_tail_only() -> None:
+    assert figures.window([0.1, 0.2, 0.3, 0.4]) == (None, "")
+    assert figures.window([1.0, 1.0, 1.0, 1.0, 0.0]) == (None, "")
+    bounds, note = figures.window([0.70, 0.71, 0.72, 0.73, 0.1, 0.2])
+    assert bounds is not None
+    assert bounds[0] > 0.2
+    assert bounds[1] > 0.73
+    assert note.startswith("2 values lie")
+    bounds, note = figures.window([0.70, 0.71, 0.72, 0.73, 0.1, 0.2], always=0.2)
+    assert bounds is not None
+    assert 0.1 < bounds[0] < 0.2
+    assert note.startswith("One value lies")
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.003, 0.2), (1, 46), (12, 3e5), (5, 5), (1e-7, 1e-1), (2e-6, 4e-6)])
+def test_ticks_cover_a_logarithmic_axis(low: float, high: float) -> None:
+    found = figures.log_axis("x", low, high)
+    assert found["tickvals"][0] <= low
+    assert found["tickvals"][-1] >= high
+    assert len(found["tickvals"]) == len(found["ticktext"]) <= 10
+    marks = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    told = []
+    for text in found["ticktext"]:
+        base, raised = text.rstrip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹"), text.lstrip("0123456789·.,").translate(marks)
+        told.append(f"{base.removesuffix('10').rstrip('·') or 1}e{raised}" if raised else text.replace(",", ""))
+    assert [float(text) for text in told] == pytest.approx(found["tickvals"])

@@ -1,0 +1,108 @@
+"""Reading a record without writing to it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from ranktune.dashboards.records.file import RecordReader
+from ranktune.dashboards.records.study import StudyData, open_study
+from ranktune.dashboards.records.watching import Watching
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.storage.record import Record
+from tests.support.page_studies import SOLVERS, append, declare, finish
+from tests.support.study_samples import trial, trials_of
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    declare(tmp_path, "s")
+    append(tmp_path, "s", [*trials_of(SOLVERS, 6, failing=3)])
+    return tmp_path
+
+
+def test_it_reads_what_optuna_reads(home: Path) -> None:
+    found = RecordReader(home / "s" / "record.db").trials()
+    record = Record(home / "s", "s", "ndcg@10")
+    theirs = record.study.get_trials()
+    record.close()
+    assert len(found) == len(theirs) == 6
+    for own, other in zip(found, theirs, strict=True):
+        assert (own.params, own.value, own.user_attrs) == (other.params, other.value, other.user_attrs)
+        assert other.datetime_start is not None and own.begun == other.datetime_start.timestamp()
+    assert sum(own.value is None for own in found) == 2
+
+
+def test_nothing_is_written(home: Path) -> None:
+    def state() -> dict[str, tuple[int, bytes]]:
+        files = [path for path in home.rglob("*") if path.is_file()]
+        return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+    before = state()
+    assert len(open_study(home / "s").trials) == 6
+    assert state() == before
+
+
+def test_a_record_that_is_being_written_is_read_and_only_what_is_new(home: Path) -> None:
+    reader = RecordReader(home / "s" / "record.db")
+    record = Record(home / "s", "s", "ndcg@10")  # keeps the write-ahead log open
+    first = reader.trials()
+    append(home, "s", trials_of(SOLVERS, 8)[6:])
+    second = reader.trials()
+    record.close()
+    assert len(second) == 8
+    assert all(a is b for a, b in zip(first, second, strict=False))  # not read again
+
+
+def test_another_record_under_the_same_name_is_read_anew(home: Path) -> None:
+    reader = RecordReader(home / "s" / "record.db")
+    assert len(reader.trials()) == 6
+    (home / "s" / "record.db").rename(home / "s" / "old.db")
+    assert reader.trials() == []
+    append(home, "s", trials_of(SOLVERS, 2))
+    assert len(reader.trials()) == 2
+
+
+def test_what_is_no_record_is_told(home: Path) -> None:
+    (home / "s" / "record.db").write_bytes(b"no database, by any means" * 100)
+    with pytest.raises(StudyError, match="cannot read the record"):
+        RecordReader(home / "s" / "record.db").trials()
+    (home / "s" / "record.db").write_bytes(b"")
+    assert RecordReader(home / "s" / "record.db").trials() == []  # just being made
+    with sqlite3.connect(home / "s" / "other.db") as other:
+        other.execute("CREATE TABLE trials (x)")
+    other.close()
+    with pytest.raises(StudyError, match="cannot read the record"):
+        RecordReader(home / "s" / "other.db").trials()
+
+
+def test_a_watched_study_is_read_once_a_change(home: Path) -> None:
+    watched = Watching(home).find("s")
+    assert watched is not None
+    made: list[int] = []
+
+    def make(data: StudyData) -> bytes:
+        made.append(len(data.trials))
+        return b"made"
+
+    watched.kept("overview", make)
+    watched.kept("overview", make)
+    before = watched.signature()
+    append(home, "s", [trial(6, "RankSVM", {"C": 1.0}, 0.5)])
+    assert watched.signature() != before
+    watched.kept("overview", make)
+    finish(home, "s")
+    watched.kept("overview", make)
+    assert made == [6, 7, 7]
+    assert watched.data().result is not None
+
+
+def test_only_studies_are_found(home: Path) -> None:
+    (home / "no-study").mkdir()
+    watching = Watching(home)
+    assert watching.names() == ["s"]
+    for name in ("no-study", "..", "", ".", "s/", "s/../s", "/", "S"):
+        assert watching.find(name) is None
+    assert Watching(home / "nowhere").names() == []

@@ -1,0 +1,98 @@
+"""The finished study as a person sees it."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from ranktune.dashboards.terminal.leaderboard import report
+
+
+def row(solver: str, vali: float, p_holm: float | None, **other: Any) -> dict[str, Any]:
+    verdict = "chosen" if p_holm is None else "not told apart" if p_holm > 0.05 else "worse"
+    base = {
+        "solver": solver, "params": {"C": 0.123456}, "vali": vali, "vali_interval": [vali - 0.1, vali + 0.1],
+        "again": None, "test": 0.5, "test_interval": [0.45, 0.55], "p_holm": p_holm, "nonzeros": 29.0,
+        "verdict": verdict, "bytes": 348.0, "microseconds": 0.004,
+        "seconds": 0.1, "trials": 5,
+    }  # fmt: skip
+    return base | other
+
+
+def shown(result: dict[str, Any]) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(report(result))
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+def result(**other: Any) -> dict[str, Any]:
+    rows = [row("RankSVM", 0.6, None), row("RidgeRanker", 0.55, 0.4), row("BestFeature", 0.3, 0.001, nonzeros=None)]
+    base = {
+        "study": "s", "metric": "ndcg@10", "leaderboard": rows, "best": rows[0] | {"test_metrics": {"ndcg@10": 0.5}},
+        "estimate": 0.52, "estimate_interval": [0.42, 0.62], "expected_on_test_interval": [0.38, 0.66],
+        "alternatives": {"smallest": "RidgeRanker", "fastest": "RankSVM", "knee": "BestFeature"},
+        "trials": 30, "failures": [], "seconds": 75.0, "model": "runs/s/model.json",
+    }  # fmt: skip
+    return base | other
+
+
+def test_rows_intervals_and_conclusion() -> None:
+    text = shown(result())
+    assert "0.5000 [0.450, 0.550]" in text
+    assert "Chosen by validation: RankSVM (C=0.1235)." in text
+    assert "Not told apart from it (Holm, 0.05): RidgeRanker." in text
+    assert "Of these the smallest is RidgeRanker, the fastest is RankSVM." in text
+    assert "Validation promises ndcg@10 0.5200 (0.420 to 0.620)" in text
+    assert "what such a test should show" not in text
+    assert "30 trials in 1 min 15 s. Model: runs/s/model.json" in text
+    first_words = [line.split()[0] for line in text.splitlines() if line.endswith("5  ")]
+    assert first_words == ["RankSVM", "RidgeRanker", "BestFeature"]
+
+
+def test_names_are_text_not_markup() -> None:
+    assert "[red]x[/red]" in shown(result(study="[red]x[/red]"))
+
+
+def test_without_test_queries_it_says_so() -> None:
+    bare = row("RankSVM", 0.6, None, test=None, test_interval=None)
+    text = shown(result(leaderboard=[bare], best=bare | {"test_metrics": {}}))
+    assert "There are no test queries" in text
+
+
+def test_failures_are_told() -> None:
+    text = shown(result(failures=[{"solver": "A", "error": "x"}, {"solver": "B", "error": "ValueError: no"}]))
+    assert "2 trials failed, the last (B) with: ValueError: no" in text
+
+
+def test_folds_are_listed() -> None:
+    folds = [{"name": f"Fold{k}", "best": row("RankSVM", 0.6, None)} for k in (1, 2)]
+    text = shown(result(folds=folds))
+    assert "chosen on each fold" in text
+    assert "Fold2" in text
+
+
+def test_a_test_value_out_of_line_is_remarked() -> None:
+    assert "below what such a test should show (0.600 to 0.700)" in shown(
+        result(expected_on_test_interval=[0.6, 0.7], estimate=0.65)
+    )
+
+
+def test_a_blend_has_no_score_of_trials() -> None:
+    rows = [row("RankSVM", 0.6, None), row("Blend", 0.6, 0.4, trials=0) | {"vali": None, "vali_interval": None}]
+    (line,) = [line for line in shown(result(leaderboard=rows)).splitlines() if line.split()[:1] == ["Blend"]]
+    assert line.split()[1] == "-"
+    assert line.split()[-1] == "-"
+
+
+def test_how_trials_ended_is_told_where_not_all_were_judged_in_full() -> None:
+    failures = [
+        {"split": "", "number": 3, "solver": "RankSVM", "error": "no"},
+        {"split": "", "number": None, "solver": "RankSVM", "error": "not learnt again"},  # no trial
+    ]
+    assert "30 trials (19 judged in full, 10 stopped early, 1 failed) in" in shown(
+        result(stopped=10, failures=failures)
+    )
+    assert "30 trials (18 judged in full, 12 stopped early) in" in shown(result(stopped=12))

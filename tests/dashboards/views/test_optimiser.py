@@ -1,0 +1,107 @@
+"""The optimiser's view: allocation, belief along parameters, noise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.records.study import Trial
+from ranktune.dashboards.views.optimiser import DRAWS, panels
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.samplers.belief import MOST, Seen, believe
+from tests.support.study_samples import HOSTILE, conditions, number, numbers, study_data, trial, trials_of
+
+LABELS = ("LambdaRank", "RankSVM")
+
+
+@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
+def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
+    found = panels(conditions(tmp_path)[state])
+    json.dumps([panel.figure for panel in found], allow_nan=False)
+    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
+    assert len({panel.key for panel in found}) == len(found)
+    assert all(panel.figure is not None or panel.note for panel in found)
+    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
+
+
+@pytest.mark.parametrize("count", [1, 7, 40, 777])
+def test_every_trial_is_counted_once_where_it_went(count: int, tmp_path: Path) -> None:
+    trials = trials_of(LABELS, count, failing=5)
+    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS, sampler="random"))[0]
+    for j, solver in enumerate(shown.table.columns[1:], start=1):
+        assert numbers(row[j] for row in shown.table.rows).sum() == sum(t.solver == solver for t in trials)
+    assert len(shown.table.rows) <= 20
+    assert shown.figure is not None
+    assert [trace["y"] for trace in shown.figure["data"]] == [
+        [row[j] for row in shown.table.rows] for j in range(1, len(shown.table.columns))
+    ]
+
+
+def test_slices_are_what_the_surrogate_predicts(tmp_path: Path) -> None:
+    trials = trials_of(LABELS, 40)
+    data = study_data(tmp_path, [("", trials, None)], solvers=LABELS)
+    found = panels(data)
+    best = max(trials, key=lambda t: t.value or 0.0)
+    slices = [panel for panel in found if panel.key.startswith("belief")]
+    assert {panel.table.columns[0] for panel in slices} == set(best.params)
+
+    def flat(t: Trial) -> dict[str, Value]:
+        return {"solver": t.solver} | {f"{t.solver}.{name}": value for name, value in t.params.items()}
+
+    belief = believe(data.study.union_space(), [Seen(flat(t), t.value, (t.error_of_mean or 0.0) ** 2) for t in trials])
+    assert belief is not None
+    for panel in slices:
+        name = f"{best.solver}.{panel.table.columns[0]}"
+        own = belief.slice(flat(best), name, DRAWS, data.study.seed)
+        np.testing.assert_allclose(numbers(row[1] for row in panel.table.rows), own.mean, rtol=1e-5)
+        half = [(number(row[3]) - number(row[2])) / 2 for row in panel.table.rows]
+        np.testing.assert_allclose(half, 1.96 * own.sd, atol=2e-6)
+        assert panel.figure is not None
+        means = next(trace for trace in panel.figure["data"] if trace["name"].startswith("mean"))
+        assert means["y"] == [row[1] for row in panel.table.rows]
+        assert len([trace for trace in panel.figure["data"] if trace["name"].startswith("draw")]) == DRAWS
+        star = next(trace for trace in panel.figure["data"] if trace["name"] == "best trial")
+        assert star["y"] == [pytest.approx(best.value, rel=1e-5)]
+
+
+def test_noise_compares_each_trial_with_what_the_others_say(tmp_path: Path) -> None:
+    trials = trials_of(LABELS, 30, failing=10)
+    found = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))
+    shown = next(panel for panel in found if panel.key.startswith("noise"))
+    assert [row[0] for row in shown.table.rows] == [t.number for t in trials if t.value is not None]
+    for row in shown.table.rows:
+        assert number(row[5]) == pytest.approx(number(row[2]) - number(row[3]), abs=2e-6)
+    assert shown.figure is not None
+    assert sum(len(trace["x"]) for trace in shown.figure["data"]) == len(shown.table.rows)
+
+
+def test_samplers_without_a_surrogate_say_so(tmp_path: Path) -> None:
+    found = panels(study_data(tmp_path, [("", trials_of(LABELS, 30), None)], solvers=LABELS, sampler="tpe"))
+    assert len(found) == 2
+    assert "tpe" in found[1].note
+    assert found[1].figure is None
+
+
+def test_splits_are_groups(tmp_path: Path) -> None:
+    splits = [(f"Fold{k}", trials_of(LABELS, 20, seed=k), None) for k in (1, 2)]
+    found = panels(study_data(tmp_path, splits, solvers=LABELS))
+    assert {panel.group for panel in found} == {"Fold1", "Fold2"}
+
+
+def test_ten_thousand_trials_are_stood_for_by_some(tmp_path: Path) -> None:
+    found = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
+    shown = next(panel for panel in found if panel.key.startswith("noise"))
+    assert len(shown.table.rows) == MOST
+    assert f"{MOST} of 10000 trials stand for all" in shown.note
+    assert len(json.dumps([panel.figure for panel in found])) < 300_000
+
+
+def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
+    own = [*trials_of(LABELS, 12), trial(12, HOSTILE[0], {HOSTILE[1]: 1.0}, 0.9)]
+    found = panels(study_data(tmp_path, [(HOSTILE[0], own, None)], solvers=LABELS))
+    text = json.dumps([panel.figure for panel in found], allow_nan=False)
+    assert "<script" not in text
+    assert "<b>" not in text

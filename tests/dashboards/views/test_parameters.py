@@ -1,0 +1,136 @@
+"""The parameters' view: what matters, slices, surfaces and dependences of each solver."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.analysis.solver_trials import FEWEST_FOR_SURFACE
+from ranktune.dashboards.figures.panels import Panel
+from ranktune.dashboards.views.parameters import panels
+from ranktune.solvers.core.space import Float, Int
+from ranktune.solvers.registry import solver_class
+from tests.support.study_samples import HOSTILE, conditions, number, numbers, study_data, trial, trials_of
+
+
+def running(folder: Path, solver: str, count: int, **more: Any) -> list[Panel]:
+    return panels(study_data(folder, [("", trials_of([solver], count), None)], solvers=[solver], **more))
+
+
+def traces(panel: Panel) -> list[dict[str, Any]]:
+    assert panel.figure is not None
+    return list(panel.figure["data"])
+
+
+def named(found: list[Panel], start: str) -> list[Panel]:
+    return [panel for panel in found if panel.key.startswith(start)]
+
+
+@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
+def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
+    found = panels(conditions(tmp_path)[state])
+    json.dumps([panel.figure for panel in found], allow_nan=False)
+    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
+    assert len({panel.key for panel in found}) == len(found)
+    assert {panel.group for panel in found} == {"LambdaRank", "RankSVM"}
+    assert all(panel.figure is not None or panel.note for panel in found)
+    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
+
+
+def test_the_only_parameter_that_matters_comes_first(tmp_path: Path) -> None:
+    found = running(tmp_path, "LambdaRank", 60)
+    shown = named(found, "importance")[0]
+    assert shown.table.rows[0][0] == "l1"
+    assert number(shown.table.rows[0][2]) > 0.05
+    for name, _, low, _ in shown.table.rows[1:]:
+        assert number(low) <= 0.0, name
+    assert named(found, "slice")[0].table.columns[2] == "l1"
+    assert named(found, "contour")[0].table.columns[2] == "l1"
+    assert shown.figure is not None
+    bars = shown.figure["data"][0]
+    assert bars["x"] == [row[1] for row in shown.table.rows]
+    low = np.array(bars["x"]) - np.array(bars["error_x"]["arrayminus"])
+    np.testing.assert_allclose(low, numbers(row[2] for row in shown.table.rows), atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["ElasticRank", "RankSVM", "DominationRank"])
+def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str, tmp_path: Path) -> None:
+    trials = trials_of([solver], 40)
+    found = panels(study_data(tmp_path, [("", trials, None)], solvers=[solver]))
+    shown = {panel.table.columns[2]: panel for panel in named(found, "slice")}
+    conditional = 0
+    for parameter in solver_class(solver).space:
+        if parameter.name not in shown:
+            continue
+        panel = shown[parameter.name]
+        active = [t.number for t in trials if parameter.name in t.params]
+        conditional += len(active) < len(trials)
+        assert [row[0] for row in panel.table.rows] == active
+        assert panel.figure is not None
+        points = panel.figure["data"][0]
+        assert len(points["x"]) == len(points["y"]) == len(panel.table.rows)
+        assert points["y"] == [row[3] for row in panel.table.rows]
+        log = isinstance(parameter, Float | Int) and parameter.log
+        assert (panel.figure["layout"]["xaxis"].get("type") == "log") == log
+        assert (f"In {len(active)} of 40 trials" in panel.note) == (len(active) < 40)
+    assert conditional == sum(parameter.when is not None for parameter in solver_class(solver).space)
+
+
+def test_surfaces_need_trials_and_say_so(tmp_path: Path) -> None:
+    few, enough = (running(tmp_path, "RankSVM", n) for n in (FEWEST_FOR_SURFACE - 1, FEWEST_FOR_SURFACE))
+    kinds = [[trace["type"] for trace in traces(named(found, "contour")[0])] for found in (few, enough)]
+    assert kinds[0] == ["scatter"]
+    assert kinds[1] in (["heatmap", "scatter"], ["contour", "scatter"])
+    assert "too few" in named(few, "contour")[0].note
+    assert all(panel.figure is None and "too few" in panel.note for panel in named(few, "dependence"))
+    assert any(panel.figure is not None for panel in named(enough, "dependence"))
+
+
+def test_dependences_follow_the_metric(tmp_path: Path) -> None:
+    found = running(tmp_path, "LambdaRank", 80)
+    shown = next(panel for panel in named(found, "dependence") if panel.table.columns[0] == "l1")
+    best = max(shown.table.rows, key=lambda row: number(row[1]))
+    assert 1e-4 < number(best[0]) < 1e-2  # worth is highest at 1e-3
+    assert shown.figure is not None
+    line = shown.figure["data"][1]
+    assert line["x"] == [row[0] for row in shown.table.rows]
+    assert line["y"] == [row[1] for row in shown.table.rows]
+    band = shown.figure["data"][0]["y"]
+    half = len(band) // 2
+    assert band[:half] == [row[3] for row in shown.table.rows]
+    assert band[half:] == [row[2] for row in shown.table.rows][::-1]
+
+
+def test_splits_are_pooled_on_one_level(tmp_path: Path) -> None:
+    low, high = trials_of(["RankSVM"], 30, seed=1, level=0.3), trials_of(["RankSVM"], 30, seed=1, level=0.7)
+    found = panels(study_data(tmp_path, [("a", low, None), ("b", high, None)], solvers=["RankSVM"]))
+    shown = named(found, "slice")[0]
+    by_split = {name: numbers(row[3] for row in shown.table.rows if row[1] == name) for name in ("a", "b")}
+    np.testing.assert_allclose(by_split["a"], by_split["b"], atol=1e-5)
+    assert np.median(by_split["a"]) == pytest.approx(
+        0.5 * (np.median(numbers(t.value for t in low)) + np.median(numbers(t.value for t in high))), abs=1e-5
+    )
+    assert "same median" in shown.note
+
+
+def test_hostile_values_and_solvers_are_shown_as_text(tmp_path: Path) -> None:
+    own = [
+        trial(k, "RankSVM", {"C": 1.0, "loss": name, "pairs": "all"}, 0.5 + 0.01 * k) for k, name in enumerate(HOSTILE)
+    ]
+    strange = [trial(99, HOSTILE[0], {HOSTILE[1]: 3.0}, 0.5)]
+    found = panels(study_data(tmp_path, [(HOSTILE[0], [*own, *strange], None)], solvers=["RankSVM"]))
+    text = json.dumps([panel.figure for panel in found], allow_nan=False)
+    assert "<script" not in text
+    assert "<b>" not in text
+
+
+def test_ten_thousand_trials_stay_small(tmp_path: Path) -> None:
+    found = running(tmp_path, "RankSVM", 10_000)
+    text = json.dumps([[panel.figure, list(panel.table.rows)] for panel in found])
+    assert len(text) < 2_500_000
+    assert "trials stand for all of them" in named(found, "contour")[0].note
+    assert "trials are shown" in named(found, "slice")[0].note

@@ -1,0 +1,135 @@
+"""The queries' view: differences, counts, and the documents of the worst queries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.views.queries import OTHERS, panels
+from ranktune.tuner.selection.evidence import QueryDocuments
+from tests.support.study_samples import HOSTILE, conditions, evidence_of, numbers, result_of, study_data
+
+LABELS = ("RankSVM", "LambdaRank", "ListNet")
+
+
+@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
+def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
+    found = panels(conditions(tmp_path)[state])
+    json.dumps([panel.figure for panel in found], allow_nan=False)
+    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
+    assert len({panel.key for panel in found}) == len(found)
+    assert all(panel.figure is not None or panel.note for panel in found)
+    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
+
+
+def test_differences_are_sorted_and_counts_add_up(tmp_path: Path) -> None:
+    evidence = evidence_of(LABELS)
+    found = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
+    wins = next(panel for panel in found if panel.key == "wins")
+    differences = [panel for panel in found if panel.key.startswith("difference")]
+    assert [panel.group for panel in differences] == [row[0] for row in wins.table.rows] == list(LABELS[1:])
+    values = evidence.values["ndcg@10"]
+    for panel, row in zip(differences, wins.table.rows, strict=True):
+        gap = values[0] - values[LABELS.index(panel.group)]
+        counted = gap[~np.isnan(gap)]
+        shown = numbers(line[4] for line in panel.table.rows).tolist()
+        np.testing.assert_allclose(shown, np.sort(counted)[::-1], atol=1e-6)
+        assert row[1] == sum(x > 0 for x in shown)
+        assert numbers(row[1:4]).sum() == len(counted) == 39
+        assert row[4] == pytest.approx(counted.mean(), rel=1e-4)
+        assert panel.figure is not None
+        bars = [y for trace in panel.figure["data"] for y in trace["y"]]
+        np.testing.assert_allclose(sorted(bars), sorted(x for x in shown if x != 0))
+        assert f"{row[2]} queries are tied" in panel.note
+
+
+def test_what_the_leaderboard_tells_is_told_again(tmp_path: Path) -> None:
+    result = result_of(LABELS)
+    result["leaderboard"][1] |= {"difference": -0.02, "difference_interval": [-0.05, 0.01], "p_value": 0.125}
+    found = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS, result=result))
+    assert list(found[0].table.rows[0][4:]) == [0.02, -0.01, 0.05, 0.125]
+
+
+def test_folds_are_pooled_each_with_its_own_chosen_model(tmp_path: Path) -> None:
+    a, b = evidence_of(("RankSVM", "LambdaRank"), 20, 0), evidence_of(("LambdaRank", "RankSVM"), 30, 1)
+    found = panels(study_data(tmp_path, [("Fold1", (), a), ("Fold2", (), b)], solvers=LABELS))
+    shown = next(panel for panel in found if panel.group == "RankSVM")
+    by_split = {s: numbers(row[4] for row in shown.table.rows if row[1] == s) for s in ("Fold1", "Fold2")}
+    assert set(by_split["Fold1"]) == {0.0}
+    gap = b.values["ndcg@10"][0] - b.values["ndcg@10"][1]
+    np.testing.assert_allclose(np.sort(by_split["Fold2"]), np.sort(gap[~np.isnan(gap)]), atol=1e-6)
+    assert "each split" in shown.title
+
+
+def test_at_most_so_many_others_in_the_order_of_the_leaderboard(tmp_path: Path) -> None:
+    labels = tuple(f"model {k}" for k in range(12))
+    board = (labels[0], *reversed(labels[1:]))
+    found = panels(study_data(tmp_path, [("", (), evidence_of(labels))], result=result_of(board)))
+    groups = [panel.group for panel in found if panel.key.startswith("difference")]
+    assert groups == list(board[1 : OTHERS + 1])
+
+
+def test_the_worst_queries_come_with_documents_as_the_chosen_model_ranks_them(tmp_path: Path) -> None:
+    evidence = evidence_of(LABELS)
+    found = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
+    worst = [panel for panel in found if panel.key.startswith("worst")]
+    own = dict(zip(evidence.queries, evidence.values["ndcg@10"][0], strict=True))
+    expected = sorted((one.query for one in evidence.closely if not np.isnan(own[one.query])), key=lambda q: own[q])
+    assert [panel.title.split(":")[0] for panel in worst] == [f"Query {query}" for query in expected]
+    for panel, query in zip(worst, expected, strict=True):
+        one = next(one for one in evidence.closely if one.query == query)
+        assert [row[0] for row in panel.table.rows] == list(range(1, len(one.documents) + 1))
+        scores = numbers(row[3] for row in panel.table.rows).tolist()
+        assert scores == sorted(scores, reverse=True)
+        for row in panel.table.rows:
+            i = one.documents.index(str(row[1]))
+            assert row[2] == one.grades[i]
+            assert row[3] == pytest.approx(one.scores["RankSVM"][i], rel=1e-4)
+
+
+def test_long_queries_keep_what_is_ranked_first_and_what_is_best(tmp_path: Path) -> None:
+    n = 150
+    scores = tuple(float(-i) for i in range(n))
+    grades = tuple(2.0 if i == n - 1 else 0.0 for i in range(n))
+    long = QueryDocuments("q1", tuple(f"d{i}" for i in range(n)), grades, {label: scores for label in LABELS})
+    evidence = replace(evidence_of(LABELS), closely=(long,))
+    found = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS))
+    shown = next(panel for panel in found if panel.key == "worst-0")
+    assert [row[0] for row in shown.table.rows] == [*range(1, 21), n]
+    assert "129 others" in shown.note
+
+
+def test_the_distribution_counts_every_query_once(tmp_path: Path) -> None:
+    found = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS))
+    shown = next(panel for panel in found if panel.key == "distribution")
+    assert numbers(row[2] for row in shown.table.rows).sum() == 39
+    assert shown.figure is not None
+    assert shown.figure["data"][0]["y"] == [row[2] for row in shown.table.rows]
+
+
+def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
+    evidence = evidence_of(HOSTILE[:6], len(HOSTILE))
+    closely = tuple(
+        replace(one, query=HOSTILE[1], documents=(HOSTILE * 2)[: len(one.documents)]) for one in evidence.closely
+    )
+    evidence = replace(evidence, queries=HOSTILE, closely=closely)
+    found = panels(study_data(tmp_path, [(HOSTILE[0], (), evidence)]))
+    text = json.dumps([panel.figure for panel in found], allow_nan=False)
+    assert "<script" not in text
+    assert "<b>" not in text
+    assert all(len(panel.title) < 500 for panel in found)
+
+
+def test_many_queries_are_thinned(tmp_path: Path) -> None:
+    evidence = evidence_of(LABELS[:2], 6_000)
+    found = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
+    shown = next(panel for panel in found if panel.key == "difference-0")
+    assert len(shown.table.rows) <= 2500
+    assert shown.figure is not None
+    places = [x for trace in shown.figure["data"] for x in trace["x"]]
+    assert max(places) == pytest.approx(5_999, rel=1e-3)
+    assert "queries" in shown.note

@@ -1,0 +1,111 @@
+"""The solvers' view: distributions of trials and pairwise verdicts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.analysis.pooling import default_params
+from ranktune.dashboards.views.solvers import panels
+from ranktune.tuner.statistics.comparisons import holm
+from tests.support.study_samples import conditions, evidence_of, number, numbers, study_data, trial, trials_of
+
+LABELS = ("LambdaRank", "RankSVM")
+
+
+@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
+def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
+    found = panels(conditions(tmp_path)[state])
+    json.dumps([panel.figure for panel in found], allow_nan=False)
+    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
+    assert len({panel.key for panel in found}) == len(found)
+    assert all(panel.figure is not None or panel.note for panel in found)
+    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
+
+
+def test_numbers_are_those_of_the_trials(tmp_path: Path) -> None:
+    trials = trials_of(LABELS, 41, failing=6)
+    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
+    assert len(shown.table.rows) == 2
+    for name, n, failed, median, low, high, best, place, default, seconds, _ in shown.table.rows:
+        own = [t for t in trials if t.solver == name]
+        values = [t.value for t in own if t.value is not None]
+        assert (n, failed) == (len(own), len(own) - len(values))
+        np.testing.assert_allclose(numbers([low, median, high]), np.quantile(values, [0.25, 0.5, 0.75]), rtol=1e-5)
+        assert best == pytest.approx(max(values), rel=1e-5)
+        assert isinstance(place, int) and trials[place].value == max(values)
+        assert default is None
+        assert seconds == pytest.approx(sum(t.seconds for t in own), rel=1e-5)
+
+
+def test_boxes_and_points_say_what_the_table_says(tmp_path: Path) -> None:
+    shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 40), None)], solvers=LABELS))[0]
+    assert shown.figure is not None
+    boxes = [trace for trace in shown.figure["data"] if trace["type"] == "box"]
+    told = [[box["name"], box["median"][0], box["q1"][0], box["q3"][0]] for box in boxes]
+    assert told == [[row[0], *row[3:6]] for row in shown.table.rows]
+    points = [trace for trace in shown.figure["data"] if trace["type"] == "scatter" and trace["mode"] == "markers"]
+    assert sum(len(trace["x"]) for trace in points if trace["name"] in LABELS) == 40
+    best = next(trace for trace in shown.figure["data"] if trace["name"] == "best trial")
+    assert best["x"] == [row[6] for row in shown.table.rows]
+
+
+def test_the_defaults_are_marked(tmp_path: Path) -> None:
+    data = study_data(tmp_path, [("", (), None)], solvers=LABELS)
+    own = trial(0, "RankSVM", default_params(data)["RankSVM"], 0.25)
+    data = study_data(tmp_path, [("", [own, *trials_of(LABELS, 9)[1:]], None)], solvers=LABELS)
+    shown = panels(data)[0]
+    assert {row[0]: row[8] for row in shown.table.rows} == {"RankSVM": 0.25, "LambdaRank": None}
+    assert shown.figure is not None
+    assert next(trace for trace in shown.figure["data"] if trace["name"] == "defaults")["x"] == [0.25]
+
+
+def test_a_far_tail_is_outside_and_told(tmp_path: Path) -> None:
+    trials = [trial(k, "RankSVM", {}, value) for k, value in enumerate([0.7, 0.71, 0.72, 0.715, 0.1])]
+    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))[0]
+    assert shown.figure is not None
+    low, high = shown.figure["layout"]["xaxis"]["range"]
+    assert 0.1 < low < 0.7
+    assert high > 0.72
+    assert "One value lies far below" in shown.note
+
+
+def test_verdicts_are_of_every_pair_and_counts_add_up(tmp_path: Path) -> None:
+    labels = ("LambdaRank", "RankSVM", "ListNet", "ElasticRank")
+    first, second = evidence_of(labels, 40, 0), evidence_of(tuple(reversed(labels)), 30, 1)
+    data = study_data(tmp_path, [("Fold1", (), first), ("Fold2", (), second)], solvers=labels)
+    shown = panels(data)[-1]
+    rows = [list(row) for row in shown.table.rows]
+    assert len(rows) == 6
+    metric = data.metric
+    for a, b, difference, _, _, _, wins, ties, losses in rows:
+        gaps = [e.values[metric][e.labels.index(a)] - e.values[metric][e.labels.index(b)] for e in (first, second)]
+        assert difference == pytest.approx(np.mean([np.nanmean(gap) for gap in gaps]), rel=1e-4)
+        pooled = np.concatenate(gaps)
+        assert (wins, losses) == (int((pooled > 0).sum()), int((pooled < 0).sum()))
+        assert numbers([wins, ties, losses]).sum() == int((~np.isnan(pooled)).sum())
+    adjusted = holm(numbers(row[3] for row in rows).tolist())
+    np.testing.assert_allclose(numbers(row[4] for row in rows), numbers(adjusted), rtol=1e-4)
+    assert {row[5] for row in rows} <= {"better", "worse", "not told apart"}
+    assert all((row[5] == "not told apart") == (number(row[4]) > 0.05) for row in rows)
+    assert shown.figure is not None
+    z = np.array(shown.figure["data"][0]["z"], dtype=float)
+    np.testing.assert_array_equal(np.isnan(z), np.eye(4, dtype=bool))
+    np.testing.assert_allclose(np.nan_to_num(z), -np.nan_to_num(z).T)
+    names = shown.figure["data"][0]["x"]
+    for a, b, difference, *_ in rows:
+        assert z[names.index(a), names.index(b)] == pytest.approx(difference)
+
+
+def test_ten_thousand_trials_are_thinned_with_their_best_kept(tmp_path: Path) -> None:
+    trials = trials_of(LABELS, 10_000)
+    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
+    assert shown.figure is not None
+    points = [trace for trace in shown.figure["data"] if trace["name"] in LABELS and trace["type"] == "scatter"]
+    assert all(len(trace["x"]) <= 2000 for trace in points)
+    best = max(t.value for t in trials if t.value is not None)
+    assert max(max(trace["x"]) for trace in points) == pytest.approx(best, rel=1e-5)
+    assert "even choice" in shown.note

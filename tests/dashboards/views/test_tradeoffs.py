@@ -1,0 +1,102 @@
+"""The trade-offs' view: fronts, knees, the leaderboard's rows, and the best within limits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ranktune.dashboards.views.tradeoffs import panels
+from ranktune.tuner.statistics.pareto import COSTS, Option, front, knee
+from tests.support.study_samples import conditions, result_of, study_data, trial, trials_of
+
+LABELS = ("LambdaRank", "RankSVM")
+
+
+@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
+def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
+    found = panels(conditions(tmp_path)[state])
+    json.dumps([panel.figure for panel in found], allow_nan=False)
+    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
+    assert len({panel.key for panel in found}) == len(found)
+    assert all(panel.figure is not None or panel.note for panel in found)
+    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
+
+
+@pytest.mark.parametrize("cost", COSTS)
+def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str, tmp_path: Path) -> None:
+    trials = trials_of(LABELS, 60, failing=7)
+    found = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS, result=result_of(LABELS)))
+    shown = next(panel for panel in found if panel.key == f"{cost}-0")
+    options = [
+        Option(str(t.number), t.value, t.nonzeros, t.bytes, t.microseconds, t.seconds)
+        for t in trials
+        if t.value is not None
+    ]
+    line = [row for row in shown.table.rows if str(row[0]).startswith("front")]
+    assert [row[1] for row in line] == [int(option.label) for option in front(options, cost)]
+    bend = knee(options, cost)
+    assert bend is not None
+    assert [row[1] for row in line if row[0] == "front, knee"] == [int(bend.label)]
+    assert shown.figure is not None
+    traces = {trace["name"]: trace for trace in shown.figure["data"]}
+    assert traces["front"]["x"] == [row[3] for row in line]
+    assert traces["front"]["y"] == [row[4] for row in line]
+    assert traces["knee"]["y"] == [pytest.approx(bend.quality, rel=1e-5)]
+    rings = [row for row in shown.table.rows if row[0] == "leaderboard"]
+    assert [row[2] for row in rings] == list(LABELS)
+    assert traces["leaderboard"]["x"] == [row[3] for row in rings]
+    assert sum(len(traces[name]["x"]) for name in LABELS) == len(options)
+
+
+def test_the_best_within_limits_never_falls_as_they_grow(tmp_path: Path) -> None:
+    trials = trials_of(LABELS, 60)
+    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[-1]
+    values = [float(row[4]) for row in shown.table.rows]  # type: ignore[arg-type]
+    assert values == sorted(values)
+    assert values[-1] == pytest.approx(max(t.value or 0.0 for t in trials), rel=1e-5)
+    assert [row[0] for row in shown.table.rows] == ["1", "2", "5", "10", "20", "29", "all"]
+    for limit, nonzeros, number, _, value, _ in shown.table.rows:
+        assert limit == "all" or int(nonzeros) <= int(limit)  # type: ignore[arg-type]
+        assert trials[int(number)].value == pytest.approx(value, rel=1e-5)  # type: ignore[arg-type]
+    assert shown.figure is not None
+    assert shown.figure["data"][0]["y"] == values
+
+
+def test_a_limit_that_nothing_keeps_is_a_dash(tmp_path: Path) -> None:
+    trials = [trial(0, "RankSVM", {}, 0.5, nonzeros=7.0), trial(1, "RankSVM", {}, 0.6, nonzeros=None)]
+    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))[-1]
+    assert [row[4] for row in shown.table.rows] == [None, None, None, 0.5, 0.5, 0.5, 0.6]
+    assert shown.table.rows[-1][1] is None
+
+
+def test_unknown_costs_are_told(tmp_path: Path) -> None:
+    trials = [trial(0, "RankSVM", {}, 0.5, bytes=None)]
+    found = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))
+    shown = next(panel for panel in found if panel.key == "bytes-0")
+    assert shown.figure is None
+    assert "tells it" in shown.note
+
+
+def test_splits_have_their_own_leaderboard(tmp_path: Path) -> None:
+    splits = [(name, trials_of(LABELS, 20, seed=k), None) for k, name in enumerate(("Fold1", "Fold2"))]
+    result = result_of(LABELS) | {"folds": [{"name": "Fold2", "leaderboard": result_of(LABELS, 0.8)["leaderboard"]}]}
+    found = panels(study_data(tmp_path, splits, solvers=LABELS, result=result))
+    by_key = {panel.key: panel for panel in found}
+    assert {panel.group for panel in found} == {"Fold1", "Fold2"}
+    assert not [row for row in by_key["bytes-0"].table.rows if row[0] == "leaderboard"]
+    assert [row[4] for row in by_key["bytes-1"].table.rows if row[0] == "leaderboard"] == [0.8, 0.79]
+
+
+def test_a_cost_of_zero_keeps_the_axis_linear(tmp_path: Path) -> None:
+    trials = [trial(k, "RankSVM", {}, 0.5 + 0.1 * k, nonzeros=float(k)) for k in range(3)]
+    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))[0]
+    assert shown.figure is not None
+    assert shown.figure["layout"]["xaxis"].get("type") != "log"
+
+
+def test_ten_thousand_trials_are_thinned(tmp_path: Path) -> None:
+    found = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
+    assert len(json.dumps([panel.figure for panel in found])) < 600_000
+    assert "of 10000 trials are shown" in found[0].note

@@ -1,0 +1,80 @@
+"""The views of a study of MQ2008's first fold that has really run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.dashboards.records.study import StudyData, open_study
+from ranktune.dashboards.views import optimiser as view_optimiser
+from ranktune.dashboards.views import parameters as view_parameters
+from ranktune.dashboards.views import queries as view_queries
+from ranktune.dashboards.views import solvers as view_solvers
+from ranktune.dashboards.views import tradeoffs as view_tradeoffs
+from ranktune.dashboards.views import weights as view_weights
+from ranktune.solvers.models.linear import LinearModel
+
+SOLVERS = ("RidgeRanker", "ListNet")
+VIEWS = {
+    "solvers": view_solvers,
+    "parameters": view_parameters,
+    "queries": view_queries,
+    "trade-offs": view_tradeoffs,
+    "weights": view_weights,
+    "optimiser": view_optimiser,
+}
+
+
+@pytest.fixture(scope="module")
+def data(letor_folds: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> StudyData:
+    fold = letor_folds["MQ2008"] / "Fold1"
+    result = ranktune.tune(
+        fold / "train.txt",
+        vali=fold / "vali.txt",
+        test=fold / "test.txt",
+        solvers=SOLVERS,
+        trials=16,
+        seed=0,
+        jobs=1,
+        name="mq",
+        home=tmp_path_factory.mktemp("home"),
+    )
+    return open_study(Path(result.folder))
+
+
+@pytest.mark.parametrize("name", list(VIEWS))
+def test_every_panel_is_whole(name: str, data: StudyData) -> None:
+    found = VIEWS[name].panels(data)
+    json.dumps([[panel.figure, list(panel.table.rows)] for panel in found], allow_nan=False)
+    assert len({panel.key for panel in found}) == len(found)
+    assert all(panel.figure is not None or panel.note for panel in found)
+    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
+    assert sum(panel.figure is not None for panel in found) >= 2
+
+
+def test_the_chosen_model_is_told_as_in_the_result(data: StudyData) -> None:
+    assert data.result is not None
+    chosen = data.result["leaderboard"][0]
+    evidence = data.splits[0].evidence
+    assert evidence is not None
+    assert evidence.labels[0] == chosen["solver"]
+    found = view_queries.panels(data)
+    shown = next(panel for panel in found if panel.key == "difference-0")
+    values = evidence.values[data.metric][0]
+    assert np.nanmean(values) == pytest.approx(chosen["test"])
+    counted = [float(row[2]) for row in shown.table.rows]  # type: ignore[arg-type]
+    assert np.mean(counted) == pytest.approx(chosen["test"], abs=1e-5)
+
+
+def test_weights_are_those_of_the_model_files(data: StudyData) -> None:
+    found = {panel.group: panel for panel in view_weights.panels(data) if panel.key.startswith("weights")}
+    model = data.splits[0].model("RidgeRanker")
+    assert isinstance(model, LinearModel)
+    told = {str(row[0]): float(row[1]) for row in found["RidgeRanker"].table.rows}  # type: ignore[arg-type]
+    assert len(told) == model.nonzeros
+    largest = int(np.argmax(np.abs(model.weights)))
+    assert max(told.values(), key=abs) == pytest.approx(model.weights[largest], rel=1e-5)

@@ -1,0 +1,215 @@
+"""The registry of views and the views of the frame: overview, progress, trials, compare."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.analysis import worth
+from ranktune.dashboards.figures.panels import plain, thinned
+from ranktune.dashboards.records.study import StudyData, duration, study_state, trials_told
+from ranktune.dashboards.views import compare as view_compare
+from ranktune.dashboards.views.overview import sentences
+from ranktune.dashboards.views.progress import seconds_a_trial
+from ranktune.dashboards.views.registry import VIEWS, build, finite, panels_json, view_json
+from ranktune.dashboards.views.trials import guarded, trials_csv, trials_json
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.runner.turns import STARTUP
+from tests.support.page_studies import concluded, hostile_data
+from tests.support.study_samples import conditions, evidence_of, study_data, trial, trials_of
+
+FRAME = ("overview", "progress", "trials")
+LABELS = ("LambdaRank", "RankSVM")
+
+
+def states(folder: Path) -> dict[str, StudyData]:
+    found = conditions(folder)
+    own = trials_of(LABELS, 12)
+    found["finished"] = study_data(folder, [("", own, evidence_of(LABELS))], solvers=LABELS, result=concluded("sample"))
+    folds = [(f"Fold{k}", own, None) for k in (1, 2)]
+    found["folds"] = study_data(folder, folds, solvers=LABELS, result=concluded("s", LABELS, ("Fold1", "Fold2")))
+    found["hostile"] = hostile_data(folder / "hostile")
+    found["by time"] = study_data(folder, [("", own, None)], solvers=LABELS, timeout=60.0)
+    return found
+
+
+@pytest.mark.parametrize("key", FRAME)
+def test_a_study_in_any_state_has_panels_that_say_something(key: str, tmp_path: Path) -> None:
+    for name, data in states(tmp_path).items():
+        panels = build(key, data)
+        assert len({panel.key for panel in panels}) == len(panels), name
+        for panel in panels:
+            assert panel.title and (panel.table.rows or panel.note), (name, panel.key)
+            assert panel.figure is None or panel.table.rows, (name, panel.key)
+            assert all(len(row) == len(panel.table.columns) for row in panel.table.rows), (name, panel.key)
+            for axis in ("xaxis", "yaxis"):
+                assert panel.figure is None or panel.figure["layout"][axis], (name, panel.key)
+        json.dumps(panels_json(panels), allow_nan=False)
+
+
+@pytest.mark.parametrize("key", FRAME)
+def test_no_name_reaches_a_figure_as_markup(key: str, tmp_path: Path) -> None:
+    figures = json.dumps([panel.figure for panel in build(key, hostile_data(tmp_path / "h"))])
+    assert "<script" not in figures and "<b>bold" not in figures and "\\u202e" not in figures
+    assert len(figures) < 200_000  # no name of 10,000 characters
+
+
+def test_every_view_is_there_in_order() -> None:
+    assert [view.key for view in VIEWS] == [
+        "overview", "progress", "solvers", "parameters", "queries", "trade-offs", "weights", "optimiser", "trials",
+    ]  # fmt: skip
+    with pytest.raises(StudyError, match="no view 'overveiw'"):
+        build("overveiw", study_data(Path("nowhere"), []))
+
+
+def test_json_has_no_nan() -> None:
+    assert finite({"a": [np.float64("nan"), np.inf, np.int64(3), (1.5, None)]}) == {"a": [None, None, 3, [1.5, None]]}
+    with pytest.raises(TypeError, match="no plain value"):
+        finite(object())
+
+
+def test_the_conclusion_says_what_the_result_says(tmp_path: Path) -> None:
+    result = concluded("sample")
+    told = sentences(result)
+    assert "LambdaRank was chosen by validation among 20 trials" in told
+    assert "ndcg@10 is 0.5000 [0.4400, 0.5600] on test queries" in told
+    assert "0.4800 [0.4300, 0.5300] by validation, corrected for having been chosen" in told
+    assert told.endswith("Not told apart from it (p > 0.05, corrected for so many comparisons): RankSVM.")
+    assert told.count(". ") == 1  # two sentences
+    result["leaderboard"][1]["p_holm"] = 0.01
+    assert sentences(result).endswith("is told apart from it (p <= 0.05, corrected for so many comparisons).")
+
+
+def test_the_leaderboard_has_the_numbers_of_the_result(tmp_path: Path) -> None:
+    result = concluded("sample")
+    panel = next(p for p in build("overview", states(tmp_path)["finished"]) if p.key == "leaderboard")
+    for own, row in zip(result["leaderboard"], panel.table.rows, strict=True):
+        named = dict(zip(panel.table.columns, row, strict=True))
+        assert (named["model"], named["validation"], named["test"]) == (own["solver"], own["vali"], own["test"])
+        assert [named["test low"], named["test high"]] == own["test_interval"]
+        assert (named["p Holm"], named["verdict"]) == (own["p_holm"], own["verdict"])
+    assert panel.figure is not None
+    assert panel.figure["data"][1]["x"] == [row["test"] for row in result["leaderboard"]]
+
+
+def test_expected_best_is_the_mean_over_all_choices() -> None:
+    values = np.sort(np.random.default_rng(0).normal(size=7))
+    for count in range(1, 8):
+        mean = np.mean([max(chosen) for chosen in combinations(values, count)])
+        assert worth.expected_best(values, count) == pytest.approx(mean)
+
+
+def test_random_search_begins_with_the_defaults_and_ends_with_the_data(tmp_path: Path) -> None:
+    own = [trial(k, "RankSVM", {}, value) for k, value in enumerate((0.5, 0.6, 0.4, 0.7, None, 0.3))]
+    split = study_data(tmp_path, [("", own, None)]).splits[0]
+    found = worth.random_search(split, 2, "random")
+    assert np.isnan(found[0]) and found[1] == 0.6  # the better default
+    assert found[2] == pytest.approx(np.mean([0.6, 0.7, 0.6]))  # a blind draw never loses what was there
+    assert found[4] == pytest.approx(0.7) and len(found) == 5
+    later = [trial(k, "RankSVM", {}, 0.5 + k / 100) for k in range(40)]
+    blind = worth.random_search(study_data(tmp_path, [("", later, None)]).splits[0], 2, "thompson")
+    assert len(blind) == STARTUP  # what the optimiser chose is no random search
+
+
+def test_best_so_far_stops_at_the_first_trial_that_is_missing(tmp_path: Path) -> None:
+    own = [trial(k, "RankSVM", {}, value) for k, value in ((0, None), (1, 0.2), (2, 0.1), (4, 0.9))]
+    found = worth.best_by_number(study_data(tmp_path, [("", own, None)]).splits[0])
+    np.testing.assert_array_equal(found, [np.nan, 0.2, 0.2])
+
+
+def test_time_left_forgets_pauses() -> None:
+    steady = [trial(k, "RankSVM", {}, 0.5, begun=10.0 * k, ended=10.0 * k + 10) for k in range(9)]
+    assert seconds_a_trial(steady) == pytest.approx(10)
+    resumed = [*steady, *(trial(9 + k, "RankSVM", {}, 0.5, begun=1e6 + 10 * k, ended=1e6 + 10 * k + 10)
+                          for k in range(9))]  # fmt: skip
+    pace = seconds_a_trial(resumed)
+    assert pace is not None and pace < 25
+    assert seconds_a_trial(steady[:1]) is None
+    assert [duration(s) for s in (5, 600, 7200)] == ["5 s", "10 min", "2.0 h"]
+
+
+def test_states_are_told(tmp_path: Path) -> None:
+    found = states(tmp_path)
+    assert study_state(found["finished"]) == "finished"
+    assert study_state(found["running"]) == "stopped"
+    assert trials_told(found["by time"]) == "12" and trials_told(found["one"]) == "1 of 30"
+    (note,) = [panel.note for panel in build("progress", found["by time"]) if panel.key == "time-left"]
+    assert "until the study has taken 60 s" in note
+
+
+def test_lanes_mark_failures_and_restarts(tmp_path: Path) -> None:
+    own = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, None), trial(2, "RankSVM", {}, 0.4, restarts=1)]
+    panels = build("progress", study_data(tmp_path, [("", own, None)]))
+    (lanes,) = [panel for panel in panels if panel.key == "workers"]
+    assert lanes.figure is not None
+    marked = {trace["name"]: trace["x"] for trace in lanes.figure["data"] if trace["type"] == "scatter"}
+    assert marked == {"failed": [1.5], "begun again": [2.5]}
+    assert lanes.table.rows[0][1:4] == [3, 1, 1]
+
+
+def test_ten_thousand_trials_are_drawn_in_few_points(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    values = generator.normal(size=10_000)
+    own = [trial(k, "RankSVM", {}, float(value), worker=str(k % 4)) for k, value in enumerate(values)]
+    data = study_data(tmp_path, [("", own, None)])
+    for key in ("overview", "progress"):
+        for panel in build(key, data):
+            for trace in panel.figure["data"] if panel.figure else []:
+                assert len(trace["x"]) <= 2600
+    (history,) = [panel for panel in build("progress", data) if panel.key == "history"]
+    assert history.figure is not None
+    assert max(history.figure["data"][0]["y"]) == max(values)  # the best is never thinned away
+    assert history.figure["data"][1]["y"][-1] == max(values)
+    assert len(view_json("trials", data)["panels"][0]["table"]["rows"]) == 10_000
+
+
+def test_thinning_keeps_ends_and_what_it_is_told() -> None:
+    assert thinned(5) == [0, 1, 2, 3, 4]
+    kept = thinned(10_000, [1234], 100)
+    assert {0, 1234, 9999} <= set(kept) and len(kept) <= 102 and kept == sorted(kept)
+
+
+def test_csv_runs_no_formula_and_json_has_everything(tmp_path: Path) -> None:
+    own = [trial(0, "RankSVM", {"=cmd": 1.5}, 0.5), trial(1, "RankSVM", {}, None, error="=HYPERLINK(1)")]
+    data = study_data(tmp_path, [("", own, None)])
+    rows = list(csv.DictReader(io.StringIO(trials_csv(data))))
+    assert rows[1]["error"] == "'=HYPERLINK(1)" and rows[0]["value"] == "0.5" and rows[1]["value"] == ""
+    assert rows[0]["RankSVM.=cmd"] == "1.5" and rows[0]["mean ndcg@10"] == "0.5"
+    assert [guarded(text) for text in ("+1", "-x", "@a", "\tb", "a=b", -1.5)] == [
+        "'+1",
+        "'-x",
+        "'@a",
+        "'\tb",
+        "a=b",
+        -1.5,
+    ]
+    back = json.loads(trials_json(data))
+    assert back[0]["params"] == {"=cmd": 1.5} and back[1]["error"] == "=HYPERLINK(1)"
+
+
+def test_plain_names() -> None:
+    assert plain("<b>a</b> & b") == "&lt;b&gt;a&lt;/b&gt; &amp; b"
+    assert plain("a\n\u202eb\x00\u2066c") == "a b c"
+    assert len(plain("x" * 10_000)) == 80 and plain("x" * 10_000).endswith("…")
+    assert plain("א ב") == "א ב"
+
+
+def test_two_studies_compared(tmp_path: Path) -> None:
+    a = study_data(tmp_path / "a", [("", trials_of(LABELS, 12), None)], solvers=LABELS, result=concluded("a"))
+    b = study_data(tmp_path / "b", [("", trials_of(LABELS, 8, seed=1), None)], solvers=LABELS, seed=7)
+    panels = {panel.key: panel for panel in view_compare.panels(a, b)}
+    assert [row for row in panels["settings"].table.rows] == [["seed", 0, 7]]
+    assert panels["race"].figure is not None and len(panels["race"].figure["data"]) == 2
+    assert panels["race"].table.columns == ("trials", "a", "b")
+    assert panels["leaderboard-first"].table.rows and panels["leaderboard-second"].note == "It is not finished."
+    same = {panel.key: panel for panel in view_compare.panels(a, a)}
+    assert same["settings"].note == "Every setting is the same."
+    other = study_data(tmp_path / "c", [("", trials_of(LABELS, 8), None)], solvers=LABELS, metric="map")
+    (race,) = [panel for panel in view_compare.panels(a, other) if panel.key == "race"]
+    assert race.figure is None and "different metrics" in race.note

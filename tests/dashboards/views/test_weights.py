@@ -1,0 +1,142 @@
+"""The weights' view: weights by name, agreement of splits, splits of trees, paths of L1 fits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.views.weights import TOP, panels
+from ranktune.solvers.models.blend import BlendModel
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.models.trees import joined, one_tree
+from tests.support.study_samples import (
+    HOSTILE,
+    conditions,
+    evidence_of,
+    linear_model,
+    numbers,
+    study_data,
+    trial,
+    trials_of,
+)
+
+LABELS = ("RankSVM", "LambdaRank")
+
+
+@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
+def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
+    found = panels(conditions(tmp_path)[state])
+    json.dumps([panel.figure for panel in found], allow_nan=False)
+    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
+    assert len({panel.key for panel in found}) == len(found)
+    assert all(panel.figure is not None or panel.note for panel in found)
+
+
+def test_weights_are_by_name_the_largest_first(tmp_path: Path) -> None:
+    file = linear_model(tmp_path / "m.json", [0.5, -2.0, 0.0, 1.0], ["bm25", "length", "links", "title"])
+    data = study_data(tmp_path, [("", (), evidence_of(LABELS))], models={("", "RankSVM"): file})
+    (shown,) = panels(data)
+    assert [list(row) for row in shown.table.rows] == [["length", -2.0], ["title", 1.0], ["bm25", 0.5]]
+    assert shown.group == "RankSVM"
+    assert shown.figure is not None
+    assert shown.figure["data"][0]["y"] == ["length", "title", "bm25"]
+    assert shown.figure["data"][0]["x"] == [-2.0, 1.0, 0.5]
+    assert shown.note.startswith("3 of 4 features matter")
+
+
+def test_only_the_largest_are_drawn_and_all_are_in_the_table(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).normal(size=300)
+    file = linear_model(tmp_path / "m.json", weights.tolist())
+    (shown,) = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], models={("", "RankSVM"): file}))
+    assert len(shown.table.rows) == 300
+    assert shown.figure is not None
+    assert len(shown.figure["data"][0]["x"]) == TOP
+    largest = np.sort(np.abs(weights))[::-1]
+    np.testing.assert_allclose(np.abs(numbers(row[1] for row in shown.table.rows)), largest, rtol=1e-5)
+    assert shown.table.rows[0][0] == f"feature {int(np.argmax(np.abs(weights))) + 1}"
+
+
+def test_agreement_of_splits(tmp_path: Path) -> None:
+    weights = {"a": [1.0, 2.0, 0.0, -1.0], "b": [2.0, 4.0, 0.0, 1.0], "c": [0.0, 0.0, 3.0, 0.0]}
+    models = {(name, "RankSVM"): linear_model(tmp_path / f"{name}.json", own) for name, own in weights.items()}
+    splits = [(name, (), evidence_of(LABELS)) for name in weights]
+    first, second = panels(study_data(tmp_path, splits, models=models))
+    W = np.array(list(weights.values()))
+    by_name = {row[0]: row[1:] for row in first.table.rows}
+    for j in range(4):
+        mean, deviation, agree = by_name[f"feature {j + 1}"]
+        assert mean == pytest.approx(W[:, j].mean(), rel=1e-5)
+        assert deviation == pytest.approx(W[:, j].std(ddof=1), rel=1e-5)
+        assert agree == pytest.approx(abs(np.sign(W[:, j]).sum()) / 3, rel=1e-5)
+    a, b, cosine, both, either = second.table.rows[0]
+    assert (a, b, both, either) == ("a", "b", 3, 3)
+    assert cosine == pytest.approx(W[0] @ W[1] / np.linalg.norm(W[0]) / np.linalg.norm(W[1]), rel=1e-5)
+    assert second.table.rows[1][2:] == [0.0, 0, 4]
+    assert second.figure is not None
+    np.testing.assert_allclose(np.diag(second.figure["data"][0]["z"]), 1.0)
+
+
+def test_trees_count_their_splits(tmp_path: Path) -> None:
+    stump = one_tree([2], [0.5], [-1], [-2], [0.0, 1.0])
+    deep = one_tree([0, 2], [0.5, 0.1], [1, -1], [-3, -2], [0.0, 1.0, 2.0])
+    TreeModel(joined([stump, deep, stump]), 4, "LambdaMART").save(tmp_path / "t.json")
+    data = study_data(tmp_path, [("", (), evidence_of(LABELS))], models={("", "RankSVM"): tmp_path / "t.json"})
+    (shown,) = panels(data)
+    assert [list(row) for row in shown.table.rows] == [["feature 3", 3.0], ["feature 1", 1.0]]
+    assert "split on" in shown.title
+
+
+def test_blends_show_their_parts(tmp_path: Path) -> None:
+    linear = LinearModel(np.array([1.0, 0.0, -1.0]), "RankSVM")
+    trees = TreeModel(one_tree([2], [0.5], [-1], [-2], [0.0, 1.0]), 3, "LambdaMART")
+    BlendModel((linear, trees), "Blend").save(tmp_path / "b.json")
+    data = study_data(tmp_path, [("", (), evidence_of(LABELS))], models={("", "RankSVM"): tmp_path / "b.json"})
+    first, second = panels(data)
+    assert [len(first.table.rows), len(second.table.rows)] == [2, 1]
+    assert "One part of a blend" in first.note
+    assert {first.group, second.group} == {"RankSVM"}
+
+
+def test_a_model_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text("nonsense")
+    data = study_data(tmp_path, [("", (), evidence_of(LABELS))], models={("", "RankSVM"): tmp_path / "m.json"})
+    (shown,) = panels(data)
+    assert shown.figure is None
+    assert shown.note
+
+
+def test_paths_are_the_trials_of_solvers_with_an_l1_strength(tmp_path: Path) -> None:
+    labels = ("LambdaRank", "RankSVM", "ElasticRank")
+    trials = trials_of(labels, 60)
+    found = [p for p in panels(study_data(tmp_path, [("", trials, None)], solvers=labels)) if p.key.startswith("path")]
+    assert [panel.group for panel in found] == ["LambdaRank", "ElasticRank"]
+    for panel in found:
+        own = [t for t in trials if t.solver == panel.group and "l1" in t.params]
+        assert sorted(numbers(row[0] for row in panel.table.rows)) == [t.number for t in own]
+        strengths = numbers(row[2] for row in panel.table.rows).tolist()
+        assert strengths == sorted(strengths)
+        assert panel.figure is not None
+        features, values = panel.figure["data"]
+        assert features["x"] == values["x"] == strengths
+        assert features["y"] == [row[3] for row in panel.table.rows]
+        assert values["y"] == [row[4] for row in panel.table.rows]
+
+
+def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
+    names = [name or "empty" for name in HOSTILE]
+    file = linear_model(tmp_path / "m.json", [1.0] * len(names), names)
+    evidence = evidence_of((HOSTILE[0], HOSTILE[1]))
+    own = [trial(0, HOSTILE[1], {"l1": 0.1}, 0.5)]
+    data = study_data(
+        tmp_path, [("x", own, evidence), ("y", own, evidence)], models={(s, HOSTILE[0]): file for s in "xy"}
+    )
+    found = panels(data)
+    assert len(found) == 3
+    text = json.dumps([panel.figure for panel in found], allow_nan=False)
+    assert "<script" not in text
+    assert "<b>" not in text
+    assert all(len(panel.title) < 300 for panel in found)

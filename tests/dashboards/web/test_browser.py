@@ -1,0 +1,273 @@
+"""Every view in a real browser: it draws, asks nobody else, runs no name, and fits the screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.dashboards.records.study import open_study
+from ranktune.dashboards.views.registry import VIEWS
+from ranktune.dashboards.web.report import report_html
+from tests.support.page_studies import LINE, SOLVERS, append, concluded, declare, finish, hostile_data
+from tests.support.study_samples import evidence_of, study_data, trial, trials_of
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian's package chromium)")
+ARGUMENTS = (
+    "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync "
+    "--no-first-run"
+).split()
+WIDTHS = (1280, 390)
+KEYS = [view.key for view in VIEWS]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Tab:
+    """A page, what its console said, whom it asked, and whether a dialog opened."""
+
+    page: Any
+    origin: str
+    said: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("console", lambda m: self.said.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("requestfailed", lambda request: self.failed(request.url, request.failure))
+        self.page.on("request", lambda request: self.requested(request.url))
+        self.page.on("dialog", self.dialog)
+
+    def dialog(self, opened: Any) -> None:
+        self.dialogs.append(opened.message)
+        opened.dismiss()
+
+    def failed(self, url: str, why: str) -> None:
+        if why != "net::ERR_ABORTED":  # that is what leaving a page does to what it still asked for
+            self.said.append(f"failed: {url}: {why}")
+
+    def requested(self, url: str) -> None:
+        if not url.startswith((self.origin, "data:", "blob:")):
+            self.elsewhere.append(url)
+
+    def show(self, address: str, view: str) -> None:
+        """Open a view and look at all of it, so that every figure is drawn."""
+        self.page.goto(f"{address}#{view}")
+        self.page.wait_for_selector("html[data-ready]", timeout=30_000)
+        self.page.wait_for_selector(f"[data-testid=view-{view}][data-ready]", state="attached", timeout=60_000)
+        groups = self.page.locator(".groups button").count()
+        for k in range(max(groups, 1)):
+            if groups:
+                self.page.locator(".groups button").nth(k).click()
+            for plot in self.page.locator(".plot:visible").all():
+                plot.scroll_into_view_if_needed()
+                plot.locator("svg.main-svg, canvas").first.wait_for(state="attached", timeout=20_000)
+            for details in self.page.locator("details:visible > summary").all():
+                details.click()
+            self.fits()
+
+    def fits(self) -> None:
+        """Check that nothing makes the page itself scroll sideways."""
+        over = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert over <= 0, f"the page is {over} pixels too wide"
+
+    def quiet(self) -> None:
+        """Check that nothing was said, nobody else asked, and no name run."""
+        assert (self.said, self.elsewhere, self.dialogs) == ([], [], [])
+
+
+def tab(browser: Any, origin: str, width: int = 1280, theme: str = "light") -> Tab:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    return Tab(context.new_page(), origin)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Reports on the file system: of a finished study, a really tuned one, one with hostile names, little ones."""
+    folder = tmp_path_factory.mktemp("reports")
+    own = trials_of(SOLVERS, 24, failing=7)
+    studies = {
+        "finished": study_data(
+            folder / "sample", [("", own, evidence_of(SOLVERS))], solvers=SOLVERS, result=concluded("sample")
+        ),
+        "hostile": hostile_data(folder / "hostile"),
+        "failures": study_data(folder, [("", [trial(k, "RankSVM", {}, None) for k in range(3)], None)]),
+        "nothing": study_data(folder, [("", (), None)]),
+        "one": study_data(folder, [("", own[:1], None)], solvers=SOLVERS),
+    }
+    generator = np.random.default_rng(0)
+    X, qid = generator.random((240, 3)), np.repeat(np.arange(24), 10)
+    y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
+    real = ranktune.tune((X, y, qid), solvers=("RidgeRanker", "RankSVM"), trials=6, name="real", home=folder, jobs=1)
+    studies["real"] = open_study(Path(real.folder))
+    found = {}
+    for name, data in studies.items():
+        file = folder / f"{name}.html"
+        file.write_text(report_html(data), encoding="utf-8")
+        found[name] = file.as_uri()
+    return found
+
+
+@pytest.fixture(
+    scope="module", params=["finished-390-dark", "hostile-390-light", "real-1280-light", "hostile-1280-dark"]
+)
+def opened(browser: Any, reports: dict[str, str], request: pytest.FixtureRequest) -> Iterator[tuple[Tab, str]]:
+    """A report in a tab that stays open from view to view, as a reader's does."""
+    name, width, theme = request.param.split("-")
+    found = tab(browser, "file://", int(width), theme)
+    yield found, reports[name]
+    found.page.context.close()
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_view_of_a_report_draws(opened: tuple[Tab, str], key: str) -> None:
+    shown, address = opened
+    shown.said.clear()
+    shown.show(address, key)
+    assert shown.page.locator("section.panel").count() > 0
+    assert shown.page.locator("script").count() == 3  # no name became one
+    shown.quiet()
+
+
+@pytest.mark.parametrize("name", ["failures", "nothing", "one"])
+def test_a_report_of_little_says_so(browser: Any, reports: dict[str, str], name: str) -> None:
+    opened = tab(browser, "file://")
+    for key in KEYS:
+        opened.show(reports[name], key)
+        assert opened.page.locator("section.panel").count() > 0
+        assert opened.page.locator("main").inner_text().strip()
+    opened.quiet()
+    opened.page.context.close()
+
+
+def test_keyboard_filter_sort_and_theme(browser: Any, reports: dict[str, str]) -> None:
+    opened = tab(browser, "file://")
+    page = opened.page
+    page.goto(reports["finished"])
+    page.wait_for_selector("html[data-ready]")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("nav a[data-key=trials]").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-testid=view-trials][data-ready]")
+    assert page.locator("nav a[aria-current=page]").inner_text() == "Trials"
+    rows = page.locator("[data-testid=table-trials] tbody tr")
+    assert rows.count() == 24
+    page.locator("[data-testid=table-trials] input").fill("ranksvm")
+    assert 0 < rows.count() < 24 and "of 24 rows" in page.locator(".count").inner_text()
+    page.locator("[data-testid=table-trials] input").fill("")
+    heads = page.locator("[data-testid=table-trials] thead button")
+    place = heads.all_inner_texts().index("ndcg@10")
+    heads.nth(place).focus()
+    page.keyboard.press("Enter")
+    shown = [float(row.locator("td").nth(place).inner_text().replace("\u2013", "-inf")) for row in rows.all()]
+    assert shown == sorted(shown, reverse=True)  # the best first, what failed last
+    assert page.locator("th[aria-sort=descending]").count() == 1
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as CSV").click()
+    assert len(saved.value.path().read_text().splitlines()) == 25
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    opened.quiet()
+    page.context.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address of a dashboard in another process, and the home that it shows."""
+    home = tmp_path_factory.mktemp("home")
+    for name in ("done", "going", LINE[0], "חיפוש \"a\" 'b' &amp;"):
+        declare(home, name)
+        append(home, name, trials_of(SOLVERS, 6))
+    finish(home, "done")
+    declare(home, "empty")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ranktune", "dashboard", "--home", str(home), "--port", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+    assert found
+    yield found[0], home
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+    assert process.stderr.read() == ""
+    process.stdout.close()
+    process.stderr.close()
+
+
+def test_every_view_of_the_live_page_draws(browser: Any, served: tuple[str, Path]) -> None:
+    address, _ = served
+    for width, name in zip(WIDTHS, ("done", "going"), strict=True):
+        opened = tab(browser, address, width)
+        for key in KEYS:
+            opened.show(f"{address}/study/{name}", key)
+            assert opened.page.locator("section.panel").count() > 0
+        opened.quiet()
+        opened.page.context.close()
+
+
+def test_the_list_and_comparing(browser: Any, served: tuple[str, Path]) -> None:
+    address, home = served
+    opened = tab(browser, address, 390)
+    page = opened.page
+    page.goto(address)
+    page.wait_for_selector("html[data-ready]")
+    opened.fits()
+    names = page.locator("[data-testid=study] a").all_inner_texts()
+    assert sorted(names) == sorted(path.name for path in home.iterdir())
+    for name in (LINE[0], "חיפוש \"a\" 'b' &amp;"):
+        page.goto(address)
+        page.get_by_role("link", name=name, exact=True).click()
+        page.wait_for_selector("[data-testid=view-overview][data-ready]")
+        assert page.locator("h1").inner_text() == name
+        opened.fits()
+    page.goto(f"{address}/study/done")
+    page.get_by_label("Compare with another study").select_option("going")
+    page.wait_for_url(f"{address}/compare/done/going")
+    page.wait_for_selector("[data-testid=view-compare][data-ready]")
+    page.locator("[data-testid=plot-race] svg.main-svg").first.wait_for(state="attached")
+    opened.fits()
+    opened.quiet()
+    page.context.close()
+
+
+def test_a_new_trial_is_shown_within_two_seconds(browser: Any, served: tuple[str, Path]) -> None:
+    address, home = served
+    (home / "going" / "lock").write_text(f"process {os.getpid()}")
+    opened = tab(browser, address)
+    opened.show(f"{address}/study/going", "trials")
+    rows = opened.page.locator("[data-testid=table-trials] tbody tr")
+    assert rows.count() == 6
+    opened.page.wait_for_timeout(1500)  # the events are listened to
+    append(home, "going", trials_of(SOLVERS, 7)[6:])
+    ended = time.monotonic()
+    rows.nth(6).wait_for(timeout=10_000)
+    assert time.monotonic() - ended < 2.0
+    assert "7 of 20 trials" in opened.page.locator("header").inner_text()
+    assert opened.page.get_by_test_id("state").inner_text() == "running"
+    opened.quiet()
+    opened.page.context.close()

@@ -1,0 +1,82 @@
+"""The report: one file, small, the study's own numbers, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ranktune.dashboards.views.registry import VIEWS
+from ranktune.dashboards.web.report import report_html, write_report
+from ranktune.solvers.core.errors import ParameterError, StudyError
+from tests.dashboards.web.test_page import Elements
+from tests.support.page_studies import SOLVERS, append, concluded, declare, finish, hostile_data
+from tests.support.study_samples import evidence_of, study_data, trials_of
+
+
+def payload_of(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Elements(text).texts["script#payload"])
+    return found
+
+
+def test_two_hundred_trials_are_under_six_megabytes(tmp_path: Path) -> None:
+    result = concluded("big")
+    own = trials_of(SOLVERS, 200)
+    data = study_data(tmp_path, [("", own, evidence_of(SOLVERS, 300))], solvers=SOLVERS, trials=200, result=result)
+    text = report_html(data)
+    assert len(text.encode()) < 6_000_000
+    payload = payload_of(text)
+    assert [view["key"] for view in payload["views"]] == [view.key for view in VIEWS]
+    assert all(view["panels"] for view in payload["views"])
+
+
+def test_nothing_is_fetched_from_anywhere(tmp_path: Path) -> None:
+    text = report_html(hostile_data(tmp_path / "h"))
+    for tag, attributes in Elements(text).tags:
+        assert tag not in ("iframe", "object", "embed", "base", "form", "img")
+        for name in ("src", "href"):
+            assert (attributes.get(name) or "data:").startswith(("data:", "#")), (tag, attributes)
+        assert not any(name.startswith("on") for name in attributes)
+    (policy,) = [a["content"] for t, a in Elements(text).tags if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None and "connect-src 'none'" in policy and "script-src 'sha256-" in policy
+    assert not re.search(r"https?:|'self'|unsafe-eval|\*", policy)
+
+
+def test_the_command_writes_what_show_tells(tmp_path: Path) -> None:
+    declare(tmp_path, "s")
+    append(tmp_path, "s", trials_of(SOLVERS, 4))
+    result = finish(tmp_path, "s")
+    done = subprocess.run(
+        [sys.executable, "-m", "ranktune", "report", "s", "--home", str(tmp_path), "-o", str(tmp_path / "out.html")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == str(tmp_path / "out.html")
+    payload = payload_of((tmp_path / "out.html").read_text())
+    assert payload["study"]["state"] == "finished"
+    panels = {panel["key"]: panel for panel in payload["views"][0]["panels"]}
+    shown = panels["leaderboard"]["table"]
+    rows = [dict(zip(shown["columns"], row, strict=True)) for row in shown["rows"]]
+    assert [row["test"] for row in rows] == [row["test"] for row in result["leaderboard"]]
+    assert [row["validation"] for row in rows] == [row["vali"] for row in result["leaderboard"]]
+    told = dict(panels["conclusion"]["table"]["rows"])
+    assert told["test ndcg@10"] == result["test_metrics"]["ndcg@10"]
+    trials = payload["views"][-1]["panels"][0]["table"]
+    assert [row[trials["columns"].index("ndcg@10")] for row in trials["rows"]] == [
+        t.value for t in trials_of(SOLVERS, 4)
+    ]
+
+
+def test_what_cannot_be_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="cannot read"):
+        write_report(tmp_path / "none", tmp_path / "out.html")
+    declare(tmp_path, "s")
+    with pytest.raises(ParameterError, match="cannot write"):
+        write_report(tmp_path / "s", tmp_path / "missing" / "out.html")
+    assert write_report(tmp_path / "s", tmp_path / "out.html").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.html", "s"]  # nothing half-written is left

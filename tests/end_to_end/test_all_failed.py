@@ -1,0 +1,86 @@
+"""A study of which every trial fails: it stops with the cause and an exit code of its own, and can be looked at."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from optuna.trial import TrialState
+
+from ranktune import cli
+from ranktune.solvers.core.errors import AllFailed, StudyError
+from ranktune.tuner.evaluation.objective import Outcome, Task
+from ranktune.tuner.runner.engine import run_study
+from ranktune.tuner.runner.loop import MAX_FAILURES, TrialLoop
+from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.study.events import read_events
+from ranktune.tuner.workers.executor import InProcess
+from tests.face.test_cli import letor, ranktune
+from tests.tuner.runner.test_loop import STUDY, task_of
+
+REASON = "OSError: the licence server is gone"
+
+
+def fails(task: Task) -> Outcome:
+    return Outcome(error=REASON)
+
+
+@pytest.mark.parametrize("sampler", ["thompson", "random", "tpe"])
+def test_no_sampler_minds_that_nothing_has_a_value(tmp_path: Path, sampler: str) -> None:
+    study = replace(STUDY, trials=100, sampler=sampler)
+    for times in (1, 2):  # a resumed run gives it as many trials again
+        record = Record(tmp_path, "s", study.metric)
+        with InProcess() as executor, pytest.raises(AllFailed, match=f"last {MAX_FAILURES} trials failed.*licence"):
+            TrialLoop(study, "s", record, task_of, executor, Silent(), fails).run()
+        assert [trial.state for trial in record.trials()] == [TrialState.FAIL] * MAX_FAILURES * times
+        assert record.leases.rows() == []
+        record.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    letor(tmp_path / "train.txt", 12, 1)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RANKTUNE_HOME", raising=False)
+    monkeypatch.setattr("ranktune.api.run_study", partial(run_study, objective=fails))
+    return tmp_path
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Run the command line in this process, where its trials fail, and return the exit code."""
+    monkeypatch.setattr(sys, "argv", ["ranktune", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.parametrize("trials", [5, 60])
+def test_the_command_ends_with_3_and_its_study_can_be_looked_at(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], trials: int
+) -> None:
+    """Of few trials all fail before the last 20 have."""
+    given = ("--trials", str(trials), "--jobs", "1", "--solver", "RankSVM", "--solver", "RidgeRanker", "--name", "n")
+    with monkeypatch.context() as patch:
+        assert command(patch, "tune", "train.txt", *given) == 3
+    told = capsys.readouterr().err
+    assert "error: " in told
+    assert REASON in told
+    assert "Traceback" not in told
+    with monkeypatch.context() as patch:
+        assert command(patch, "resume", "n", "--jobs", "1") == 3
+    assert list(read_events(folder / "ranktune-runs" / "n"))[-1]["event"] == "study_stopped"
+    shown = ranktune("show", "n", cwd=folder).stdout
+    assert f"of {trials} trials" in shown
+    assert "best" not in shown
+    ranktune("list", cwd=folder)
+    report = ranktune("report", "n", cwd=folder).stdout.strip()
+    assert REASON in Path(report).read_text()
+
+
+def test_it_is_a_study_error() -> None:
+    assert issubclass(AllFailed, StudyError)

@@ -1,0 +1,121 @@
+"""The same seed gives the same study: with one job always, with several where trials end in the same order."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune import api
+from ranktune.tuner.runner.crew import Clock
+from ranktune.tuner.runner.loop import TrialLoop
+from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.storage.record import Record, number_of
+from ranktune.tuner.workers.executor import InProcess
+from tests.face.test_cli import SOLVERS, letor, ranktune
+from tests.support.engine_samples import judged
+from tests.tuner.runner.test_loop import STUDY, smooth, task_of
+
+SAMPLERS = ("thompson", "random", "tpe")
+
+
+def trials(folder: Path) -> list[tuple[Any, ...]]:
+    """Return number, parameters, value and values by query, to the last bit, of all trials in a record."""
+    record = Record(folder, "n", "ndcg@10")
+    try:
+        return [
+            (number_of(trial), trial.params, trial.value, record.per_query(trial)["ndcg@10"].tobytes())
+            for trial in record.trials()
+        ]
+    finally:
+        record.close()
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_one_job_gives_the_same_trials_to_the_last_bit(tmp_path: Path, sampler: str) -> None:
+    data = judged(40, 0)
+    for home in ("one", "other"):
+        api.tune(
+            data, home=tmp_path / home, name="n", trials=14, seed=3, sampler=sampler, jobs=1, test="none",
+            solvers=("RankSVM", "RidgeRanker"), progress=Silent(),
+        )  # fmt: skip
+    found = trials(tmp_path / "one" / "n")
+    assert len(found) == 14
+    assert found == trials(tmp_path / "other" / "n")
+    assert len({str(params) for _, params, _, _ in found}) > 10  # the best of two paths may be the same
+
+
+class Scripted(InProcess):
+    """Four lanes whose functions end one at a time, in an order that a seed decides."""
+
+    jobs = 4
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+        self.waiting: list[tuple[Future[Any], Any]] = []
+
+    def submit(self, function: Any, *arguments: Any, limits: Any = None) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.waiting.append((future, lambda: function(*arguments)))
+        return future
+
+    def release(self) -> None:
+        future, act = self.waiting.pop(int(self.generator.integers(len(self.waiting))))
+        future.set_result(act())
+
+
+class Releasing(Clock):
+    """A clock that lets one function end whenever somebody waits."""
+
+    def __init__(self, lanes: Scripted) -> None:
+        self.lanes, self.orders = lanes, 0
+
+    def wait(self, futures: Any, seconds: float) -> set[Future[Any]]:
+        self.lanes.release()
+        return {future for future in futures if future.done()}
+
+
+def four_jobs(folder: Path, sampler: str, seed: int) -> list[Any]:
+    study = replace(STUDY, sampler=sampler, trials=24)
+    lanes = Scripted(seed)
+    record = Record(folder, "n", "ndcg@10")
+    TrialLoop(study, "", record, task_of, lanes, Silent(), smooth, clock=Releasing(lanes)).run()
+    record.close()
+    assert not lanes.waiting
+    return trials(folder)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_four_jobs_that_end_in_the_same_order_give_the_same_trials(tmp_path: Path, sampler: str) -> None:
+    found = four_jobs(tmp_path / "one", sampler, 5)
+    assert len(found) == 24
+    assert found == four_jobs(tmp_path / "other", sampler, 5)
+    if sampler == "random":  # which looks at nothing: the order does not matter either
+        assert found == four_jobs(tmp_path / "differently", sampler, 6)
+
+
+def test_a_killed_study_of_one_job_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    letor(tmp_path / "train.txt", 40, 1)
+    given = ("train.txt", "--trials", "20", *SOLVERS[:-1], "thompson", "--name", "n", "--test", "none")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ranktune", "tune", *given, "--home", "killed"], cwd=tmp_path,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    artifacts = tmp_path / "killed" / "n" / "artifacts"
+    while not artifacts.is_dir() or len(list(artifacts.iterdir())) < 6:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(trials(tmp_path / "killed" / "n")) < 20, "it ended too early to be a test"
+    ranktune("resume", "n", "--jobs", 1, "--home", "killed", cwd=tmp_path)
+    ranktune("tune", *given, "--home", "whole", cwd=tmp_path)
+    assert trials(tmp_path / "killed" / "n") == trials(tmp_path / "whole" / "n")

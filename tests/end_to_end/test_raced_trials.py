@@ -1,0 +1,222 @@
+"""Trials that are judged part by part: what is stopped, what a path finds, and what both leave in a study."""
+
+import sqlite3
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune import api
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.objective import PLAN, Outcome, Task, evaluate, write_problem
+from ranktune.tuner.evaluation.plans import Plan, query_folds, random_orders
+from ranktune.tuner.runner.joining import Part, this_version
+from ranktune.tuner.runner.loop import TrialLoop
+from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.runner.worker import JoinedWorker
+from ranktune.tuner.storage.leases import Leases
+from ranktune.tuner.storage.observations import observations
+from ranktune.tuner.storage.record import PATH, STOPPED, Record, number_of
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.tasks import Tasks
+from ranktune.tuner.workers.executor import InProcess
+from tests.support.engine_samples import judged
+
+METRIC = "ndcg@10"
+DATA = judged(80, 0, noise=1.0)
+PASSES = (1, 2, 4)
+
+
+def task(folder: Path, plan: Plan, solver: str, **parameters: object) -> Task:
+    write_problem(DATA, {PLAN: plan}, folder)
+    return Task(str(folder), (METRIC, "map"), solver, parameters, 0)  # type: ignore[arg-type]
+
+
+def values(outcome: Outcome) -> Floats:
+    assert outcome.error is None
+    return outcome.per_query[METRIC]
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Task:
+    return task(tmp_path, query_folds(DATA, 5, 0), "RankBoost", rounds=4)
+
+
+def test_a_path_shows_what_its_values_show_one_by_one(plain: Task) -> None:
+    apart = [evaluate(replace(plain, parameters={"rounds": rounds})) for rounds in PASSES]
+    found = evaluate(replace(plain, along="rounds", path=PASSES, parameters={"rounds": PASSES[-1]}))
+    means = [float(np.nanmean(values(own))) for own in apart]
+    best = int(np.argmax(means))
+    assert found.chosen == PASSES[best]
+    for metric in (METRIC, "map"):
+        np.testing.assert_array_equal(found.per_query[metric], apart[best].per_query[metric])
+    assert found.nonzeros == apart[best].nonzeros
+    assert [value for value, _ in found.path] == list(PASSES)
+    whole = [place for place, (_, scored) in enumerate(found.path) if scored == pytest.approx(means[place], abs=1e-12)]
+    assert best in whole
+
+
+def test_who_is_far_behind_is_stopped_and_the_rest_is_not_learnt(plain: Task) -> None:
+    full = evaluate(plain)
+    found = evaluate(replace(plain, rival=np.ones(DATA.n_queries)))
+    assert found.stopped == "fold 1 of 5"
+    known = ~np.isnan(values(found))
+    assert known.sum() == 16
+    np.testing.assert_array_equal(values(found)[known], values(full)[known])
+    assert len(found.steps) == 1
+    assert found.seconds < full.seconds
+
+
+def test_who_is_as_good_as_its_rival_is_judged_in_full(plain: Task) -> None:
+    full = evaluate(plain)
+    found = evaluate(replace(plain, rival=values(full)))
+    assert found.stopped == ""
+    np.testing.assert_array_equal(values(found), values(full))
+
+
+def test_folds_that_are_dealt_again_are_raced_while_queries_are_missing(tmp_path: Path) -> None:
+    twice = task(tmp_path, query_folds(DATA, 4, 0, repeats=2), "RidgeRanker")
+    full = evaluate(twice)
+    assert evaluate(replace(twice, rival=values(full))).stopped == ""
+    assert evaluate(replace(twice, rival=np.ones(DATA.n_queries))).stopped == "fold 1 of 8"
+
+
+def test_orders_are_raced_by_their_means(tmp_path: Path) -> None:
+    online = task(tmp_path, random_orders(DATA, 6, 0), "PairwisePerceptron")
+    full = evaluate(online)
+    parts = np.array([scored for _, _, scored in full.steps])
+    assert len(parts) == 6
+    assert evaluate(replace(online, rival=parts)).stopped == ""
+    found = evaluate(replace(online, rival=parts + 0.3))
+    assert found.stopped in {"order 3 of 6", "order 4 of 6", "order 5 of 6"}
+    assert not np.isnan(values(found)).any()
+
+
+def test_a_task_follows_the_path_of_its_space_alone(tmp_path: Path) -> None:
+    study = Study(solvers=("AdaRank", "RidgeRanker"), space={"AdaRank.rounds": {"low": 10, "high": 50}})
+    defaults: dict[str, Value] = {
+        "directions": "both",
+        "repeats": "pause",
+        "reweigh": "feature",
+        "stop": "train",
+        "patience": 20,
+    }
+    own: dict[str, Value] = {"rounds": 40, "scaling": "minmax"}
+    own.update(defaults)
+    found = Tasks(study, tmp_path)("AdaRank", own)
+    assert found.along == "rounds"
+    assert found.path[0] == 10
+    assert found.path[-1] == 40
+    assert Tasks(replace(study, full=True), tmp_path)("AdaRank", own).path == ()
+    fixed = replace(study, space={"AdaRank.rounds": [10, 40]})
+    assert Tasks(fixed, tmp_path)("AdaRank", own).path == ()
+
+
+def trials_of(home: Path, name: str) -> list[tuple[str, int]]:
+    with sqlite3.connect(home / name / "record.db") as record:
+        return record.execute("SELECT state, count(*) FROM trials GROUP BY state").fetchall()
+
+
+def test_a_study_stops_some_chooses_among_the_rest_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    options = {"solvers": ("RankSVM", "RankBoost"), "test": "none", "jobs": 1, "home": tmp_path, "progress": Silent()}
+    result = api.tune(judged(200, 1), name="raced", trials=25, seed=2, **options)  # type: ignore[arg-type]
+    counts = dict(trials_of(tmp_path, "raced"))
+    assert counts["PRUNED"] > 0
+    assert counts["COMPLETE"] + counts["PRUNED"] == 25 == result.trials
+    assert result.failures == ()
+    record = Record(tmp_path / "raced", "raced", METRIC)
+    before = record.trials()
+    complete = {number_of(one): one.value or 0.0 for one in before if STOPPED not in one.user_attrs}
+    for one in before:
+        if STOPPED in one.user_attrs:
+            assert one.value is not None
+            assert one.value < max(complete.values())
+            assert one.user_attrs["partial_variance"] > 0.0
+            assert np.isnan(record.per_query(one)[METRIC]).any()
+    record.close()
+    api.tune(judged(200, 1), name="raced", trials=30, seed=2, **options)  # type: ignore[arg-type]
+    record = Record(tmp_path / "raced", "raced", METRIC)
+    after = record.trials()
+    record.close()
+    assert len(after) == 30
+    assert [(one.params, one.value) for one in after[:25]] == [(one.params, one.value) for one in before]
+
+
+def test_a_full_study_stops_none_and_follows_no_path(tmp_path: Path) -> None:
+    options = {"solvers": ("RankBoost",), "test": "none", "jobs": 1, "home": tmp_path, "progress": Silent()}
+    api.tune(judged(60, 1), name="full", trials=8, full=True, **options)  # type: ignore[arg-type]
+    assert trials_of(tmp_path, "full") == [("COMPLETE", 8)]
+    record = Record(tmp_path / "full", "full", METRIC)
+    assert all(PATH not in one.user_attrs for one in record.trials())
+    record.close()
+
+
+def test_a_path_is_several_observations_of_one_trial(tmp_path: Path) -> None:
+    options = {"solvers": ("RankBoost",), "test": "none", "jobs": 1, "home": tmp_path, "progress": Silent()}
+    api.tune(judged(60, 1), name="paths", trials=4, **options)  # type: ignore[arg-type]
+    record = Record(tmp_path / "paths", "paths", METRIC)
+    trials = record.trials()
+    record.close()
+    for one in trials:
+        points = dict(one.user_attrs[PATH]["rounds"])
+        own, *others = observations(one)
+        assert (own.params, own.value) == (one.params, one.value)
+        assert 0 < len(others) <= 3
+        for other in others:
+            assert other.params["RankBoost.rounds"] in points
+            assert {**other.params, "RankBoost.rounds": 0} == {**one.params, "RankBoost.rounds": 0}
+            shift = (other.value or 0.0) - (own.value or 0.0)
+            assert shift == pytest.approx(
+                points[other.params["RankBoost.rounds"]] - points[one.params["RankBoost.rounds"]]
+            )
+        asked = max(points)
+        costly = [known.params["RankBoost.rounds"] for known in (own, *others) if "seconds" in known.user_attrs]
+        assert costly == [asked]
+
+
+class NoLanes(InProcess):
+    """An owner that runs no trial itself."""
+
+    jobs = 0
+
+
+class Joined:
+    """A study of one part, for a worker in a thread, until the owner has said that it is over."""
+
+    def __init__(self, part: Part) -> None:
+        self.part, self.over = part, threading.Event()
+
+    def parts(self) -> list[Part]:
+        return [self.part]
+
+    def is_concluded(self) -> bool:
+        return self.over.is_set()
+
+
+def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
+    study = Study(solvers=("RankSVM", "RankBoost"), trials=25, seed=2)
+    data = tmp_path / "data"
+    data.mkdir()
+    write_problem(judged(200, 1), {PLAN: query_folds(judged(200, 1), 5, 0)}, data)
+    record = Record(tmp_path, "joined", METRIC)
+    theirs = Leases(record.storage, record.study.study_name)
+    joined = Joined(Part("", this_version(), theirs, Tasks(study, data).of))
+    told: list[str] = []
+    worker = JoinedWorker(joined, InProcess(), told.append)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        TrialLoop(study, "", record, Tasks(study, data), NoLanes(), Silent()).run()
+    finally:
+        joined.over.set()
+        thread.join(30)
+    trials = record.trials()
+    record.close()
+    assert worker.done == len(trials) == 25
+    stopped = [one for one in trials if STOPPED in one.user_attrs]
+    assert len(stopped) == sum("for sure behind" in line for line in told) > 0
+    best = max(one.value or 0.0 for one in trials if STOPPED not in one.user_attrs)
+    assert all((one.value or 0.0) < best and one.user_attrs["partial_variance"] > 0.0 for one in stopped)

@@ -1,0 +1,83 @@
+"""Thousands of trials in one process: what is kept of each is little, and asking does not become slower."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.tuner.gp.propose import WINDOW, Trials
+from tests.support import soak
+
+
+def run(folder: Path, trials: int, sampler: str) -> dict[str, Any]:
+    """Run in a process of its own, whose memory nobody else uses."""
+    command = [sys.executable, str(Path(soak.__file__)), str(folder), str(trials), sampler]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert len(found["asks"]) == trials
+    return found
+
+
+def check_asks(found: dict[str, Any]) -> None:
+    """Processor time of one machine, in one run: the last trials are asked for as fast as early ones."""
+    early, late = (statistics.median(some) for some in (found["asks"][500:1000], found["asks"][-500:]))
+    assert late <= 2.0 * early
+
+
+def check_memory(found: dict[str, Any]) -> None:
+    """The resident memory grows by less than a tenth after the first thousand trials."""
+    after_thousand, last = found["memory"][3], found["memory"][-1]
+    assert last < 1.1 * after_thousand
+
+
+def check_record(found: dict[str, Any]) -> None:
+    """Each thousand of trials adds about the same to the record."""
+    grown = np.diff(found["sizes"][3::4])
+    assert grown.max() < 1.3 * grown.min() + 2**20
+
+
+def test_memory_and_asking_stay_as_they_are(tmp_path: Path) -> None:
+    found = run(tmp_path, 1500, "random")
+    check_memory(found)
+    check_asks(found)
+
+
+@pytest.mark.slow
+def test_ten_thousand_trials_leave_little_behind(tmp_path: Path) -> None:
+    found = run(tmp_path, 10_000, "random")
+    check_memory(found)
+    check_asks(found)
+    check_record(found)
+
+
+@pytest.mark.slow
+def test_a_model_of_many_trials_is_asked_as_fast_as_one_of_some(tmp_path: Path) -> None:
+    check_asks(run(tmp_path, 1500, "thompson"))
+
+
+def test_the_model_learns_from_the_best_and_the_latest() -> None:
+    generator = np.random.default_rng(0)
+    n = 3 * WINDOW
+    gains = np.asarray(generator.normal(size=n), dtype=np.float64)
+    rows, noise = np.arange(n, dtype=np.float64)[:, None], np.arange(n, dtype=np.float64) + 1.0
+    trials = Trials(rows, gains, noise, np.zeros((2, 1), dtype=np.float64))
+    kept = trials.within(WINDOW)
+    places = kept.rows[:, 0].astype(int)
+    assert len(places) == WINDOW
+    assert (np.diff(places) > 0).all(), "in the order in which they were tried"
+    np.testing.assert_array_equal(kept.gains, gains[places])
+    np.testing.assert_array_equal(kept.noise, places + 1.0)
+    best = set(np.argsort(-gains)[: WINDOW // 2].tolist())
+    assert best < set(places.tolist())
+    others = [place for place in range(n) if place not in best]
+    assert set(places.tolist()) - best == set(others[-WINDOW // 2 :])
+    assert len(kept.pending) == 2
+    assert trials.within(n) is trials

@@ -1,0 +1,156 @@
+"""Studies of every release are opened: listed, shown, reported, resumed; of other formats one line says why not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.storages import RDBStorage
+
+import ranktune
+from ranktune.dashboards.records.study import open_study
+from ranktune.dashboards.terminal.listing import listing
+from ranktune.pages import write as write_report
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.models.base import load_model
+from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.study.home import FORMAT, StudyFolder, all_folders, find_folder
+from tests.support.engine_samples import judged
+from tests.support.released_studies import ASSETS, FINISHED, INTERRUPTED_AT, TRIALS, UNFINISHED, unpacked, write
+
+RELEASES = sorted(ASSETS.glob("format-*"))
+
+
+@pytest.fixture(params=RELEASES, ids=lambda release: release.name)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return unpacked(request.param, tmp_path / "home")
+
+
+def numbers(folder: Path) -> list[tuple[int, dict[str, Any], float | None]]:
+    return [(trial.number, dict(trial.params), trial.value) for trial in open_study(folder).splits[0].trials]
+
+
+def test_there_are_studies_of_the_present_format_and_they_are_small() -> None:
+    assert ASSETS / f"format-{FORMAT}" in RELEASES
+    sizes = [file.stat().st_size for release in RELEASES for file in release.iterdir()]
+    assert sum(sizes) < 200_000 * len(RELEASES)
+
+
+def test_the_studies_of_a_release_are_listed_and_shown(home: Path) -> None:
+    lines = {line["study"]: line for line in listing(home)}
+    assert {name: (line["state"], line["done"], line["trials"]) for name, line in lines.items()} == {
+        FINISHED: ("finished", TRIALS, TRIALS),
+        UNFINISHED: ("unfinished", INTERRUPTED_AT, TRIALS),
+    }
+    result = load_result(home / FINISHED / "result.json")
+    assert lines[FINISHED]["solver"] == result["best"]["solver"]
+    assert lines[UNFINISHED]["best"] == max(value or 0.0 for _, _, value in numbers(home / UNFINISHED))
+    assert not any(folder.held() for folder in all_folders(home))
+
+
+def test_the_models_of_a_release_rank(home: Path) -> None:
+    test = judged(12, 2)
+    model = load_model(home / FINISHED / "model.json")
+    result = load_result(home / FINISHED / "result.json")
+    assert ranktune.solvers.metrics.metrics.parse_metric("ndcg@10").mean(model.predict(test), test) == pytest.approx(
+        result["best"]["test"], abs=1e-9
+    )
+    assert all(np.isfinite(load_model(file).predict(test)).all() for file in (home / FINISHED / "models").iterdir())
+
+
+@pytest.mark.parametrize("name", [FINISHED, UNFINISHED])
+def test_the_pages_of_a_release_are_made(home: Path, name: str) -> None:
+    pytest.importorskip("plotly")
+    page = write_report(name, home, None).read_text()
+    assert "RankSVM" in page and name in page
+
+
+@pytest.mark.parametrize("name", [FINISHED, UNFINISHED])
+def test_optuna_reads_the_records_of_a_release(home: Path, name: str) -> None:
+    storage = RDBStorage(f"sqlite:///{home / name / 'record.db'}")
+    study = optuna.load_study(study_name=name, storage=storage)
+    assert len(study.trials) == (TRIALS if name == FINISHED else INTERRUPTED_AT)
+    assert study.best_value == max(value or 0.0 for _, _, value in numbers(home / name))
+    storage.engine.dispose()
+
+
+def test_the_unfinished_study_of_a_release_is_resumed(home: Path) -> None:
+    before = numbers(home / UNFINISHED)
+    result = ranktune.resume(UNFINISHED, home=home, jobs=1)
+    after = numbers(home / UNFINISHED)
+    assert result.trials == TRIALS
+    assert after[:INTERRUPTED_AT] == before
+    assert [number for number, _, _ in after] == list(range(TRIALS))
+    finished = load_result(home / FINISHED / "result.json")
+    assert [params for _, params, _ in after] == [params for _, params, _ in numbers(home / FINISHED)]
+    assert result.best.solver == finished["best"]["solver"]
+
+
+def test_the_finished_study_of_a_release_gets_more_trials_of_the_same_data_only(home: Path) -> None:
+    folder = find_folder(home, FINISHED)
+    declared = folder.study()
+    options: dict[str, Any] = {
+        "also": declared.also, "solvers": declared.solvers, "sampler": declared.sampler, "trials": TRIALS + 2,
+        "name": FINISHED, "home": home, "jobs": 1,
+    }  # fmt: skip
+    with pytest.raises(StudyError, match="other data"):
+        ranktune.tune(judged(24, 7), vali=judged(12, 1), test=judged(12, 2), **options)
+    result = ranktune.tune(judged(24, 0), vali=judged(12, 1), test=judged(12, 2), **options)
+    assert result.trials == TRIALS + 2
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (1, "has format 1, of a RankTune that validated trials in another way"),
+        (FORMAT + 1, f"has format {FORMAT + 1}, of a newer RankTune; this one reads {FORMAT}. Upgrade"),
+        ("2", "is no declaration of a study"),
+        (None, "is no declaration of a study"),
+        (True, "is no declaration of a study"),
+    ],
+)
+def test_another_format_is_explained_in_one_line(tmp_path: Path, found: Any, said: str) -> None:
+    home = unpacked(ASSETS / f"format-{FORMAT}", tmp_path)
+    file = home / UNFINISHED / "study.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": found}))
+    before = file.read_bytes()
+    for use in (
+        lambda: ranktune.resume(UNFINISHED, home=home, jobs=1),
+        lambda: ranktune.tune(judged(24, 0), name=UNFINISHED, home=home, jobs=1),
+        lambda: StudyFolder(home / UNFINISHED).study(),
+    ):
+        with pytest.raises(StudyError) as caught:
+            use()
+        assert said in str(caught.value)
+        assert "\n" not in str(caught.value)
+    states = {line["study"]: line["state"] for line in listing(home)}
+    assert states[FINISHED] == "finished"
+    assert said in states[UNFINISHED]
+    assert file.read_bytes() == before
+
+
+def test_a_declaration_that_this_version_cannot_run_is_explained(tmp_path: Path) -> None:
+    home = unpacked(ASSETS / f"format-{FORMAT}", tmp_path)
+    file = home / UNFINISHED / "study.json"
+    declared = json.loads(file.read_text())
+    for change in ({"solvers": ["Withdrawn"]}, {"space": {"RankSVM.gone": 1}}, {"colour": "red"}, {"trials": "many"}):
+        file.write_text(json.dumps(declared | {"study": declared["study"] | change}))
+        with pytest.raises(StudyError, match=r"declares what this version of RankTune cannot run: .*wrote it\.$"):
+            StudyFolder(home / UNFINISHED).study()
+    assert listing(home)[0]["state"].startswith(("finished", "unreadable"))
+
+
+def test_the_studies_can_be_written_again(tmp_path: Path) -> None:
+    write(tmp_path / "format")
+    home = unpacked(tmp_path / "format", tmp_path / "home")
+    released = unpacked(ASSETS / f"format-{FORMAT}", tmp_path / "released")
+    for name in (FINISHED, UNFINISHED):
+        for own, other in zip(numbers(home / name), numbers(released / name), strict=True):
+            assert own[:2] == other[:2]
+            assert own[2] == pytest.approx(other[2], rel=1e-9)
+        files = [{file.name for file in (where / name).iterdir()} for where in (home, released)]
+        assert files[0] == files[1]

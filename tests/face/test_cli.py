@@ -1,0 +1,257 @@
+"""The command as a user runs it: another process, real files, exit codes, what goes where."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SOLVERS = ("--solver", "RankSVM", "--solver", "RidgeRanker", "--jobs", "1", "--sampler", "random")
+
+
+def letor(path: Path, queries: int, seed: int, documents: int = 10) -> Path:
+    """Write a small LETOR file whose grades follow the first two of four features."""
+    generator = np.random.default_rng(seed)
+    lines: list[str] = []
+    for q in range(queries):
+        for _ in range(documents):
+            x = generator.random(4)
+            grade = int(np.digitize(x[0] - 0.5 * x[1] + 0.1 * generator.normal(), [0.2, 0.5]))
+            features = " ".join(f"{j}:{v:.6f}" for j, v in enumerate(x, start=1))
+            lines.append(f"{grade} qid:{seed}{q} {features} # docid = D{len(lines)}\n")
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("cli")
+    letor(found / "train.txt", 40, 1)
+    letor(found / "vali.txt", 15, 2)
+    letor(found / "test.txt", 20, 3)
+    return found
+
+
+def ranktune(*arguments: object, cwd: Path, check: int = 0) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "RANKTUNE_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-m", "ranktune", *map(str, arguments)],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == check, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def tuned(folder: Path) -> dict[str, object]:
+    done = ranktune(
+        "tune", "train.txt", "--vali", "vali.txt", "--test", "test.txt", "--also", "map", "--trials", 6, *SOLVERS,
+        "--name", "mine", "--json", cwd=folder,
+    )  # fmt: skip
+    assert "trial 6 of 6" in done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_json_is_one_object_with_what_was_found(tuned: dict[str, object], folder: Path) -> None:
+    assert {"study", "metric", "best", "leaderboard", "trials", "seconds", "model"} <= set(tuned)
+    assert tuned["trials"] == 6
+    assert Path(str(tuned["model"])).is_file()
+    assert (folder / "ranktune-runs" / "mine" / "study.json").is_file()
+    assert list(tuned["best"]["test_metrics"]) == ["ndcg@10", "map"]  # type: ignore[index]
+
+
+def test_show_repeats_it(tuned: dict[str, object], folder: Path) -> None:
+    assert json.loads(ranktune("show", "mine", "--json", cwd=folder).stdout) == tuned
+    text = ranktune("show", "mine", cwd=folder).stdout
+    assert "Chosen by validation" in text
+    assert "RankSVM" in text
+
+
+def test_list_shows_it(tuned: dict[str, object], folder: Path) -> None:
+    listed = json.loads(ranktune("list", "--json", cwd=folder).stdout)["studies"]
+    assert [(line["study"], line["state"], line["done"]) for line in listed] == [("mine", "finished", 6)]
+    assert "mine" in ranktune("list", cwd=folder).stdout
+
+
+def test_predict_and_evaluate_agree_with_the_report(tuned: dict[str, object], folder: Path) -> None:
+    scores = [float(line) for line in ranktune("predict", tuned["model"], "test.txt", cwd=folder).stdout.splitlines()]
+    assert len(scores) == 200
+    judged = json.loads(ranktune("evaluate", tuned["model"], "test.txt", "--also", "map", "--json", cwd=folder).stdout)
+    means = {name: own["mean"] for name, own in judged["metrics"].items()}
+    assert means == pytest.approx(tuned["best"]["test_metrics"])  # type: ignore[index]
+    ranktune("predict", tuned["model"], "test.txt", "-o", "scores.txt", cwd=folder)
+    assert [float(line) for line in (folder / "scores.txt").read_text().splitlines()] == scores
+
+
+def test_data_tells_what_is_in_a_file(folder: Path) -> None:
+    (part,) = json.loads(ranktune("data", "train.txt", "--json", cwd=folder).stdout)["parts"]
+    assert (part["queries"], part["documents"], part["features"]) == (40, 400, 4)
+    assert "queries" in ranktune("data", "train.txt", cwd=folder).stdout
+
+
+def test_a_declared_study_runs(folder: Path) -> None:
+    (folder / "declared.toml").write_text(
+        'data = "train.txt"\ntest = "test.txt"\nsolvers = ["RidgeRanker"]\ntrials = 2\nsampler = "random"\n'
+    )
+    found = json.loads(ranktune("run", "declared.toml", "--jobs", 1, "--json", cwd=folder).stdout)
+    assert (found["study"], found["trials"]) == ("declared", 2)
+    assert "RidgeRanker" in {row["solver"] for row in found["leaderboard"]} <= {"RidgeRanker", "LinearBlend"}
+
+
+def test_a_letor_folder_is_tuned_fold_by_fold(tmp_path: Path) -> None:
+    for number in range(1, 6):
+        fold = tmp_path / "FOLDS" / f"Fold{number}"
+        fold.mkdir(parents=True)
+        for place, (part, queries) in enumerate((("train", 15), ("vali", 6), ("test", 6))):
+            letor(fold / f"{part}.txt", queries, 10 * number + place)
+    found = json.loads(ranktune("tune", "FOLDS", "--trials", 3, *SOLVERS, "--json", cwd=tmp_path).stdout)
+    assert [fold["name"] for fold in found["folds"]] == [f"Fold{k}" for k in range(1, 6)]
+    assert found["best"]["test"] == pytest.approx(np.mean([fold["best"]["test"] for fold in found["folds"]]))
+    assert found["trials"] == 15
+    assert all(Path(fold["model"]).is_file() for fold in found["folds"])
+
+
+def test_queries_in_two_files_are_told_and_never_learnt_and_scored(folder: Path) -> None:
+    said = ranktune("tune", "train.txt", "--vali", "train.txt", "--trials", 2, *SOLVERS, cwd=folder, check=2).stderr
+    assert "training queries are also among the" in said and "leave vali out" in said
+    both = (folder / "train.txt").read_text() + (folder / "test.txt").read_text()
+    (folder / "both.txt").write_text(both)
+    done = ranktune("tune", "both.txt", "--test", "test.txt", "--trials", 2, *SOLVERS, "--json", cwd=folder)
+    assert "training queries are also among the test queries" in done.stderr
+
+
+BAD = {
+    "0 1:1\n": "qid",
+    "1 qid:1 1:nan\n": "nan",
+    "x qid:1 1:1\n": "bad.txt:1",
+    "1 qid:1 1:1 1:2\n": "bad.txt:1",
+    "": "holds no documents",
+    "1 qid:1 1:1\n1 qid:2 1:1\n": "nothing to learn",
+    "1 qid:1 1:1\n0 qid:1 1:2\n": "query",
+}
+
+
+@pytest.mark.parametrize(("text", "said"), BAD.items(), ids=range(len(BAD)))
+def test_bad_data_is_one_message_and_exit_code_2(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "bad.txt").write_text(text)
+    done = ranktune("tune", "bad.txt", "--trials", 2, *SOLVERS, cwd=tmp_path, check=2)
+    assert done.stdout == ""
+    assert "error: " in done.stderr
+    assert said in done.stderr
+
+
+def test_remedies_are_options(tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_text("1 qid:1 0:1\n")
+    assert "--zero-based" in ranktune("data", "bad.txt", cwd=tmp_path, check=2).stderr
+    (tmp_path / "bad.txt").write_text("1 qid:1 1:NULL\n")
+    assert "--missing zero" in ranktune("data", "bad.txt", cwd=tmp_path, check=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("tune", "train.txt", "--metric", "ndgc@10"), "ndcg"),
+        (("tune", "train.txt", "--solver", "RankSWM"), "Did you mean 'RankSVM'"),
+        (("tune", "train.txt", "--sampler", "bayes"), "Known:"),
+        (("tune", "tarin.txt"), "tarin.txt"),
+        (("tune", "train.txt", "--home", "train.txt"), "cannot write to"),
+        (("show", "nothing"), "no study 'nothing'"),
+        (
+            ("predict", "ranktune-runs/mine/model.json", "test.txt", "-o", "none/scores.txt"),
+            "cannot write none/scores.txt",
+        ),
+        (("show", "../nothing"), "may not begin with a dot"),
+        (("resume", "nothing"), "no study 'nothing'"),
+        (("predict", "none.json", "train.txt"), "none.json"),
+        (("run", "none.toml"), "cannot read the study"),
+    ],
+)
+@pytest.mark.usefixtures("tuned")
+def test_bad_options_are_one_message_and_exit_code_2(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = ranktune(*arguments, cwd=folder, check=2)
+    assert done.stdout == ""
+    assert said in done.stderr
+
+
+def test_help_is_instant_and_teaches() -> None:
+    begun = time.process_time(), os.times().children_user + os.times().children_system
+    text = ranktune("--help", cwd=Path.cwd()).stdout
+    assert os.times().children_user + os.times().children_system - begun[1] < 1.0  # no numeric library was loaded
+    assert "ranktune tune" in text
+    assert "Your data" in text
+
+
+def finished_numbers(folder: Path) -> dict[int, tuple[object, ...]]:
+    """Read the record with a separate connection, as another program would."""
+    from ranktune.tuner.storage.record import Record, number_of
+
+    if not (folder / "record.db").exists():
+        return {}
+    record = Record(folder, folder.name, "ndcg@10")
+    try:
+        return {number_of(t): (t.value, tuple(sorted(t.params.items()))) for t in record.trials()}
+    finally:
+        record.close()
+
+
+def killed_and_resumed(folder: Path, name: str, delay: float, jobs: int = 1) -> None:
+    """Kill a study after delay seconds of trials, resume it, and check that nothing that had finished is lost."""
+    command = ["tune", "train.txt", "--test", "test.txt", "--trials", "40", "--name", name, "--jobs", str(jobs)]
+    command += ["--solver", "RankSVM", "--solver", "RidgeRanker", "--sampler", "random", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ranktune", *command], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    runs = folder / "ranktune-runs" / name
+    while process.poll() is None and not (runs / "record.db").exists():
+        time.sleep(0.01)
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = finished_numbers(runs)
+    found = json.loads(ranktune("resume", name, "--jobs", jobs, "--json", cwd=folder).stdout)
+    after = finished_numbers(runs)
+    assert before.items() <= after.items()
+    assert sorted(after) == list(range(40))
+    assert found["trials"] == 40
+
+
+def test_a_killed_study_resumes_without_loss(folder: Path) -> None:
+    killed_and_resumed(folder, "killed", 0.5)
+
+
+@pytest.mark.slow
+def test_a_study_killed_at_any_moment_resumes_without_loss(folder: Path) -> None:
+    generator = random.Random(0)
+    for k in range(30):
+        killed_and_resumed(folder, f"killed-{k}", generator.uniform(0.0, 2.0), jobs=1 + k % 2)
+
+
+def test_an_interrupt_says_how_to_go_on(folder: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ranktune", "tune", "train.txt", "--trials", "100000", *SOLVERS, "--name", "stopped"],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not (folder / "ranktune-runs" / "stopped" / "record.db").exists():
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "ranktune resume" in told
+    assert "Traceback" not in told
+    found = json.loads(ranktune("show", "stopped", "--json", cwd=folder).stdout)
+    assert found["state"] == "unfinished"
+    assert "of 100000 trials" in ranktune("show", "stopped", cwd=folder).stdout

@@ -1,0 +1,127 @@
+"""The command `ranktune export` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune import exporting
+from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
+from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.models.linear import LinearModel
+from tests.support.export_samples import blend, linear, trees
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("exporting")
+    linear().save(found / "linear.json")
+    trees().save(found / "trees.json")
+    blend().save(found / "blend.json")
+    X = np.round(np.random.default_rng(0).normal(size=(40, 5)), 2)
+    rows = (
+        f"0 qid:{i // 10} " + " ".join(f"{k}:{x}" for k, x in enumerate(row, 1)) for i, row in enumerate(X.tolist())
+    )
+    (found / "data.txt").write_text("\n".join(rows) + "\n")
+    return found
+
+
+def ranktune(*arguments: object, cwd: Path, check: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ranktune", *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == check, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_text_goes_to_standard_output_and_the_rest_to_standard_error(folder: Path) -> None:
+    done = ranktune("export", "linear.json", "--format", "solr", "--name", "mine", "--store", "mystore", cwd=folder)
+    assert done.stdout == export(linear(), "solr", name="mine", store="mystore")
+    assert "RankSVM with 4 of 5 features" in done.stderr
+    assert "/schema/model-store" in done.stderr and "rq={!ltr model=mine" in done.stderr
+
+
+def test_a_file_is_written_and_checked(folder: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    done = ranktune("export", "trees.json", "-f", "onnx", "-o", "model.onnx", "--check", "data.txt", cwd=folder)
+    assert done.stdout == ""
+    assert (folder / "model.onnx").read_bytes() == export(trees(), "onnx")
+    assert "by onnxruntime the order is the same on 4 of 4 queries" in done.stderr
+
+
+@pytest.mark.parametrize(("format", "by"), [("onnx", "onnxruntime"), ("python", "the Python function")])
+def test_a_blend_is_checked_too(folder: Path, format: str, by: str) -> None:
+    if format == "onnx":
+        pytest.importorskip("onnxruntime")
+    with pytest.warns(RankTuneWarning, match="matched by position"):
+        told = written(folder, "blend.json", format, "blended", "data.txt")
+    assert "Blend with 4 of 5 features" in told and f"by {by} the order is the same on 4 of 4 queries" in told
+    content = (folder / "blended").read_bytes()
+    made = export(blend(), format, name="m")
+    assert content == (made if isinstance(made, bytes) else made.encode())
+
+
+def written(folder: Path, model: str, format: str, output: str | None = None, check: str | None = None) -> str:
+    """What is said of an export in this process."""
+    where = None if output is None else folder / output
+    data = None if check is None else str(folder / check)
+    return exporting.export_file(folder / model, format, where, name="m", store="s", check=data, reading={})
+
+
+@pytest.mark.parametrize(
+    ("model", "format", "output", "check", "said"),
+    [
+        ("linear.json", "slor", None, None, "Did you mean 'solr'"),
+        ("linear.json", "onnx", None, None, "onnx is not text: add -o FILE"),
+        ("trees.json", "liblinear", None, None, "no writer for trees"),
+        ("blend.json", "solr", "m.json", None, "Export it to one of vespa, onnx, .* LinearBlend.json"),
+        ("linear.json", "solr", None, "data.txt", "nothing here can score solr"),
+        ("linear.json", "python", "m.py", "none.txt", "none.txt"),
+        ("none.json", "json", None, None, "none.json"),
+        ("linear.json", "json", "none/there.json", None, "none/there.json: No such file"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    model: str,
+    format: str,
+    output: str | None,
+    check: str | None,
+    said: str,
+) -> None:
+    with pytest.raises(RankTuneError, match=said):
+        written(folder, model, format, output, check)
+    assert capsys.readouterr().out == ""
+    assert output is None or not (folder / output).exists()
+
+
+def test_an_error_is_one_message_and_exit_code_2(folder: Path) -> None:
+    done = ranktune("export", "trees.json", "--format", "ranklib", cwd=folder, check=2)
+    assert done.stdout == "" and done.stderr.startswith("error: ranklib has no writer for trees")
+
+
+def test_the_help_teaches(folder: Path) -> None:
+    text = ranktune("export", "--help", cwd=folder).stdout
+    for name, format in FORMATS.items():
+        assert f"{name:<15}{format.purpose}" in exporting.HELP and format.purpose in text
+    assert "_createmodel" in text and "/schema/model-store" in text
+
+
+def test_every_format_says_how_it_is_used() -> None:
+    assert exporting.USES.keys() == FORMATS.keys()
+    assert all("FILE" in use or name in ("vespa", "json") for name, use in exporting.USES.items())
+
+
+def test_what_is_too_large_for_zookeeper_is_said(tmp_path: Path) -> None:
+    names = tuple("n" * 500 + str(k) for k in range(1200))
+    LinearModel(np.ones(1200), "RankSVM", feature_names=names).save(tmp_path / "wide.json")
+
+    assert "ZooKeeper takes 1048576: see DefaultWrapperModel" in written(tmp_path, "wide.json", "solr", "made")
+    assert "ZooKeeper" not in written(tmp_path, "wide.json", "elasticsearch", "made")
+    assert json.loads((tmp_path / "made").read_text())

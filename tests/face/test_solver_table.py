@@ -1,0 +1,43 @@
+"""Every solver can be read about."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from ranktune.solver_table import all_solvers, solver_page, solvers_table
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.registry import SOLVERS, STANDARD
+
+
+def printed(what: object) -> str:
+    console = Console(width=120, file=StringIO())
+    console.print(what)
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def test_every_solver_is_told_with_a_summary() -> None:
+    found = all_solvers()
+    assert [one["name"] for one in found] == list(SOLVERS)
+    assert {one["name"] for one in found if one["standard"]} == set(STANDARD)
+    assert all(10 < len(one["summary"]) < 130 for one in found), [one["summary"] for one in found]
+    assert json.loads(json.dumps(found)) == found
+    text = printed(solvers_table(found))
+    assert all(name in text for name in SOLVERS)
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_a_page_has_every_tuned_parameter_with_its_range(name: str) -> None:
+    text = printed(solver_page(name))
+    assert f"{name}: " in text
+    for parameter in SOLVERS[name].space:
+        assert f"  {parameter.name} " in text
+        assert str(parameter.default) in text
+
+
+def test_an_unknown_name_is_told_the_nearest() -> None:
+    with pytest.raises(ParameterError, match="Did you mean 'RankSVM'"):
+        solver_page("RankSWM")

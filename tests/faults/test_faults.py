@@ -1,0 +1,203 @@
+"""A disk that is full or broken, at each operation in turn: told in a line, nothing lost, nothing by half."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+
+from ranktune.solvers.core.errors import RankTuneWarning, StudyError
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.storage.record import Record, number_of
+from tests.support.faults import Faults
+from tests.support.paths import ROOT
+
+DISTRIBUTIONS: dict[str, BaseDistribution] = {
+    "solver": CategoricalDistribution(["A", "B"]),
+    "A.x": FloatDistribution(1e-3, 1.0, log=True),
+}
+PARAMS: dict[str, Value] = {"solver": "A", "A.x": 0.1}
+TRIALS = 2
+CAUSES = {errno.ENOSPC: ("is full", "No space left"), errno.EIO: ("disk I/O error", "Input/output error")}
+
+
+def outcome_of(number: int, size: int = 20) -> Outcome:
+    values = np.random.default_rng(number).random(size)
+    return Outcome({"map": values}, begun=1e9 + number, ended=1e9 + number + 1.0, seconds=1.0)
+
+
+def run(folder: Path, acknowledged: list[int], trials: int = TRIALS, size: int = 20, checked: bool = False) -> int:
+    """Run the trials that are missing; acknowledged is told of each that is in the record.
+
+    Return how many there were before; with checked, check the record before and after.
+    """
+    record = Record(folder, "s", "map")
+    try:
+        before = check(record, acknowledged, size) if checked else 0
+        token = record.leases.own("here", os.getpid(), "now", alive=lambda pid: False)
+        record.settle()
+        done = {number_of(trial) for trial in record.trials()}
+        record.leases.requeue([lease.number for lease in record.leases.rows()])
+        for number in sorted(set(range(trials)) - done):
+            assert record.leases.give(number, PARAMS, "lane") is not None
+            record.append(number, PARAMS, DISTRIBUTIONS, outcome_of(number, size))
+            acknowledged.append(number)
+        record.leases.release(token, concluded=True)
+        if checked:
+            assert check(record, acknowledged, size) == trials
+            assert record.leases.rows() == []
+    finally:
+        record.close()
+    return before
+
+
+def check(record: Record, acknowledged: list[int], size: int) -> int:
+    """Check that the record is whole and holds what was acknowledged; return how many trials it holds."""
+    trials = record.trials()
+    numbers = [number_of(trial) for trial in trials]
+    assert len(set(numbers)) == len(numbers)
+    assert set(acknowledged) <= set(numbers)
+    assert [trial.number for trial in sorted(trials, key=lambda t: t._trial_id)] == list(range(len(trials)))
+    for trial, number in zip(trials, numbers, strict=True):
+        expected = outcome_of(number, size).per_query["map"]
+        np.testing.assert_array_equal(record.per_query(trial)["map"], expected)
+        assert (trial.params, trial.value) == (PARAMS, expected.mean())
+    return len(trials)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A record that is there already, with no trials."""
+    folder = tmp_path_factory.mktemp("begun")
+    run(folder, [], trials=0)
+    return folder
+
+
+def fail_at_each(start: Path | None, folder: Path, error: int, lasts: bool, step: int = 1) -> int:
+    """Run with a fault at operation 1, 1 + step, ... until there are fewer; return how many there are."""
+    for at in range(1, 10_000, step):
+        shutil.rmtree(folder, ignore_errors=True)
+        if start is None:
+            folder.mkdir()
+        else:
+            shutil.copytree(start, folder)
+        acknowledged: list[int] = []
+        with Faults(at, folder, error, lasts=lasts) as faults:
+            try:
+                run(folder, acknowledged)
+                failed = None
+            except StudyError as raised:
+                failed = raised
+        if failed is None:
+            assert acknowledged == list(range(TRIALS))
+        if faults.what is None:
+            return at - 1
+        if failed is None and not lasts:  # it was done another way
+            continue
+        assert failed is not None, faults.what
+        line = str(failed)
+        assert "\n" not in line and len(line) < 300
+        assert any(cause in line for cause in CAUSES[error])
+        assert "ranktune resume" in line
+        run(folder, acknowledged, checked=True)
+    raise AssertionError("it never ends")
+
+
+def test_a_full_disk_at_every_fourth_operation_in_turn(begun: Path, tmp_path: Path) -> None:
+    assert fail_at_each(begun, tmp_path / "s", errno.ENOSPC, True, step=4) > 20 * TRIALS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
+@pytest.mark.parametrize("lasts", [True, False], ids=["lasting", "once"])
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "begun"])
+def test_a_fault_at_each_operation_in_turn(begun: Path, tmp_path: Path, fresh: bool, lasts: bool, error: int) -> None:
+    assert fail_at_each(None if fresh else begun, tmp_path / "s", error, lasts) > 20 * TRIALS
+
+
+def test_a_commit_whose_answer_is_lost_is_not_done_twice(begun: Path, tmp_path: Path) -> None:
+    """A commit is done, and then said to have failed by something that passes."""
+    for at in range(1, 100, 3):
+        folder = tmp_path / str(at)
+        shutil.copytree(begun, folder)
+        acknowledged: list[int] = []
+        lost = Faults(at, folder, kinds=("do_commit",), lasts=False, answer_lost=True, says="database is locked")
+        with lost, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the record .* (does not answer|answers again)", RankTuneWarning)
+            run(folder, acknowledged)
+        run(folder, acknowledged, checked=True)
+        if lost.what is None:
+            break
+    assert at > 2 * TRIALS
+
+
+LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from ranktune.solvers.core.errors import StudyError
+from tests.faults.test_faults import run
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+acknowledged = []
+try:
+    run(Path({folder!r}), acknowledged, trials=12, size={size})
+except StudyError as error:
+    print(error, file=sys.stderr)
+print(*acknowledged)
+"""
+
+
+def in_a_process(script: str) -> tuple[list[int], str]:
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return [int(word) for word in done.stdout.split()], done.stderr
+
+
+@pytest.mark.parametrize("limit", [6_000, 200_000], ids=["arrays", "database"])
+def test_files_that_may_not_grow(begun: Path, tmp_path: Path, limit: int) -> None:
+    folder = tmp_path / "s"
+    shutil.copytree(begun, folder)
+    size = 1000 if limit < 10_000 else 20
+    script = LIMITED.format(tests=str(ROOT), limit=limit, folder=str(folder), size=size)
+    acknowledged, said = in_a_process(script)
+    assert len(acknowledged) < 12
+    assert said.count("\n") == 1 and "ranktune resume" in said
+    run(folder, acknowledged, trials=12, size=size, checked=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte, or a skip."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip("file systems cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_is_full(begun: Path, small_disk: Path) -> None:
+    folder = small_disk / "s"
+    shutil.copytree(begun, folder)
+    ballast = small_disk / "ballast"
+    acknowledged: list[int] = []
+    with pytest.raises(StudyError, match=r"(full|No space left|I/O error).* `ranktune resume` goes on"):
+        for trials in range(1, 100):
+            run(folder, acknowledged, trials=trials, size=2000)
+            with ballast.open("ab") as file:
+                file.write(bytes(20_000))
+    ballast.unlink(missing_ok=True)
+    assert len(acknowledged) > 1
+    run(folder, acknowledged, trials=len(acknowledged) + 3, size=2000, checked=True)

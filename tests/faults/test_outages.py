@@ -1,0 +1,140 @@
+"""A PostgreSQL server that goes away while an owner and workers run a study in it, and workers that go away."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from optuna.trial import TrialState
+
+from ranktune.tuner.storage.record import RESTARTS, number_of
+from ranktune.tuner.study.events import read_events
+from tests.faults.test_survival import acknowledged, checked, joined_events, start
+from tests.support.engine_samples import judged
+from tests.support.postgres_server import Server
+from tests.tuner.runner import test_joining
+
+SOON = 60.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "s").mkdir()
+    return tmp_path / "s"
+
+
+def wait_for(what: Callable[[], object], owner: subprocess.Popen[str], seconds: float = SOON) -> None:
+    until = time.monotonic() + seconds
+    while not what():
+        assert owner.poll() is None, owner.communicate()[1]
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def more_than(folder: Path, count: int) -> bool:
+    return len(acknowledged(folder)) > count
+
+
+def said_only_warnings(told: str) -> bool:
+    """Whether nothing but our own warnings, and where they were given, is on standard error."""
+    lines = [line for line in told.splitlines() if not line.startswith(" ")]  # Python quotes the source, indented
+    return all("RankTuneWarning: the record" in line or line.startswith("trial ") for line in lines)
+
+
+def gone_through(postgres: Server, folder: Path, trials: int, outages: list[float]) -> list[str]:
+    """Run a study with three workers that joined, the server being away for so many seconds each; return stderr."""
+    url = postgres.new_database()
+    owner = start(folder, trials, 1, 0.2, url)
+    wait_for(lambda: acknowledged(folder), owner)
+    workers = [start(folder, trials, 1, 0.2, url, role="join") for _ in range(3)]
+    wait_for(lambda: len(set(joined_events(folder))) == 3, owner)
+    for away in outages:
+        before = len(acknowledged(folder))
+        postgres.crash(away)
+        wait_for(partial(more_than, folder, before + 2), owner)
+    out, told = owner.communicate(timeout=SOON + 5.0 * trials)
+    assert owner.returncode == 0, told
+    assert out.split()[-1] == "finished"
+    (folder / "over").touch()
+    ends = [worker.communicate(timeout=SOON) for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0, 0], ends
+    found = checked(folder, trials, url)
+    assert {trial.state for trial in found} == {TrialState.COMPLETE}
+    assert sorted(acknowledged(folder)) == list(range(trials))
+    assert all(int(ran) > 0 for ran, _ in ends)
+    asked = Counter(event["trial"] for event in read_events(folder) if event["event"] == "asked")
+    assert asked == dict.fromkeys(range(trials), 1)
+    assert not any(trial.user_attrs.get(RESTARTS) for trial in found), "nobody was away but the server"
+    events = [event["event"] for event in read_events(folder)]
+    assert events.count("storage_away") == events.count("storage_back")
+    return [told, *(said for _, said in ends)]
+
+
+def test_a_server_that_crashes_again_and_again_costs_nothing(postgres: Server, folder: Path) -> None:
+    told = gone_through(postgres, folder, 36, [0.0, 1.5])
+    assert all(map(said_only_warnings, told)), told
+
+
+@pytest.mark.slow
+def test_a_server_that_is_away_for_long_costs_nothing(postgres: Server, folder: Path) -> None:
+    told = gone_through(postgres, folder, 120, [0.0, 30.0, 0.0])
+    assert all(map(said_only_warnings, told)), told
+    assert all("does not answer" in one and "answers again after" in one for one in told)
+
+
+def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, folder: Path) -> None:
+    """It is stopped for longer than its lease holds: the trial is somebody else's by then, and counted once."""
+    url = postgres.new_database()
+    owner = start(folder, 20, 1, 0.4, url)
+    wait_for(lambda: acknowledged(folder), owner)
+    worker = start(folder, 20, 2, 3.0, url, role="join")
+    wait_for(lambda: joined_events(folder), owner)
+    time.sleep(1.5)  # it has taken trials, none of which is done
+    worker.send_signal(signal.SIGSTOP)
+    wait_for(lambda: [e for e in read_events(folder) if e["event"] == "reissued"], owner)
+    worker.send_signal(signal.SIGCONT)
+    _, told = owner.communicate(timeout=2 * SOON)
+    assert owner.returncode == 0, told
+    (folder / "over").touch()
+    ran, heard = worker.communicate(timeout=SOON)
+    assert worker.returncode == 0, heard
+    found = checked(folder, 20, url)
+    assert {trial.state for trial in found} == {TrialState.COMPLETE}
+    again = {e["trial"] for e in read_events(folder) if e["event"] == "reissued"}
+    assert {number_of(trial) for trial in found if trial.user_attrs.get(RESTARTS)} == again
+    by_joined = sum(":" in trial.user_attrs.get("worker", "") for trial in found)
+    assert int(ran) == by_joined, "what it handed in too late would be counted as its own"
+
+
+def test_commands_wait_for_a_server_that_is_away(postgres: Server, tmp_path: Path) -> None:
+    """The same from the command line: an owner with its lanes and a worker, each with all that it reads and writes."""
+    url, log = postgres.new_database(), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
+    test_joining.write(judged(120, 0), tmp_path / "train.txt")
+    data = ("train.txt", "--test", "none", "--solver", "RankSVM", "--solver", "ElasticRank", "--sampler", "random")
+    at = ("--name", "n", "--storage", url, "--jobs", "1")
+    owner = test_joining.start(tmp_path, "tune", *data, "--trials", "80", *at, "--json")
+    wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
+    worker = test_joining.start(tmp_path, "worker", *at)
+    wait_for(lambda: '"worker_joined"' in log.read_text(), owner)
+    postgres.crash(1.0)
+    out, told = owner.communicate(timeout=2 * SOON)
+    assert owner.returncode == 0, told
+    assert json.loads(out)["trials"] == 80
+    _, said = worker.communicate(timeout=SOON)
+    assert worker.returncode == 0, said
+    events = Counter(event["event"] for event in read_events(log.parent))
+    assert events["storage_away"] == events["storage_back"] > 0
+    assert (events["asked"], events["finished"] + events["pruned"]) == (80, 80)
+    for text in (told, said):
+        assert postgres.password not in text
+        assert "does not answer" in text and "answers again after" in text
+        assert "Traceback" not in text and "error" not in text.lower()
+        warned = [line for line in text.splitlines() if line.startswith("warning:")]
+        assert all("the record postgresql://" in line for line in warned), text

@@ -1,0 +1,172 @@
+"""Signals to a study in a process of its own: it stops soon, says how to go on, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from optuna.trial import TrialState
+
+from ranktune.tuner.storage.leases import WAITING
+from ranktune.tuner.storage.record import RESTARTS, Record, number_of
+from ranktune.tuner.study.events import read_events
+from tests.face.test_cli import letor
+from tests.faults.test_survival import checked, finish, start, workers_of
+from tests.support import survivor
+
+SOON = 10.0
+"""Seconds in which all is over: a safety net, of twice what is promised."""
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_terminal() -> Iterator[None]:
+    """Have children begin with signals as a terminal's have them; a shell's background jobs ignore interrupts."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def until(reached: Callable[[], Any], process: subprocess.Popen[str]) -> None:
+    """Wait for something while process runs."""
+    end = time.monotonic() + 120.0
+    while not reached():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def started(folder: Path, count: int) -> bool:
+    events = list(read_events(folder))
+    running = [event["trial"] for event in events if event["event"] == "started"]
+    return len(running) >= count
+
+
+def ended(process: subprocess.Popen[str], lanes: list[int], *signals: signal.Signals) -> tuple[str, float]:
+    """Send signals, a moment apart, and return what was said and how long it took; no worker is left."""
+    begun = time.monotonic()
+    for place, number in enumerate(signals):
+        if place:
+            time.sleep(0.5)
+        process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    elapsed = time.monotonic() - begun
+    end = time.monotonic() + 5.0
+    while alive := [pid for pid in lanes if _runs(pid)]:
+        assert time.monotonic() < end, f"{alive} are left"
+        time.sleep(0.05)
+    return told, elapsed
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def asked(folder: Path) -> dict[int, Any]:
+    return {event["trial"]: event["params"] for event in read_events(folder) if event["event"] == "asked"}
+
+
+@pytest.mark.parametrize(
+    ("signals", "seconds", "finished"),
+    [
+        ([signal.SIGINT], 2.0, 2),
+        ([signal.SIGTERM], 100.0, 0),
+        pytest.param([signal.SIGHUP], 100.0, 0, marks=pytest.mark.slow),
+        ([signal.SIGINT, signal.SIGINT], 100.0, 0),
+        pytest.param([signal.SIGTERM, signal.SIGINT], 100.0, 0, marks=pytest.mark.slow),
+    ],
+    ids=lambda value: "+".join(one.name for one in value) if isinstance(value, list) else str(value),
+)
+def test_what_runs_on_lanes_is_finished_or_put_back(
+    tmp_path: Path, signals: list[signal.Signals], seconds: float, finished: int
+) -> None:
+    """Two trials of 1 to 3 seconds are finished, those of 50 to 150 are put back, with the parameters that they had."""
+    folder = tmp_path / "s"
+    folder.mkdir()
+    process = start(folder, 6, 2, seconds)
+    until(lambda: started(folder, 2), process)
+    time.sleep(0.3)
+    told, elapsed = ended(process, workers_of(process), *signals)
+    assert elapsed < (SOON if len(signals) == 1 else 5.0)
+    assert process.returncode != 0
+    assert "Interrupted" in told
+    record = Record(folder, survivor.NAME, "ndcg@10")
+    done = {number_of(trial) for trial in record.trials()}
+    rows = {lease.number: lease for lease in record.leases.rows()}
+    record.close()
+    begun = {event["trial"] for event in read_events(folder) if event["event"] == "started"}
+    assert done | set(rows) == begun
+    assert not done & set(rows)
+    assert len(done) == finished
+    assert {(lease.state, lease.attempt) for lease in rows.values()} <= {(WAITING, 1)}
+    before = asked(folder)
+    finish(folder, 6, 2, 0.01)
+    for trial in checked(folder, 6):
+        assert trial.state == TrialState.COMPLETE
+        assert RESTARTS not in trial.user_attrs
+        if number_of(trial) in before:
+            assert trial.params == before[number_of(trial)]
+
+
+def tune(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "ranktune", "tune", "train.txt", "--sampler", "random", "--solver", "LambdaRank"]
+    command += ["--full"]  # what is stopped does not count as finished
+    environment = {name: value for name, value in os.environ.items() if name != "RANKTUNE_HOME"}
+    return subprocess.Popen(
+        [*command, "--name", "n", *map(str, arguments)], cwd=folder, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("moment", "jobs"),
+    [
+        ("trials", 1),
+        ("trials", 2),
+        pytest.param("reading", 1, marks=pytest.mark.slow),
+        pytest.param("reading", 2, marks=pytest.mark.slow),
+        pytest.param("learning", 1, marks=pytest.mark.slow),
+        ("learning", 2),
+    ],
+)
+def test_the_command_ends_with_130_at_any_moment(tmp_path: Path, moment: str, jobs: int) -> None:
+    letor(tmp_path / "train.txt", 8000 if moment == "reading" else 150, 1, documents=20)
+    own = tmp_path / "ranktune-runs" / "n"
+    process = tune(tmp_path, "--trials", 2 if moment == "learning" else 4000, "--jobs", jobs)
+
+    def reached() -> bool:
+        if moment == "reading":
+            return own.is_dir()
+        events = [event["event"] for event in read_events(own)] if own.is_dir() else []
+        return events.count("finished") >= 2
+
+    until(reached, process)
+    if moment == "reading":
+        time.sleep(0.5)
+    told, elapsed = ended(process, workers_of(process), signal.SIGINT)
+    assert elapsed < SOON
+    assert process.returncode == 130, told
+    assert "Traceback" not in told
+    assert "Interrupted." in told
+    if moment == "trials":
+        (done,) = map(int, re.findall(r"(\d+) of 4000 trials are in the record", told))
+        record = Record(own, "n", "ndcg@10")
+        assert len(record.trials()) == done
+        assert {(lease.state, lease.attempt) for lease in record.leases.rows()} <= {(WAITING, 1)}
+        record.close()
+        assert json.loads((own / "study.json").read_text())
+    if moment != "reading":
+        assert list(read_events(own))[-1]["event"] == "study_stopped"

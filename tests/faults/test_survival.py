@@ -1,0 +1,168 @@
+"""Studies whose processes are killed at any moment: nothing that finished is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from optuna.trial import FrozenTrial, TrialState
+
+from ranktune.tuner.storage.record import RESTARTS, Record, number_of
+from ranktune.tuner.study.events import read_events
+from tests.support import survivor
+
+SURVIVOR = Path(survivor.__file__)
+
+
+def start(
+    folder: Path, trials: int, jobs: int, seconds: float, *storage: str, role: str = "own"
+) -> subprocess.Popen[str]:
+    command = [sys.executable, str(SURVIVOR), role, str(folder), str(trials), str(jobs), str(seconds), *storage]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(folder: Path, trials: int, jobs: int, seconds: float, *storage: str) -> float:
+    """Run to the end and return the seconds until the first trial was asked for."""
+    process = start(folder, trials, jobs, seconds, *storage)
+    out, told = process.communicate(timeout=300)
+    assert process.returncode == 0, told
+    first, last = out.split()
+    assert last == "finished"
+    return float(first)
+
+
+def acknowledged(folder: Path) -> list[int]:
+    file = folder / "acks"
+    return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def checked(folder: Path, trials: int, *storage: str) -> list[FrozenTrial]:
+    """Return the trials of a finished study: exactly those that were asked for, each once, none still running."""
+    record = Record(folder, survivor.NAME, "ndcg@10", *storage)
+    try:
+        found = record.trials()
+        assert record.leases.rows() == []
+        assert {t.state for t in record.study.get_trials(deepcopy=False)} <= {TrialState.COMPLETE, TrialState.FAIL}
+    finally:
+        record.close()
+    assert [number_of(trial) for trial in found] == list(range(trials))
+    space = survivor.study(trials).union_space()
+    for trial in found:
+        if trial.value is not None:
+            assert trial.value == (survivor.value_of(*space.split(trial.params)) + 0.5) / 2
+    return found
+
+
+def coordinator_killed(folder: Path, kills: int, trials: int, jobs: int) -> None:
+    """Kill the coordinator at random moments of its first two seconds, again and again, then run to the end."""
+    generator = random.Random(kills)
+    folder.mkdir()
+    for _ in range(kills):
+        process = start(folder, trials, jobs, 0.03)
+        try:
+            process.wait(generator.uniform(0.2, 2.5))
+        except subprocess.TimeoutExpired:
+            process.kill()
+        process.communicate()
+    before = acknowledged(folder)
+    assert max(Counter(before).values(), default=1) == 1
+    resumed = finish(folder, trials, jobs, 0.03)
+    assert resumed < 2.0, "a safety net, not a benchmark"
+    found = checked(folder, trials)
+    assert set(before) <= {number_of(trial) for trial in found}
+    assert sorted(acknowledged(folder)) == list(range(trials)) or len(acknowledged(folder)) >= trials - kills
+
+
+def test_a_coordinator_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) -> None:
+    coordinator_killed(tmp_path / "s", 4, 120, 2)
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_of_the_coordinator_lose_nothing(tmp_path: Path) -> None:
+    coordinator_killed(tmp_path / "s", 200, 6000, 2)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """Return the processes that run trials of a coordinator."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                command = (entry / "cmdline").read_bytes()
+            except (OSError, IndexError):
+                continue
+            if parent == process.pid and b"loky" in command and b"resource_tracker" not in command:
+                found.append(int(entry.name))
+    return found
+
+
+def workers_killed(folder: Path, kills: int, trials: int) -> None:
+    generator = random.Random(kills)
+    folder.mkdir()
+    process = start(folder, trials, 4, 0.2)
+    done = 0
+    while done < kills and process.poll() is None:
+        time.sleep(generator.uniform(0.05, 0.4))
+        own = workers_of(process)
+        if own and acknowledged(folder):
+            os.kill(generator.choice(own), signal.SIGKILL)
+            done += 1
+    out, told = process.communicate(timeout=600)
+    assert process.returncode == 0, told
+    assert out.split()[-1] == "finished"
+    assert done == kills, "the study ended too early to be a test"
+    found = checked(folder, trials)
+    reissued = Counter(event["trial"] for event in read_events(folder) if event["event"] == "reissued")
+    assert reissued, "no trial was interrupted: no test"
+    assert max(reissued.values()) == 1
+    asked = {event["trial"]: event["params"] for event in read_events(folder) if event["event"] == "asked"}
+    for trial in found:
+        number = number_of(trial)
+        assert trial.user_attrs.get(RESTARTS, 0) == reissued[number]
+        assert trial.params == asked[number]
+        assert trial.state == TrialState.COMPLETE or reissued[number]
+
+
+def test_a_killed_worker_costs_its_trial_one_new_start(tmp_path: Path) -> None:
+    workers_killed(tmp_path / "s", 4, 40)
+
+
+@pytest.mark.slow
+def test_a_hundred_killed_workers_cost_their_trials_one_new_start(tmp_path: Path) -> None:
+    workers_killed(tmp_path / "s", 100, 600)
+
+
+def test_workers_that_join_and_are_killed_cost_nothing(tmp_path: Path) -> None:
+    """Two join a study of one lane; one of them is killed, and what it had is begun once more by somebody else."""
+    folder = tmp_path / "s"
+    folder.mkdir()
+    owner = start(folder, 60, 1, 0.2)
+    while not acknowledged(folder):
+        time.sleep(0.05)
+    workers = [start(folder, 60, 1, 0.2, role="join") for _ in range(2)]
+    while len({t for t in joined_events(folder)}) < 2:
+        time.sleep(0.05)
+        assert owner.poll() is None
+    time.sleep(1.0)
+    workers[0].kill()
+    workers[0].communicate()
+    _, told = owner.communicate(timeout=120)
+    assert owner.returncode == 0, told
+    (folder / "over").touch()
+    ran = int(workers[1].communicate(timeout=30)[0])
+    found = checked(folder, 60)
+    assert ran > 0
+    assert {t.state for t in found} == {TrialState.COMPLETE}
+    assert sum(":" in t.user_attrs.get("worker", "") for t in found) >= ran
+
+
+def joined_events(folder: Path) -> list[str]:
+    return [event["worker"] for event in read_events(folder) if event["event"] == "worker_joined"]

@@ -1,0 +1,275 @@
+"""LambdaMART, boosted trees and forests: LightGBM's own scores, our own rule of when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.boosting.early_stopping import dealt, with_pairs
+from ranktune.solvers.boosting.lightgbm import GBDTRanker, LambdaMART, RandomForestRanker
+from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.trees import Trees
+
+THREE: Mapping[str, Any] = {
+    "LambdaMART": LambdaMART,
+    "GBDTRanker": GBDTRanker,
+    "RandomForestRanker": RandomForestRanker,
+}
+BOOSTED = ["LambdaMART", "GBDTRanker"]
+SMALL: dict[str, Any] = {"trees": 12, "min_documents": 5}
+
+
+def judged(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries:
+    """Queries of 5 to 24 documents, half of whose features are zero, with grades from a rule with noise."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(5, 25, queries)
+    X = np.round(generator.random((lengths.sum(), 6)), 2) * (generator.random((lengths.sum(), 6)) < 0.5)
+    score = 3.0 * X[:, 0] - X[:, 1] * X[:, 2] + (X[:, 3] > 0.3) + 0.3 * generator.normal(size=len(X))
+    grades = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95])).astype(np.float64)
+    return Queries.from_arrays(X.astype(dtype), grades, qid=np.repeat(np.arange(queries), lengths))
+
+
+def by_lightgbm(ranker: LightGBMRanker, queries: Queries, labels: Floats, **more: Any) -> Any:
+    """LightGBM's own booster, by its Python package, told the same."""
+    lightgbm = pytest.importorskip("lightgbm")
+    source: Any = ranker._source(queries)
+    told = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1)), **more}
+    data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, params=told)
+    return lightgbm.train(told, data, num_boost_round=ranker.trees)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("name", THREE)
+def test_scores_are_those_of_lightgbm_itself(name: str, layout: Any, dtype: Any) -> None:
+    queries, fresh = judged(dtype=dtype), judged(1, dtype=dtype)
+    queries = queries.with_features(layout(queries.features))
+    ranker = THREE[name](**SMALL).fit(queries)
+    booster = by_lightgbm(THREE[name](**SMALL), queries, queries.grades)
+    thresholds = np.unique(ranker.trees_.threshold)
+    steps = [np.nextafter(thresholds, -np.inf), thresholds, np.nextafter(thresholds, np.inf)]
+    at_splits = np.concatenate([np.repeat(one[:, None], 6, axis=1) for one in steps])
+    for X in (fresh.features, at_splits, at_splits.astype(np.float32), np.zeros((1, 6)), -np.ones((1, 6))):
+        expected = booster.predict(X, raw_score=name != "RandomForestRanker")  # whose raw score is a sum
+        assert np.allclose(ranker.predict(layout(X)), expected, rtol=1e-12, atol=1e-12)
+        assert np.ptp(expected) > 0.0 or len(X) == 1
+
+
+def test_grades_are_worth_what_the_gain_says() -> None:
+    queries = judged()
+    exponential = LambdaMART(**SMALL).fit(queries).predict(queries)
+    assert LambdaMART(**SMALL, gain="exponential").fit(queries).predict(queries).tobytes() == exponential.tobytes()
+    lightgbm_default = by_lightgbm(LambdaMART(**SMALL), queries, queries.grades, label_gain=[0, 1, 3, 7])
+    assert np.allclose(lightgbm_default.predict(queries.features), exponential, rtol=1e-12, atol=1e-12)
+    linear = LambdaMART(**SMALL, gain="linear").fit(queries).predict(queries)
+    assert not np.allclose(linear, exponential)
+    worth = np.array([0.0, 1.0, 3.0, 7.0])[queries.grades.astype(int)]
+    as_gains = Queries(queries.features, worth, queries.starts, queries.query_ids)
+    assert LambdaMART(**SMALL, gain="linear").fit(as_gains).predict(queries).tobytes() == exponential.tobytes()
+    odd = Queries(queries.features, queries.grades / 2.0 - 3.0, queries.starts, queries.query_ids)
+    assert np.isfinite(LambdaMART(**SMALL).fit(odd).predict(odd)).all()
+    for gain in ("exponential", "linear"):
+        with pytest.raises(DataError, match=f"gain='?{gain}"):
+            LambdaMART(gain=gain).fit(odd)
+
+
+def first(trees: Trees, count: int) -> Trees:
+    """The first trees of all, written out."""
+    end = trees.starts[count]
+    return Trees(
+        trees.feature[:end], trees.threshold[:end], trees.children[:end], trees.value[: end + count],
+        trees.starts[: count + 1],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", ["auto", "map", "mrr", "pairwise"])
+@pytest.mark.parametrize("name", BOOSTED)
+def test_the_rounds_kept_are_those_with_the_best_metric(name: str, metric: str) -> None:
+    """Brute force: the metric after every round of a fit that never stops."""
+    train, vali = judged(), judged(7, 15)
+    told = {"trees": 60, "learning_rate": 0.3, "min_documents": 3}
+    every = THREE[name](**told).fit(train)
+    measure = parse_metric("ndcg@10" if metric == "auto" else metric)
+    values = [measure.mean(first(every.trees_, n).scores(vali.features), vali) for n in range(1, 61)]
+    best = int(np.argmax(values)) + 1  # the first of equals
+    assert 1 < best < 60
+    patient: Any = THREE[name](**told, metric=metric, patience=60).fit(train, vali=vali)
+    assert patient.rounds_ == (best,)
+    assert patient.predict(vali).tobytes() == first(every.trees_, best).scores(vali.features).tobytes()
+    hasty: Any = THREE[name](**told, metric=metric, patience=4).fit(train, vali=vali)
+    so_far, kept = -np.inf, 0
+    for number, value in enumerate(values, start=1):
+        if value > so_far:
+            so_far, kept = value, number
+        if number - kept >= 4:
+            break
+    assert hasty.rounds_ == (kept,)
+
+
+@pytest.mark.parametrize("name", BOOSTED)
+def test_without_validation_queries_a_share_is_held_out_to_count_the_rounds(name: str) -> None:
+    queries = judged()
+    told = {"trees": 80, "learning_rate": 0.3, "min_documents": 3}
+    ranker: Any = THREE[name](**told, validation=0.25, patience=10).fit(queries)
+    seed = int(np.random.default_rng(0).integers(2**31 - 1))
+    _, aside = dealt(queries, 0.25, np.random.default_rng(seed))
+    assert len(aside) == 10
+    (rounds,) = ranker.rounds_
+    assert 1 <= rounds < 80
+    whole = THREE[name](**{**told, "trees": rounds}).fit(queries)  # learnt again from all queries
+    assert whole.predict(queries).tobytes() == ranker.predict(queries).tobytes()
+
+
+@pytest.mark.parametrize("name", THREE)
+def test_a_bag_is_the_mean_of_its_members(name: str) -> None:
+    queries = judged()
+    generator = np.random.default_rng(5)
+    bag: Any = THREE[name](**SMALL, seeds=3, random_state=np.random.default_rng(5)).fit(queries)
+    assert bag.rounds_ == (12, 12, 12) and bag.trees_.n_trees == 36
+    members = []
+    for _ in range(3):
+        alone: Any = THREE[name](**SMALL)
+        source = alone._source(queries)
+        rounds = source.rounds(None, int(generator.integers(2**31 - 1)))
+        members.append(sum(part.scores(queries.features) for part, _ in zip(rounds, range(12), strict=False)))
+    assert np.allclose(bag.predict(queries), np.mean(members, axis=0), rtol=1e-12, atol=1e-12)
+    assert not np.allclose(members[0], members[1])
+
+
+def test_a_forest_is_the_mean_of_its_trees() -> None:
+    queries = judged()
+    forest: Any = RandomForestRanker(trees=10, min_documents=2).fit(queries)
+    each = [
+        forest.trees_.scaled(10.0).value[a + t : b + t + 1]
+        for t, (a, b) in enumerate(zip(forest.trees_.starts, forest.trees_.starts[1:], strict=False))
+    ]
+    low, high = queries.grades.min(), queries.grades.max()
+    assert all(((leaves >= low) & (leaves <= high)).all() for leaves in each)  # each predicts grades
+    assert np.corrcoef(forest.predict(queries), queries.grades)[0, 1] > 0.7
+
+
+@pytest.mark.parametrize("name", BOOSTED)
+def test_a_query_of_weight_two_stands_for_two(name: str) -> None:
+    queries, chosen = judged(), np.arange(0, 40, 3)
+    told: dict[str, Any] = {**SMALL, "query_share" if name == "LambdaMART" else "row_share": 1.0, "min_documents": 1}
+    weights = np.ones(40)
+    weights[chosen] = 2.0
+    heavy = THREE[name](**told).fit(queries.weighted_by(weights)).predict(queries)
+    twice = THREE[name](**told).fit(concatenate([queries, queries.select(chosen)])).predict(queries)
+    assert np.abs(heavy - twice).max() < 1e-4 * np.ptp(twice)
+    assert np.abs(heavy - THREE[name](**told).fit(queries).predict(queries)).max() > 1e-2 * np.ptp(twice)
+
+
+@pytest.mark.parametrize("name", ["GBDTRanker", "RandomForestRanker"])
+def test_leaves_hold_at_least_so_many_documents(name: str) -> None:
+    queries = judged()
+    told: dict[str, Any] = {"row_share": 1.0} if name == "GBDTRanker" else {}
+    for least in (1, 20, 10**9):
+        ranker = THREE[name](trees=5, min_documents=least, leaves=100, **told).fit(queries)
+        trees = ranker.trees_
+        kept = min(least, queries.n_documents // 10)
+        for t in range(5):
+            one = first(Trees(*_tail(trees, t)), 1)
+            leaf = Trees(one.feature, one.threshold, one.children, np.arange(len(one.value), dtype=float), one.starts)
+            counts = np.bincount(leaf.scores(queries.features).astype(int), minlength=len(one.value))
+            assert counts.min() >= kept
+            assert least != 1 or counts.min() < 20
+
+
+def _tail(trees: Trees, t: int) -> tuple[Any, ...]:
+    """The trees from number t on, written out."""
+    a = trees.starts[t]
+    children = np.where(trees.children[a:] >= 0, trees.children[a:] - a, trees.children[a:] + a + t).astype(np.int32)
+    return trees.feature[a:], trees.threshold[a:], children, trees.value[a + t :], trees.starts[t:] - a
+
+
+@pytest.mark.parametrize("name", THREE)
+def test_how_bins_are_kept_changes_nothing_that_is_learnt(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = judged()
+    thin = queries.with_features(sparse.csr_array(queries.features))
+    bundled = THREE[name](**SMALL)
+    assert not bundled._source(thin).parameters["is_enable_sparse"]
+    expected = bundled.fit(thin).predict(queries)
+    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm_growth.MOST_ROOM", 0)
+    kept = THREE[name](**SMALL)
+    assert kept._source(thin).parameters["is_enable_sparse"]
+    assert not kept._source(queries).parameters["is_enable_sparse"]
+    assert np.abs(kept.fit(thin).predict(queries) - expected).max() < 1e-9 * np.ptp(expected)
+
+
+def test_one_query_with_pairs_is_learnt_without_stopping() -> None:
+    generator = np.random.default_rng(0)
+    queries = Queries.from_arrays(generator.random((60, 3)), generator.integers(0, 2, 60))
+    ranker: Any = LambdaMART(trees=7, validation=0.5, min_documents=2).fit(queries)
+    assert ranker.rounds_ == (7,)
+
+
+def test_features_that_say_nothing_give_one_constant_tree() -> None:
+    queries = judged()
+    flat = queries.with_features(np.ones((queries.n_documents, 3)))
+    for ranker in (kind(**SMALL).fit(flat) for kind in THREE.values()):
+        assert ranker.trees_.n_splits == 0
+        assert np.ptp(ranker.predict(flat)) == 0.0
+
+
+BAD: list[tuple[str, Any]] = [
+    *[("trees", value) for value in (0, -1, 2.0, True, "9")],
+    *[("leaves", value) for value in (1, 131_073, 4.0)],
+    *[("min_documents", value) for value in (0, 0.5)],
+    *[("l2", value) for value in (-1.0, np.nan, np.inf, 1e31)],
+    *[(name, value) for name in ("learning_rate", "feature_share", "query_share") for value in (0.0, 1.1, np.nan, "1")],
+    *[("row_share", value) for value in (0.0, 1.1)],
+    *[("truncation", value) for value in (0, 2.5)],
+    *[("validation", value) for value in (-0.1, 1.0)],
+    *[("patience", 0), ("seeds", 0), ("threads", 0), ("threads", -1), ("bins", 1), ("bins", 256), ("gain", "exp")],
+    *[("metric", "ndgc"), ("random_state", -1), ("random_state", "seed"), ("random_state", 1.0)],
+]
+
+
+BAD_OF_EACH = [(name, *bad) for name, kind in THREE.items() for bad in BAD if bad[0] in kind().get_params()]
+
+
+@pytest.mark.parametrize(("name", "parameter", "value"), BAD_OF_EACH)
+def test_parameters_are_refused_before_anything_is_learnt(
+    name: str, parameter: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm_growth.Data", None)
+    with pytest.raises(ParameterError, match="metric 'ndgc'" if parameter == "metric" else f"^{parameter}="):
+        THREE[name](**{parameter: value}).fit(judged())
+
+
+def test_a_forest_of_equal_trees_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"row_share=1.0.*alike"):
+        RandomForestRanker(row_share=1.0).fit(judged())
+
+
+def test_what_lightgbm_cannot_hold_is_refused_with_a_way_out() -> None:
+    long = Queries.from_arrays(np.ones((10_001, 1)), np.arange(10_001) % 2)
+    with pytest.raises(DataError, match=r"10001 documents.*at most 10000.*GBDTRanker"):
+        LambdaMART().fit(long)
+    grades = np.arange(10_010.0)
+    with pytest.raises(DataError, match=r"10010 different grades.*Round the grades"):
+        LambdaMART().fit(Queries.from_arrays(np.ones((10_010, 1)), grades, qid=np.arange(10_010) // 10))
+    queries = judged()
+    for name in ("GBDTRanker", "RandomForestRanker"):
+        huge = Queries(queries.features, queries.grades * 1e300, queries.starts, queries.query_ids)
+        with pytest.raises(DataError, match=r"a grade of .*single precision.*one factor"):
+            THREE[name]().fit(huge)
+    for kind in THREE.values():
+        with pytest.raises(DataError, match="a query's weight of 1e-60"):
+            kind().fit(queries.weighted_by(np.full(40, 1e-60)))
+
+
+def test_validation_queries_that_show_nothing_are_refused_by_the_metric() -> None:
+    flat = Queries.from_arrays(np.ones((4, 6)), np.ones(4))
+    assert not with_pairs(flat).any()
+    with pytest.raises(DataError, match="pairwise skips all"):
+        LambdaMART(metric="pairwise").fit(judged(), vali=flat)

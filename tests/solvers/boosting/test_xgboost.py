@@ -1,0 +1,170 @@
+"""XGBoost's boosted trees: its own scores, our own rule of when to stop; nothing in it that is not named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.boosting import xgboost as xgboost_ranker
+from ranktune.solvers.boosting.base import rows_of
+from ranktune.solvers.boosting.xgboost import XGBoostRanker
+from ranktune.solvers.boosting.xgboost_trees import last_below, trees_of
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.metrics.metrics import parse_metric
+
+xgboost = pytest.importorskip("xgboost")
+
+SMALL: dict[str, Any] = {"trees": 12, "min_weight": 0.1}
+
+
+def judged(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries:
+    """Queries of 5 to 24 documents, half of whose features are zero, with grades from a rule with noise."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(5, 25, queries)
+    X = generator.normal(size=(lengths.sum(), 6)) * (generator.random((lengths.sum(), 6)) < 0.5)
+    score = 3.0 * X[:, 0] - X[:, 1] * X[:, 2] + (X[:, 3] > 0.3) + 0.3 * generator.normal(size=len(X))
+    grades = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95])).astype(np.float64)
+    return Queries.from_arrays(X.astype(dtype), grades, qid=np.repeat(np.arange(queries), lengths))
+
+
+def by_xgboost(ranker: XGBoostRanker, queries: Queries) -> Any:
+    """XGBoost's own booster, told the same by its usual interface."""
+    dense = queries.features.toarray() if queries.is_sparse else queries.features
+    told = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
+    data = xgboost.DMatrix(dense, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1)
+    return xgboost.train(told, data, num_boost_round=ranker.trees)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_scores_are_those_of_xgboost_itself(layout: Any, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xgboost_ranker, "CELLS", 600)  # sparse rows are written out in several batches
+    queries, fresh = judged(dtype=dtype), judged(1, dtype=dtype)
+    ranker = XGBoostRanker(**SMALL, depth=6, bins=64).fit(queries.with_features(layout(queries.features)))
+    booster = by_xgboost(XGBoostRanker(**SMALL, depth=6, bins=64), queries)
+    limits = np.unique(np.concatenate([t.threshold for t in (ranker.trees_,)])).astype(np.float32)
+    ends = [np.nextafter(limits, np.float32(-np.inf)), limits, np.nextafter(limits, np.float32(np.inf))]
+    at_splits = np.concatenate([np.repeat(one[:, None], 6, axis=1) for one in ends])
+    between = at_splits[1:].astype(np.float64) / 2.0 + at_splits[:-1] / 2.0
+    for X in (queries.features, fresh.features, at_splits, between, np.zeros((1, 6))):
+        expected = booster.predict(xgboost.DMatrix(X), output_margin=True)
+        assert np.allclose(ranker.predict(layout(X)), expected, rtol=1e-5, atol=1e-6)
+    assert np.ptp(expected if len(expected) > 1 else ranker.predict(queries)) > 0.1
+
+
+def test_every_split_sends_each_number_as_xgboost_does() -> None:
+    """To the bit: the leaf that XGBoost says each document ends in, for doubles that round to either side."""
+    queries = judged()
+    raw: Any = by_xgboost(XGBoostRanker(**SMALL), queries)
+    trees = trees_of(raw.save_raw("json"))
+    limits = trees.threshold
+    ends = [np.nextafter(limits, -np.inf), limits, np.nextafter(limits, np.inf), limits * (1 + 1e-9)]
+    X = np.concatenate([np.repeat(one[:, None], 6, axis=1) for one in ends])
+    leaves = raw.predict(xgboost.DMatrix(X), pred_leaf=True)
+    for number in range(trees.n_trees):
+        a, b = trees.starts[number], trees.starts[number + 1]
+        one = trees_of(raw[number : number + 1].save_raw("json"))
+        assert one.n_splits == b - a
+        for leaf in np.unique(leaves[:, number]):
+            assert np.ptp(one.scores(X[leaves[:, number] == leaf])) == 0.0
+        assert len(np.unique(one.scores(X))) == len({one.scores(X[i : i + 1])[0] for i in range(len(X))})
+
+
+LIMITS = np.array([1.0, -1.0, 0.1, -0.1, 3.4e38, -3.4e38, 1e-45, -1e-45, 0.0, 1.1754944e-38, 16777216.0], np.float32)
+
+
+def test_the_last_double_below_a_limit_is_the_last() -> None:
+    generator = np.random.default_rng(0)
+    random = generator.integers(0, 2**32, 20_000, dtype=np.uint32).view(np.float32)
+    limits = np.concatenate([LIMITS, random[np.isfinite(random) & (random > -3.4e38)]])
+    threshold = last_below(limits)
+    assert (threshold.astype(np.float32) < limits).all()
+    assert (np.nextafter(threshold, np.inf).astype(np.float32) >= limits).all()
+
+
+def test_the_rounds_kept_are_those_with_the_best_metric() -> None:
+    train, vali = judged(), judged(7, 15)
+    told: dict[str, Any] = {"trees": 60, "learning_rate": 0.9, "min_weight": 0.1, "depth": 6, "l2": 0.1}
+    every = [part for part, _ in zip(XGBoostRanker(**told)._source(train).rounds(None, 1), range(60), strict=False)]
+    ranker = XGBoostRanker(**told, patience=60)
+    metric = parse_metric("ndcg@10")
+    values = [metric.mean(np.sum([t.scores(vali.features) for t in every[:n]], axis=0), vali) for n in range(1, 61)]
+    best = int(np.argmax(values)) + 1
+    *_, (kept, value) = ranker._watched(iter(every), train, vali)
+    assert 1 < best < 60
+    assert kept.n_trees == best and value == pytest.approx(values[best - 1], abs=1e-12)
+    assert ranker.fit(train, vali=vali).rounds_[0] < 60
+
+
+def test_a_bag_is_the_mean_of_its_members() -> None:
+    queries = judged()
+    generator = np.random.default_rng(5)
+    bag = XGBoostRanker(**SMALL, seeds=2, random_state=np.random.default_rng(5)).fit(queries)
+    members = []
+    for _ in range(2):
+        rounds = XGBoostRanker(**SMALL)._source(queries).rounds(None, int(generator.integers(2**31 - 1)))
+        parts = [part.scores(queries.features) for part, _ in zip(rounds, range(12), strict=False)]
+        members.append(np.sum(parts, axis=0))
+    assert np.allclose(bag.predict(queries), np.mean(members, axis=0), rtol=1e-12, atol=1e-12)
+    assert not np.allclose(members[0], members[1])
+
+
+def test_a_share_of_queries_is_learnt_from_as_if_there_were_no_others() -> None:
+    queries, chosen = judged(), np.array([0, 1, 4, 7, 8, 9, 20, 33])
+    part = queries.select(chosen)
+    assert np.array_equal(queries.grades[rows_of(queries, chosen)], part.grades)
+    ours = next(XGBoostRanker(**SMALL)._source(queries).rounds(chosen, 3)).scores(queries.features)
+    alone = next(XGBoostRanker(**SMALL)._source(part).rounds(None, 3)).scores(queries.features)
+    assert ours.tobytes() == alone.tobytes() and np.ptp(ours) > 0.0
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
+def test_a_query_of_weight_two_stands_for_two(scale: float) -> None:
+    """At any scale: weights multiply what the penalty and the least weight of a leaf are measured by."""
+    queries, chosen = judged(), np.arange(0, 40, 3)
+    queries = queries.with_features(np.round(queries.features, 1))  # a bin for each value, whatever the weights
+    weights = np.ones(40)
+    weights[chosen] = 2.0
+    told: dict[str, Any] = {"trees": 12, "row_share": 1.0}
+    heavy = XGBoostRanker(**told, l2=1.0 * scale, min_weight=0.5 * scale).fit(queries.weighted_by(weights * scale))
+    twice = XGBoostRanker(**told, l2=1.0, min_weight=0.5).fit(concatenate([queries, queries.select(chosen)]))
+    even = XGBoostRanker(**told, l2=1.0, min_weight=0.5).fit(queries)
+    expected = twice.predict(queries)
+    assert np.abs(heavy.predict(queries) - expected).max() < 1e-3 * np.ptp(expected)
+    assert np.abs(even.predict(queries) - expected).max() > 1e-2 * np.ptp(expected)
+
+
+BAD: list[tuple[str, Any]] = [
+    *[("trees", 0), ("depth", 0), ("depth", 31), ("depth", 2.0), ("truncation", 0), ("threads", 0), ("bins", 1)],
+    *[(name, value) for name in ("l2", "min_weight") for value in (-1.0, np.nan, 1e31)],
+    *[(name, value) for name in ("learning_rate", "feature_share", "row_share") for value in (0.0, 1.1, np.inf)],
+    *[("gain", "exp"), ("validation", 1.0), ("patience", 0), ("metric", "ndgc"), ("seeds", 0), ("random_state", -1)],
+]
+
+
+@pytest.mark.parametrize(("parameter", "value"), BAD)
+def test_parameters_are_refused_before_anything_is_learnt(
+    parameter: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(XGBoostRanker, "_source", None)
+    with pytest.raises(ParameterError, match="metric 'ndgc'" if parameter == "metric" else f"^{parameter}="):
+        XGBoostRanker(**{parameter: value}).fit(judged())
+
+
+def test_what_xgboost_cannot_hold_is_refused_with_a_way_out() -> None:
+    queries = judged()
+    with pytest.raises(DataError, match=r"a feature is .*single precision.*Scale"):
+        XGBoostRanker().fit(queries.with_features(queries.features * 1e60))
+    wide = sparse.csr_array((queries.n_documents, 2**31 - 1))
+    with pytest.raises(DataError, match=r"would take XGBoost \d+ GB.*LambdaMART"):
+        XGBoostRanker().fit(queries.with_features(wide))
+    huge = Queries(queries.features, queries.grades * 1e300, queries.starts, queries.query_ids)
+    with pytest.raises(DataError, match="single precision"):
+        XGBoostRanker().fit(huge)
+    for weight in (1e-60, 1e60):
+        with pytest.raises(DataError, match=r"min_weight or l2.*single precision"):
+            XGBoostRanker().fit(queries.weighted_by(np.full(40, weight)))

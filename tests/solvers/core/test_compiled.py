@@ -1,0 +1,75 @@
+"""Cached machine code is that of the sources as they are."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ranktune.solvers.boosting import rank_boost_kernels
+from ranktune.solvers.core import compiled as module
+from ranktune.solvers.core import grade_tree
+from ranktune.solvers.data import products
+from ranktune.solvers.linear import domination_columns
+from ranktune.solvers.losses import order_statistics, window_sums
+
+INNER = "from ranktune.solvers.core.compiled import compiled\n@compiled\ndef inner(x):\n    return x + {}\n"
+OUTER = """from ranktune.solvers.core.compiled import compiled
+import inner_kernels
+from inner_kernels import inner
+@compiled
+def twice_removed(x):
+    return by_name(x)
+@compiled
+def by_name(x):
+    return 10 * inner(x)
+@compiled
+def by_module(x):
+    return 10 * inner_kernels.inner(x)
+print(by_name(1), by_module(1), twice_removed(1), sum(k.machine.stats.cache_hits.total() for k in (by_name, by_module)))
+"""
+
+
+def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_path: Path) -> None:
+    def run() -> list[int]:
+        command = [sys.executable, "-c", "import outer_kernels"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return [int(word) for word in done.stdout.split()]
+
+    (tmp_path / "outer_kernels.py").write_text(OUTER)
+    (tmp_path / "inner_kernels.py").write_text(INNER.format("1"))
+    assert run() == [20, 20, 20, 0]
+    assert run() == [20, 20, 20, 2]
+    (tmp_path / "inner_kernels.py").write_text(INNER.format("100"))
+    assert run() == [1010, 1010, 1010, 0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "files"),
+    [
+        (products.dense_times, {"products", "vectors", "vector_instructions"}),
+        (window_sums.sum_many, {"window_sums", "grade_tree", "vector_instructions"}),
+        (rank_boost_kernels.potentials, {"rank_boost_kernels"}),
+        (order_statistics.multiply, {"order_statistics", "window_sums", "grade_tree", "vector_instructions"}),
+        (grade_tree.add, {"grade_tree", "vector_instructions"}),
+        (domination_columns.bounded_sweep, {"domination_columns", "domination_kernels", "coordinate_descent"}),
+    ],
+)
+def test_kernels_know_the_files_they_come_from(kernel: module.Kernel, files: set[str]) -> None:
+    assert {Path(name).stem for name in module.files_of(kernel)} == files
+
+
+def test_compiling_is_timed_and_running_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernels_of_a_new_file.py").write_text(INNER.format("1"))  # no machine code can be cached of it
+    monkeypatch.syspath_prepend(tmp_path)
+    kernel = importlib.import_module("kernels_of_a_new_file").inner
+    with module.compiling() as first:
+        kernel(1.0)
+    with module.compiling() as second:
+        kernel(2.0)
+    assert len(first) == 1
+    assert first[0] > 0.0
+    assert second == []

@@ -1,0 +1,86 @@
+"""Scaling within each list: against plain numpy, dense and sparse, and what it must leave alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.list_scaling import list_scores, scaled_by_list
+from ranktune.solvers.data.queries import Queries
+
+
+def example(dtype: Any = np.float64) -> tuple[Any, Any]:
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 7)) * 10.0 ** np.arange(-3, 4) * (generator.random((60, 7)) < 0.6)
+    X[:20, 3] = 5.0
+    return X.astype(dtype), np.array([0, 20, 21, 45, 60])
+
+
+def by_numpy(X: Any, starts: Any) -> Floats:
+    parts = []
+    for a, b in pairwise(starts):
+        spread = np.ptp(X[a:b].astype(np.float64), axis=0)
+        parts.append(X[a:b] * np.divide(1.0, spread, out=np.zeros(X.shape[1]), where=spread > 0))
+    return np.vstack(parts)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dense_and_sparse_are_divided_by_their_range_in_the_list(dtype: Any) -> None:
+    X, starts = example(dtype)
+    scaled, expected = scaled_by_list(X, starts), by_numpy(X, starts)
+    assert scaled.dtype == dtype
+    np.testing.assert_allclose(scaled, expected, rtol=1e-6 if dtype == np.float32 else 1e-14)
+    csr = scaled_by_list(sparse.csr_array(X), starts)
+    assert sparse.issparse(csr)
+    assert csr.dtype == dtype
+    np.testing.assert_array_equal(csr.toarray(), scaled)
+
+
+def test_every_feature_spans_one_or_nothing() -> None:
+    X, starts = example()
+    scaled = scaled_by_list(X, starts)
+    for a, b in pairwise(starts):
+        spread, before = np.ptp(scaled[a:b], axis=0), np.ptp(X[a:b], axis=0)
+        np.testing.assert_allclose(spread, before > 0, atol=1e-12)
+    assert not scaled[:20, 3].any()  # constant in its list
+    assert not scaled[20].any()  # a list of one document
+
+
+def test_the_caller_keeps_its_arrays() -> None:
+    X, starts = example()
+    csr = sparse.csr_array(X)
+    X.flags.writeable = False
+    copy, stored = X.copy(), csr.nnz
+    scaled_by_list(X, starts)
+    assert scaled_by_list(csr, starts).nnz == stored
+    np.testing.assert_array_equal(X, copy)
+    np.testing.assert_array_equal(csr.toarray(), copy)
+
+
+def test_zero_counts_where_a_sparse_list_stores_less_than_all() -> None:
+    csr = sparse.csr_array(np.array([[4.0, 4.0], [0.0, 2.0]]))
+    np.testing.assert_allclose(scaled_by_list(csr, np.array([0, 2])).toarray(), [[1.0, 2.0], [0.0, 1.0]])
+
+
+def test_ranges_too_small_or_too_large_to_divide_by() -> None:
+    X = np.array([[0.0, -1.5e308, 1e-310], [1.0, 1.5e308, 0.0]])
+    scaled = scaled_by_list(X, np.array([0, 2]))
+    assert np.isfinite(scaled).all()
+    np.testing.assert_array_equal(scaled[:, 2], 0.0)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_scores_are_those_of_the_scaled_features(form: str) -> None:
+    generator = np.random.default_rng(1)
+    X = generator.normal(size=(10_000, 3)).astype(np.float32)
+    queries = Queries.from_arrays(
+        sparse.csr_array(X) if form == "csr" else X, np.zeros(len(X)), qid=np.arange(len(X)) // 7
+    )
+    weights = np.array([1.0, -2.0, 0.5])
+    expected = by_numpy(X, queries.starts) @ weights
+    np.testing.assert_allclose(list_scores(queries.features, queries.starts, weights), expected, atol=1e-5)

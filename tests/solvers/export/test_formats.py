@@ -1,0 +1,350 @@
+"""Exports of all formats: golden files, names that try to break out, what is left out and what is refused."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.export.check import ranks_alike
+from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.export.pmml import LEGAL
+from ranktune.solvers.export.source import escaped
+from ranktune.solvers.export.vespa import LETTERS
+from ranktune.solvers.models.blend import BlendModel
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.models.trees import joined, one_tree
+from tests.support.export_samples import NAMES, SAMPLES, blend, linear, random_blend, random_rows, trained, trees
+from tests.support.paths import DATA
+
+GOLDEN = DATA / "golden"
+ENDS = {"solr": "json", "elasticsearch": "json", "opensearch": "json", "vespa": "sd", "pmml": "xml"}
+OF_TREES = [name for name, one in FORMATS.items() if one.trees]
+OF_BLENDS = [name for name, one in FORMATS.items() if one.blends]
+CASES = [("linear", name) for name in FORMATS] + [("trees", name) for name in OF_TREES]
+CASES += [("blend", name) for name in OF_BLENDS]
+BY_NAME = [name for name in FORMATS if name not in ("onnx", "ranklib", "liblinear")]
+
+
+def readable(content: str | bytes) -> str:
+    """Text as it is, ONNX as JSON of its fields."""
+    if isinstance(content, str):
+        return content
+    onnx = pytest.importorskip("onnx")
+    fields = import_module("google.protobuf.json_format").MessageToDict(onnx.load_from_string(content))
+    return json.dumps(fields, indent=1, sort_keys=True) + "\n"
+
+
+@pytest.mark.parametrize(("kind", "format"), CASES)
+def test_golden_files(kind: str, format: str) -> None:
+    made = readable(export(SAMPLES[kind](), format, name="mine"))
+    file = GOLDEN / f"export-{kind}-{format}.{ENDS.get(format, 'json' if format in ('json', 'onnx') else 'txt')}"
+    if os.environ.get("RANKTUNE_WRITE_GOLDEN"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(made)
+    assert made == file.read_text()
+
+
+@pytest.mark.parametrize(("kind", "format"), CASES)
+def test_the_file_holds_what_is_returned(kind: str, format: str, tmp_path: Path) -> None:
+    model = SAMPLES[kind]()
+    content = export(model, format, tmp_path / "made")
+    raw = (tmp_path / "made").read_bytes()
+    assert raw == (content if isinstance(content, bytes) else content.encode())
+    assert export(model, format) == content
+    assert isinstance(content, str) == FORMATS[format].is_text
+
+
+@pytest.mark.parametrize(("kind", "format"), CASES)
+def test_only_features_that_matter_are_written(kind: str, format: str) -> None:
+    text = readable(export(SAMPLES[kind](), format))
+    assert "clicks" not in text
+    if format not in ("ranklib", "liblinear"):
+        assert "bm25" in text and "page" in text
+
+
+def test_numbers_are_written_with_all_their_digits() -> None:
+    for format in ("vespa", "pmml", "ranklib", "liblinear", "json", "python", "solr", "elasticsearch"):
+        text = str(export(linear(), format))
+        assert "0.3333333333333333" in text and "-2.5e-07" in text, format
+
+
+@pytest.mark.parametrize("format", ["ranklib", "liblinear"])
+def test_trees_are_refused_where_they_cannot_be(format: str) -> None:
+    with pytest.raises(ParameterError, match=rf"{format} has no writer for trees.*LambdaMART.*solr.*onnx.*python"):
+        export(trees(), format)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_scaling_by_list_is_refused(format: str) -> None:
+    model = LinearModel(np.ones(2), "Ranker", list_scaling=True)
+    with pytest.raises(ParameterError, match=r'range among the documents.*another scaling than "list".*load_model'):
+        export(model, format)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused(format: str, value: float) -> None:
+    with pytest.raises(ParameterError, match="not finite"):
+        export(LinearModel(np.array([1.0, value]), "RankSVM"), format)
+
+
+def test_unknown_formats_get_the_nearest() -> None:
+    with pytest.raises(ParameterError, match=r"Did you mean 'solr'.*Known: elasticsearch"):
+        export(linear(), "solrr")
+    with pytest.raises(ParameterError, match="must not be empty"):
+        export(linear(), "solr", name="")
+
+
+@pytest.mark.parametrize("format", BY_NAME)
+def test_two_features_of_one_name_are_refused_where_names_tell_them_apart(format: str) -> None:
+    twice = replace(linear(), feature_names=("a", "b", "a", "c", "d"))
+    with pytest.raises(ParameterError, match=f"two features are called 'a', and {format}.*onnx, ranklib or liblinear"):
+        export(twice, format)
+    if format in OF_TREES:
+        with pytest.raises(
+            ParameterError, match=f"two features are called 'a', and {format}.*onnx, which goes by number"
+        ):
+            export(replace(trees(), feature_names=twice.feature_names), format)
+    export(replace(linear(), feature_names=("a", "a", "b", "c", "d")), format)  # the second does not matter
+    export(twice, "ranklib")
+
+
+@pytest.mark.parametrize("format", [name for name in OF_TREES if name not in ("onnx", "json", "python")])
+def test_trees_too_deep_to_be_nested_are_refused(format: str) -> None:
+    with pytest.raises(ParameterError, match=f"201 splits deep, and {format} .*at most 200.*onnx, json or python"):
+        export(chain(201), format)
+    export(chain(200), format)
+
+
+def test_the_others_take_any_depth() -> None:
+    made: dict[str, Any] = {}
+    exec(str(export(chain(5_000), "python")), made)
+    assert made["score"]({"f1": 4_998.5}) == 4_999.0
+    assert len(json.loads(export(chain(5_000), "json"))["trees"][0]["feature"]) == 5_000
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(export(chain(5_000), "onnx"))
+    assert session.run(None, {"features": np.array([[4_998.5]], np.float32)})[0][0, 0] == 4_999.0
+
+
+def chain(splits: int) -> TreeModel:
+    """A tree whose right child is always the next split, at 0, 1, 2, ..."""
+    right = [*range(1, splits), ~splits]
+    tree = one_tree(np.zeros(splits), np.arange(float(splits)), ~np.arange(splits), right, np.arange(splits + 1.0))
+    return TreeModel(tree, 1, "x")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_model_of_nothing_keeps_its_first_feature(format: str) -> None:
+    text = readable(export(LinearModel(np.zeros(3), "BestFeature"), format))
+    assert "f2" not in text
+    if format in OF_TREES:
+        constant = TreeModel(joined([one_tree([], [], [], [], [0.5])]), 3, "GBDTRanker")
+        assert "f2" not in readable(export(constant, format))
+
+
+HOSTILE = (
+    "", " ", '"', "'", "\\", "\n", "\r\n", "\t", "\0", "\x1b[31m", "</PMML>", "<script>", "&amp;", "]]>", "%s", "{0}",
+    "\u202eabc", "\ud800", "\ufffe", "\U0001f600", "#", "}", "*/", '"""', "'''", "bm25(title)", "bm25(a) * 2",
+    "x" * 10_000, "y" * 10_000, "\n" * 10_000, "_x41_", "_x5f_x41_", "A", "_x", "__", "f1", "if", "None", "1", "-",
+    "q(a,b).c",
+)  # fmt: skip
+
+
+def names_in(format: str, content: str) -> list[str]:
+    """The feature names that a reader of the format finds, in order; it must be able to read all of it."""
+    if format in ("solr", "json"):
+        return [feature["name"] for feature in json.loads(content)["features"]]
+    if format in ("elasticsearch", "opensearch"):
+        return list(json.loads(json.loads(content)["model"]["model"]["definition"]))
+    if format == "pmml":
+        assert all(len(e) or e.text is None or not e.text.strip() for e in ElementTree.fromstring(content).iter())
+        return [
+            e.get("name", "") for e in ElementTree.fromstring(content).iter("{http://www.dmg.org/PMML-4_4}DataField")
+        ]
+    if format == "python":
+        assert content.isascii()
+        table = next(node for node in ast.parse(content).body if isinstance(node, ast.Assign))
+        return list(ast.literal_eval(table.value))
+    assert format == "vespa" and content.isascii()
+    lines = content.splitlines()
+    comments = [json.loads(line.strip()[2:]) for line in lines if line.startswith("    # ")]
+    words = re.findall(r"^    function x_(\w*)\(\) \{$", content, flags=re.M)
+    known = re.compile(
+        r"(#.*|rank-profile \w+ inherits default \{| *\}|    function x_\w*\(\) \{|        expression: [\w(),. ]+|"
+        r"    constants \{|        w_\w*: -?[\d.e+-]+|    (second-phase|match-features) \{|        expression \{|"
+        r'            w_\w* \* x_\w*( \+)?|        x_\w*|    # ".*")'
+    )
+    assert [line for line in lines if not known.fullmatch(line)] == []
+    assert len(set(words)) == len(words) == len(comments)
+    return comments
+
+
+def decoded(made: str) -> str:
+    """What escaped made of a short name, read back."""
+    return re.sub("_x([0-9a-f]+)_", lambda found: chr(int(found[1], 16)), made)
+
+
+@pytest.mark.parametrize("format", BY_NAME)
+def test_hostile_names_are_only_names(format: str) -> None:
+    check_names(format, list(HOSTILE))
+
+
+@pytest.mark.parametrize("format", BY_NAME)
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.text(st.characters(), max_size=12) | st.sampled_from(HOSTILE), unique=True, min_size=1, max_size=6))
+def test_any_names_are_only_names(format: str, names: list[str]) -> None:
+    check_names(format, names)
+
+
+def check_names(format: str, names: list[str]) -> None:
+    weights = np.arange(1.0, len(names) + 1)
+    model = LinearModel(weights, names[0], feature_names=tuple(names), metric=names[-1])
+    found = names_in(format, str(export(model, format, name=names[-1] or "x")))
+    if format == "pmml":
+        assert len(set(found)) == len(names)
+        found = [
+            decoded(made) if len(n) <= 120 and made[:3] != "_xn" else n for made, n in zip(found, names, strict=True)
+        ]
+    assert found == names
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(st.sampled_from("_x4156fnA.\n") | st.characters(), max_size=9), unique=True, max_size=8))
+def test_no_two_names_become_the_same(names: list[str]) -> None:
+    for legal in (LETTERS, LEGAL):
+        made = [escaped(name, place, legal) for place, name in enumerate(names)]
+        assert len(set(made)) == len(names)
+        assert all(re.fullmatch(f"{legal}+", word) for word in made)
+        assert all(decoded(word) == name for word, name in zip(made, names, strict=True) if word[:3] != "_xn")
+
+
+def test_plain_names_stay_as_they_are() -> None:
+    for legal in (LETTERS, LEGAL):
+        assert [escaped(name, 0, legal) for name in ("bm25_title", "max_xyz", "_", "F1")] == [
+            "bm25_title",
+            "max_xyz",
+            "_",
+            "F1",
+        ]
+    assert escaped("größe", 0, LEGAL) == "größe"
+    assert escaped("z" * 121, 6, LETTERS) == "_xn7_" != escaped("_xn7_", 0, LETTERS)
+
+
+@pytest.mark.parametrize("format", ["onnx", "ranklib", "liblinear"])
+def test_hostile_names_do_not_disturb_formats_that_go_by_number(format: str) -> None:
+    weights = np.arange(1.0, len(HOSTILE) + 1)
+    model = LinearModel(weights, "\ud800\0", feature_names=HOSTILE, metric="\n")
+    content = export(model, format, name="\ud800\n")
+    if isinstance(content, bytes):
+        onnx = pytest.importorskip("onnx")
+        made = onnx.load_from_string(content)
+        onnx.checker.check_model(made, full_check=True)
+        about = {entry.key: entry.value for entry in made.metadata_props}
+        assert tuple(json.loads(about["feature_names"])) == HOSTILE
+    else:
+        assert content == export(LinearModel(weights, "RankSVM"), format)
+
+
+def evaluated(content: str) -> Callable[[Floats], float]:
+    """Plain JSON, read as its description says."""
+    model = json.loads(content)
+    assert (model["format"], model["version"]) == ("ranktune-export", 1)
+    columns = [feature["column"] for feature in model["features"]]
+
+    def score(x: Floats) -> float:
+        total = sum(float(feature.get("weight", 0.0) * x[feature["column"]]) for feature in model["features"])
+        for tree in model.get("trees", []):
+            node = 0 if tree["feature"] else -1
+            while node >= 0:
+                left = x[columns[tree["feature"][node]]] <= tree["threshold"][node]
+                node = tree["left" if left else "right"][node]
+            total += tree["value"][~node]
+        return total
+
+    return score
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_json_says_how_to_score(kind: str) -> None:
+    model = SAMPLES[kind]()
+    X = np.round(np.random.default_rng(1).normal(size=(100, 5)), 1)
+    score = evaluated(str(export(model, "json")))
+    assert [score(x) for x in X] == pytest.approx(model.predict(X).tolist(), rel=1e-14, abs=1e-14)
+    assert json.loads(str(export(model, "json")))["kind"] == kind
+    assert [feature["name"] for feature in json.loads(str(export(model, "json")))["features"]] == [NAMES[0], *NAMES[2:]]
+
+
+@pytest.mark.parametrize("solver", ["RankSVM", "LambdaMART", "Blend"])
+def test_order_on_real_data_by_json(letor_folds: dict[str, Path], solver: str) -> None:
+    model, queries = trained(letor_folds["MQ2008"], solver)
+    count, score, ours = 40, evaluated(str(export(model, "json"))), model.predict(queries)
+    theirs = np.array([score(x) for x in queries.features[: queries.starts[count]]])
+    pairs = zip(queries.starts[:count], queries.starts[1 : count + 1], strict=True)
+    assert sum(ranks_alike(ours[a:b], theirs[a:b]) for a, b in pairs) == count
+
+
+def test_json_of_any_blend() -> None:
+    model, X = random_blend(0), random_rows(1)
+    score, expected = evaluated(str(export(model, "json"))), model.predict(X)
+    found = np.array([score(x) for x in X])
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    assert ranks_alike(expected, found)
+
+
+def test_blends_are_sums_for_these_formats() -> None:
+    assert OF_BLENDS == ["vespa", "onnx", "pmml", "json", "python"]
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS.keys() - set(OF_BLENDS)))
+def test_blends_are_refused_by_the_others(format: str, tmp_path: Path) -> None:
+    said = rf"{format} holds weights.*Blend, is the sum.*vespa, onnx, pmml, json, python.*models.*LinearBlend\.json"
+    with pytest.raises(ParameterError, match=said) as refused:
+        export(blend(), format, tmp_path / "made")
+    assert ("weights or trees" in str(refused.value)) == (format in OF_TREES)
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_blends_with_scaling_by_list_are_refused(format: str) -> None:
+    by_list = LinearModel(np.ones(5), "Ranker", feature_names=NAMES, list_scaling=True)
+    remedy = r'range among the documents.*another scaling than "list".*load_model.*models.*LinearBlend\.json'
+    for others in ([trees()], [linear()], [linear(), trees()]):
+        with pytest.raises(ParameterError, match=remedy):
+            export(BlendModel((*others, by_list), "Blend", feature_names=NAMES), format)
+
+
+@pytest.mark.parametrize("format", OF_BLENDS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused_beside_trees(format: str, value: float) -> None:
+    weights = LinearModel(np.array([1.0, value, 0.0, 0.0, 0.0]), "RankSVM", feature_names=NAMES)
+    with pytest.raises(ParameterError, match="not finite"):
+        export(BlendModel((weights, trees()), "Blend", feature_names=NAMES), format)
+
+
+@pytest.mark.parametrize("format", OF_BLENDS)
+def test_a_blend_whose_weights_are_all_0_is_its_trees(format: str) -> None:
+    nothing = LinearModel(np.zeros(5), "RankSVM", feature_names=NAMES)
+    text = readable(export(BlendModel((nothing, trees()), "Blend", feature_names=NAMES), format))
+    assert "clicks" not in text and "RegressionModel" not in text and "constants" not in text
+
+
+def test_models_of_other_kinds_are_refused() -> None:
+    stranger: Any = object()
+    with pytest.raises(ParameterError, match=r"a object cannot be exported.*only linear.*load_model"):
+        export(stranger, "json")

@@ -1,0 +1,189 @@
+"""Ranker: parts put together by value, checked once, and the face that all one-pass rankers share."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError, RankTuneWarning
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import query_factors
+from ranktune.solvers.linear.composition import Parts, Ranker
+from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
+from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall
+from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
+from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
+from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
+from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
+from ranktune.solvers.optimizers.schedules import AdaGrad, Constant
+
+
+def lists(seed: int = 0, n_lists: int = 60, length: int = 12) -> Any:
+    generator = np.random.default_rng(seed)
+    X = generator.random((n_lists * length, 5))
+    y = np.digitize(X @ [3.0, -2.0, 1.0, 0.0, 0.5] + 0.3 * generator.normal(size=len(X)), [0.5, 1.0, 1.8]).astype(float)
+    return X, y, np.repeat(np.arange(n_lists), length)
+
+
+def test_the_weight_replaces_the_one_of_the_loss() -> None:
+    X, y, qid = lists()
+    given = Ranker(PairwiseLogistic(), DeltaNDCG(3)).fit(X, y, qid=qid).coef_
+    np.testing.assert_array_equal(given, Ranker(PairwiseLogistic(DeltaNDCG(3))).fit(X, y, qid=qid).coef_)
+    assert not np.array_equal(given, Ranker(PairwiseLogistic()).fit(X, y, qid=qid).coef_)
+
+
+def test_defaults_are_the_hinge_by_fobos_without_a_penalty() -> None:
+    X, y, qid = lists()
+    spelt = Ranker(PairwiseHinge(), None, L2(0.0), FOBOS()).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(Ranker().fit(X, y, qid=qid).coef_, spelt.coef_)
+
+
+def test_fit_is_what_the_optimizer_yields_last() -> None:
+    X, y, qid = lists(1)
+    optimizer, penalty = RDA(AdaGrad(0.3)), ElasticNet(1e-3, 1e-3)
+    *_, (weights, step) = optimizer.iterate(
+        PairwiseLogistic(), penalty, Queries.from_arrays(X, y, qid=qid), passes=3, generator=np.random.default_rng(4)
+    )
+    ranker = Ranker(PairwiseLogistic(), None, penalty, optimizer, passes=3, random_state=4).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, weights)
+    assert ranker.n_lists_seen_ == step.iteration
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
+def test_a_batch_fit_is_what_the_optimizer_yields_last(scaling: str) -> None:
+    X, y, qid = lists(1)
+    queries, loss = Queries.from_arrays(X, y, qid=qid), PairwiseLogistic()
+    for penalty, optimizer in ((L2(0.01), LBFGS()), (ElasticNet(1e-3, 1e-3), OWLQN()), (L1(0.01), GradientSteps())):
+        multiplier = query_factors(queries, scaling)
+        *_, (weights, step) = optimizer.iterate(loss, penalty, queries, multiplier=multiplier)
+        ranker = Ranker(loss, None, penalty, optimizer, scaling=scaling).fit(queries)
+        np.testing.assert_array_equal(ranker.coef_, weights)
+        assert (ranker.n_iter_, ranker.objective_) == (step.iteration, step.objective)
+        assert ranker.converged_ is (step.violation <= optimizer.tol)
+
+
+@pytest.mark.parametrize("optimizer", [LBFGS(), OWLQN(), GradientSteps()], ids=repr)
+@pytest.mark.parametrize("loss", [SoftmaxCrossEntropy(), PairwiseSquaredHinge(), PairwiseLogistic()], ids=repr)
+def test_every_smooth_loss_learns_to_rank_by_every_batch_optimizer(loss: Any, optimizer: Any) -> None:
+    X, y, qid = lists(2)
+    coef = Ranker(loss, None, L2(1e-4), optimizer, scaling="standard").fit(X, y, qid=qid).coef_
+    truth = np.array([3.0, -2.0, 1.0, 0.0, 0.5])
+    assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.95
+
+
+def test_a_loss_needs_no_more_than_value_and_gradient() -> None:
+    class Squares:
+        def value_and_gradient(self, scores: Any, queries: Queries) -> Any:
+            return 0.5 * float((scores - queries.grades) @ (scores - queries.grades)), scores - queries.grades
+
+    X, y, qid = lists(3)
+    coef = Ranker(Squares(), None, L2(1.0), LBFGS(tol=1e-10)).fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(coef, np.linalg.solve(X.T @ X + np.eye(5), X.T @ y), rtol=1e-7)
+
+
+def test_lists_of_weight_two_are_for_batch_optimizers() -> None:
+    X, y, qid = lists(4)
+    again = qid == 3
+    for optimizer in (LBFGS(tol=1e-9), GradientSteps(max_iterations=20)):
+        ranker = Ranker(PairwiseLogistic(), None, L2(0.01), optimizer)
+        weighted = ranker.fit(X, y, qid=qid, query_weights={3: 2.0}).coef_
+        twice = (np.vstack([X, X[again]]), np.append(y, y[again]))
+        np.testing.assert_allclose(ranker.fit(*twice, qid=np.append(qid, qid[again] + 100)).coef_, weighted, atol=1e-7)
+        assert np.abs(ranker.fit(X, y, qid=qid).coef_ - weighted).max() > 1e-5
+    with pytest.raises(ParameterError, match="one-pass optimizers cannot weigh queries"):
+        Ranker().fit(X, y, qid=qid, query_weights={3: 2.0})
+
+
+def test_batch_optimizers_cannot_go_on_with_new_lists() -> None:
+    with pytest.raises(IncompatibleParts, match="LBFGS looks at all lists at every step"):
+        Ranker(PairwiseLogistic(), None, L2(0.1), LBFGS()).partial_fit([[0.0], [1.0]], [0, 1])
+
+
+def test_scalings_are_those_of_the_optimizer() -> None:
+    for optimizer, scaling in ((LBFGS(), "list"), (FOBOS(), "standard")):
+        with pytest.raises(ParameterError, match=f"scaling='{scaling}' is unknown. .*none"):
+            Ranker(optimizer=optimizer, scaling=scaling).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_batch_parts_that_do_not_compose() -> None:
+    with pytest.raises(IncompatibleParts, match=r"LBFGS needs Penalty.gradient, and L1 has none.*GradientSteps"):
+        Parts(PairwiseLogistic(), L1(0.1), LBFGS())
+    with pytest.raises(IncompatibleParts, match=r"FOBOS needs Loss.rule, and SoftmaxCrossEntropy has none.*LBFGS, OWL"):
+        Parts(SoftmaxCrossEntropy(), L1(0.1), FOBOS())
+    with pytest.raises(IncompatibleParts, match=r"object has none[.] No optimizer works with such a loss"):
+        Parts(object(), L2(0.1), LBFGS())
+    with pytest.raises(IncompatibleParts, match="SoftmaxCrossEntropy has no pair weight"):
+        Ranker(SoftmaxCrossEntropy(), DeltaNDCG(5), None, LBFGS()).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_not_converging_warns_once_unless_the_steps_were_planned() -> None:
+    X, y, qid = lists(5)
+    with pytest.warns(RankTuneWarning, match="Ranker stopped before it converged") as caught:
+        Ranker(PairwiseLogistic(), None, None, LBFGS(max_iterations=1)).fit(X, y, qid=qid)
+    assert len(caught) == 1
+    assert Ranker(PairwiseLogistic(), None, None, GradientSteps(max_iterations=1)).fit(X, y, qid=qid).n_iter_ == 1
+
+
+@pytest.mark.parametrize("optimizer", [FOBOS(), RDA(), PSGD(), TGD(), FOBOS(Constant(0.1))], ids=repr)
+@pytest.mark.parametrize("loss", [PairwiseHinge(), PairwiseSquaredHinge(), PairwiseLogistic(DeltaRecall(3))], ids=repr)
+def test_every_combination_learns_to_rank(loss: Any, optimizer: Any) -> None:
+    X, y, qid = lists(2)
+    coef = Ranker(loss, None, None, optimizer, passes=3).fit(X, y, qid=qid).coef_
+    truth = np.array([3.0, -2.0, 1.0, 0.0, 0.5])
+    assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.95
+
+
+def test_parts_are_checked_once_before_training() -> None:
+    for penalty, optimizer in ((L1(0.1), PSGD()), (L2(0.1), TGD())):
+        with pytest.raises(IncompatibleParts, match=f"{type(optimizer).__name__} needs Penalty"):
+            Parts(PairwiseHinge(), penalty, optimizer)
+        with pytest.raises(IncompatibleParts, match="Optimizers that work with"):
+            Ranker(penalty=penalty, optimizer=optimizer).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ParameterError, match="overshoots"):
+        Ranker(penalty=L2(2.0), optimizer=PSGD(Constant(1.0))).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"passes": 0}, "passes=0: it must be a whole number"),
+        ({"scaling": "lists"}, "scaling='lists' is unknown. Did you mean 'list'"),
+        ({"random_state": -1}, "random_state=-1.*or None"),
+        ({"random_state": "0"}, "random_state='0'"),
+    ],
+)
+def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Ranker(**parameters).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_clones_and_copies_learn_alike() -> None:
+    X, y, qid = lists(3)
+    ranker = Ranker(PairwiseLogistic(DeltaNDCG(5)), penalty=L1(1e-3), optimizer=RDA(), random_state=7)
+    coef = ranker.fit(X, y, qid=qid).coef_
+    np.testing.assert_array_equal(clone(ranker).fit(X, y, qid=qid).coef_, coef)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(X), ranker.predict(X))
+
+
+def test_nothing_to_learn_is_said() -> None:
+    with pytest.raises(DataError, match="nothing to learn"):
+        Ranker().fit(np.ones((4, 2)), [1, 2, 1, 1], qid=[0, 1, 2, 2])
+
+
+@pytest.mark.filterwarnings("ignore:.*does not inherit from `sklearn.base.BaseEstimator`:UserWarning")
+@pytest.mark.parametrize("optimizer", [FOBOS(), LBFGS()], ids=repr)
+def test_scikit_learn_accepts(optimizer: Any) -> None:
+    ranker = Ranker(PairwiseLogistic(), None, L2(0.01), optimizer)
+    # these two call partial_fit wherever there is one; with a batch optimizer it says what to do instead
+    refused = {"check_fit_score_takes_y": "", "check_n_features_in_after_fitting": ""}
+    expected = refused if isinstance(optimizer, LBFGS) else {}
+    results: list[dict[str, Any]] = check_estimator(ranker, on_fail=None, on_skip=None, expected_failed_checks=expected)
+    failed = {result["check_name"]: repr(result["exception"]) for result in results if result["status"] == "failed"}
+    assert failed == {}
+    assert all("IncompatibleParts" in repr(r["exception"]) for r in results if r["status"] == "xfail")
+    assert sum(result["status"] == "passed" for result in results) > 30

@@ -1,0 +1,238 @@
+"""DominationRank as a whole: its optimum, its conditions, its invariances, its parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.core.space import defaults
+from ranktune.solvers.data import products
+from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.linear import domination_descent
+from ranktune.solvers.linear.domination import DominationRank
+from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
+from ranktune.solvers.losses.domination import DominationLoss
+from tests.support.domination_samples import PENALTIES, VARIANTS, as_csr, loss_of, noisy, penalty_of
+
+
+def scipy_optimum(ranker: DominationRank, queries: Queries) -> tuple[float, Any]:
+    """The least objective by L-BFGS-B over w = p - n, p and n not negative, where L1 is smooth."""
+    loss, (l1, l2), d = loss_of(ranker), penalty_of(ranker).strengths, queries.n_features
+
+    def value_and_gradient(both: Any) -> Any:
+        w = both[:d] - both[d:]
+        value, by_score = loss.value_and_gradient(queries.features @ w, queries)
+        slope = queries.features.T @ by_score + l2 * w
+        return value + l1 * both.sum() + 0.5 * l2 * w @ w, np.concatenate([slope + l1, l1 - slope])
+
+    options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10}
+    start = np.full(2 * d, 0.01)
+    found = minimize(
+        value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2 * d, options=options
+    )
+    return float(found.fun), found.x[:d] - found.x[d:]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=repr)
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
+@pytest.mark.parametrize("curvature", CURVATURES)
+def test_two_optimizers_agree_on_the_optimum(penalty: dict[str, Any], variant: dict[str, Any], curvature: str) -> None:
+    queries = noisy()
+    ranker = DominationRank(**penalty, **variant, curvature=curvature, tol=1e-8, max_iterations=20_000).fit(queries)
+    value, weights = scipy_optimum(ranker, queries)
+    assert ranker.converged_
+    assert ranker.objective_ == pytest.approx(value, rel=1e-8)
+    np.testing.assert_allclose(ranker.coef_, weights, atol=1e-4 * np.abs(weights).max())
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
+@pytest.mark.parametrize("curvature", ["exact", "tight"])
+@pytest.mark.parametrize(("scaling", "spread"), [("none", 0.0), ("standard", 0.0), ("standard", 1e9)])
+def test_dense_and_sparse_agree(
+    penalty: dict[str, Any], curvature: str, scaling: str, spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(domination_descent, "DENSE_BYTES", spread)
+    queries = noisy()
+    fits = [
+        DominationRank(**penalty, curvature=curvature, scaling=scaling, tol=1e-9, max_iterations=20_000).fit(data)
+        for data in (queries, as_csr(queries))
+    ]
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-7 * np.abs(fits[0].coef_).max())
+
+
+@pytest.mark.parametrize("name", ["MQ2008", "OHSUMED"])
+@pytest.mark.parametrize("penalty", [{"penalty": "l1", "l1": 3e-3}, {"penalty": "elastic_net", "l1": 3e-3, "l2": 1e-2}])
+def test_conditions_of_the_optimum_on_real_data(
+    name: str, penalty: dict[str, Any], letor_folds: dict[str, Path]
+) -> None:
+    """Zero is in the subdifferential: computed here from the loss alone, on features scaled by a copy."""
+    from ranktune.studies.catalogue import read
+
+    queries = read(letor_folds[name] / "Fold1" / "train.txt")
+    means = np.add.reduceat(queries.features, queries.starts[:-1], dtype=np.float64) / queries.lengths[:, None]
+    deviation = np.sqrt(((queries.features - means[queries.query_of_document]) ** 2).mean(axis=0))
+    scaled = queries.with_features(queries.features * np.divide(1, deviation, where=deviation > 0, out=deviation * 0))
+    ranker = DominationRank(**penalty, average="documents", tol=1e-8).fit(scaled)
+    w, (l1, l2) = ranker.coef_, penalty_of(ranker).strengths
+    _, by_score = loss_of(ranker).value_and_gradient(products.scores(scaled.features, w), scaled)
+    slope = products.transposed(scaled.features, by_score) + l2 * w
+    assert 3 <= np.count_nonzero(w) < len(w)
+    np.testing.assert_allclose(slope[w != 0], -l1 * np.sign(w[w != 0]), atol=1e-7)
+    assert np.abs(slope[w == 0]).max() <= l1 + 1e-7
+    inner = DominationRank(**penalty, average="documents", tol=1e-8, scaling="standard").fit(queries)
+    np.testing.assert_allclose(inner.predict(queries), products.scores(scaled.features, w), atol=1e-3)
+
+
+def test_l1_above_the_largest_gradient_learns_nothing_and_just_below_one_feature() -> None:
+    queries = noisy()
+    largest = DominationProblem(queries, DominationLoss(average="none"), None, "exact").reference
+    none, one = (DominationRank(l1=share * largest).fit(queries) for share in (1.001, 0.99))
+    assert none.converged_ and not none.coef_.any()
+    assert np.count_nonzero(one.coef_) == 1
+
+
+@pytest.mark.parametrize("curvature", CURVATURES)
+def test_features_of_an_irrelevant_size_and_offset_do_no_harm(curvature: str) -> None:
+    """A constant added to a feature within a query changes nothing: here it is far larger than the feature's range."""
+    queries = noisy()
+    offsets = 1e6 * np.random.default_rng(0).normal(size=(queries.n_queries, 1))
+    shifted = queries.with_features(queries.features + offsets[queries.query_of_document])
+    parameters: dict[str, Any] = {"l1": 2.0, "tol": 1e-5, "curvature": curvature, "max_iterations": 30}
+    if curvature == "paper":  # whose bound takes the offset for the feature's size: it hardly moves
+        with pytest.warns(RankTuneWarning, match="stopped after 30 iterations"):
+            ranker = DominationRank(**parameters).fit(shifted)
+        assert np.isfinite(ranker.coef_).all()
+        return
+    parameters["max_iterations"] = 2000
+    plain, moved = (DominationRank(**parameters).fit(data) for data in (queries, shifted))
+    np.testing.assert_allclose(moved.coef_, plain.coef_, atol=1e-3 * np.abs(plain.coef_).max())
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
+@pytest.mark.parametrize("average", ["none", "documents", "queries"])
+def test_a_query_of_weight_two_stands_twice_in_the_data(penalty: dict[str, Any], average: str) -> None:
+    queries = noisy()
+    if average != "none":
+        penalty = {key: value / 100 if isinstance(value, float) else value for key, value in penalty.items()}
+    ranker = DominationRank(**penalty, average=average, tol=1e-9)
+    twice = concatenate([queries, queries.select(np.array([3, 7]))])
+    weights = np.where(np.isin(np.arange(25), [3, 7]), 2.0, 1.0)
+    repeated = ranker.fit(twice).coef_
+    np.testing.assert_allclose(ranker.fit(queries, query_weights=weights).coef_, repeated, atol=1e-8)
+    assert not np.allclose(ranker.fit(queries).coef_, repeated, atol=1e-4)
+
+
+@pytest.mark.parametrize("average", ["documents", "queries"])
+def test_averages_do_not_depend_on_the_amount_of_data(average: str) -> None:
+    queries = noisy()
+    ranker = DominationRank(l1=0.02, average=average, tol=1e-9)
+    once = ranker.fit(queries).coef_
+    np.testing.assert_allclose(ranker.fit(concatenate([queries] * 3)).coef_, once, atol=1e-8)
+
+
+def test_noiseless_data_are_ranked_without_error() -> None:
+    generator = np.random.default_rng(0)
+    X, truth = generator.normal(size=(600, 5)), np.array([3.0, -2.0, 1.0, 0.0, 0.0])
+    y, qid = np.digitize(X @ truth, [-2.0, 1.0, 4.0]).astype(float), np.repeat(np.arange(20), 30)
+    ranker = DominationRank("l2", l2=1e-4, average="documents").fit(X, y, qid=qid)
+    scores = ranker.predict(X)
+    better = (qid[:, None] == qid) & (y[:, None] > y)
+    assert (scores[:, None] > scores)[better].mean() > 0.995
+    assert ranker.coef_ @ truth / np.linalg.norm(ranker.coef_) / np.linalg.norm(truth) > 0.999
+
+
+def test_path_is_what_single_fits_find_and_is_in_the_order_asked_for() -> None:
+    queries, strengths = noisy(), (0.1, 3.0, 1.0)
+    path = DominationRank("elastic_net", l1=3.0, l2=0.5, tol=1e-8).fit_path(queries, strengths=strengths)
+    for ranker, strength in zip(path, strengths, strict=True):
+        single = DominationRank("elastic_net", l1=3.0 * strength, l2=0.5 * strength, tol=1e-8).fit(queries)
+        assert ranker.get_params() == single.get_params()
+        assert ranker.objective_ == pytest.approx(single.objective_, rel=1e-10)
+        np.testing.assert_allclose(ranker.coef_, single.coef_, atol=1e-6)
+        assert ranker.predict(queries).shape == (queries.n_documents,)
+    with pytest.raises(ParameterError, match="strengths=0"):
+        DominationRank().fit_path(queries, strengths=(1.0, 0.0))
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("curvature", CURVATURES)
+def test_features_that_tell_nothing_within_queries_get_no_weight(
+    penalty: dict[str, Any], is_sparse: bool, curvature: str
+) -> None:
+    queries = noisy()
+    values = np.random.default_rng(0).normal(size=(queries.n_queries, 8))
+    flat = queries.with_features(values[queries.query_of_document])
+    parameters: dict[str, Any] = {"curvature": curvature, "average": "documents"} | penalty
+    for scaling in ("none", "standard", "minmax"):
+        ranker = DominationRank(**parameters, scaling=scaling).fit(as_csr(flat) if is_sparse else flat)
+        assert np.abs(ranker.coef_).max() < 1e-12
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
+def test_a_constant_added_within_a_query_changes_nothing(scaling: str) -> None:
+    queries = noisy()
+    shifts = np.random.default_rng(0).integers(-3, 4, (queries.n_queries, 8))
+    shifted = queries.with_features(queries.features + shifts[queries.query_of_document])
+    plain, moved = (DominationRank(l1=0.5, scaling=scaling, tol=1e-9).fit(data) for data in (queries, shifted))
+    np.testing.assert_allclose(moved.coef_, plain.coef_, atol=1e-7 * np.abs(plain.coef_).max())
+
+
+def test_two_fits_are_bit_equal_and_float32_is_taken() -> None:
+    queries = noisy()
+    single = queries.with_features(queries.features.astype(np.float32))
+    for data in (queries, single, as_csr(queries), as_csr(single)):
+        first, second = (DominationRank(l1=1.0).fit(data) for _ in range(2))
+        np.testing.assert_array_equal(first.coef_, second.coef_)
+        np.testing.assert_allclose(first.coef_, DominationRank(l1=1.0).fit(queries).coef_, atol=1e-5)
+
+
+def test_order_of_rows_and_queries_without_pairs_do_not_matter() -> None:
+    queries = noisy()
+    X, y, qid = queries.features, queries.grades, queries.query_of_document
+    more = np.vstack([X, 5.0 + X[:6]]), np.append(y, [2.0] * 5 + [0.0]), np.append(qid, [90] * 5 + [91])
+    order = np.random.default_rng(0).permutation(len(more[1]))
+    ranker = DominationRank(l1=1.0, tol=1e-9)
+    expected = ranker.fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(
+        ranker.fit(*(part[order] for part in more[:2]), qid=more[2][order]).coef_, expected, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"penalty": "l3"}, "penalty='l3'"),
+        ({"l1": 0.0}, "l1=0.0"),
+        ({"penalty": "l2", "l2": -1.0}, "l2=-1.0"),
+        ({"penalty": "elastic_net", "l2": 0}, "l2=0"),
+        ({"grades": "some"}, "grades='some'"),
+        ({"margin": (1.0, 0.0)}, "must not fall"),
+        ({"margin": (0.0, 1.0, 2.0)}, "margin has 3 values for the grades 0, 1, 2, 3.*one value a grade"),
+        ({"margin": "grade", "margin_scale": 1e300}, "margin_scale=1e\\+300.*Lower margin_scale"),
+        ({"margin": "grade", "margin_scale": -1.0}, "margin_scale=-1.0: it must be a number of at least 0"),
+        ({"scaling": "log"}, "scaling='log'"),
+        ({"average": "pairs"}, "average='pairs'"),
+        ({"curvature": "loose"}, "curvature='loose'"),
+        ({"tol": 0.0}, "tol=0.0"),
+        ({"max_iterations": 0}, "max_iterations=0"),
+    ],
+)
+def test_bad_parameters_are_refused_before_training(parameters: dict[str, Any], match: str) -> None:
+    with pytest.raises(ParameterError, match=match):
+        DominationRank(**parameters).fit(noisy())
+
+
+def test_nothing_relevant_is_refused() -> None:
+    with pytest.raises(DataError, match=r"no query has both relevant and other documents\. Lower relevant_from"):
+        DominationRank(grades="two", relevant_from=9.0).fit(noisy())
+
+
+def test_defaults_of_the_space_are_parameters() -> None:
+    ranker = DominationRank(**defaults(DominationRank.space)).fit(noisy())  # type: ignore[arg-type]
+    assert ranker.converged_ and 0 < np.count_nonzero(ranker.coef_)

@@ -1,0 +1,198 @@
+"""The pointwise baselines against closed forms and scikit-learn used directly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import LinearSVR
+
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.pointwise import LogisticRanker, PointwiseRanker, RidgeRanker, SVRRanker
+from ranktune.solvers.metrics.metrics import parse_metric
+
+ALL = [RidgeRanker, LogisticRanker, SVRRanker]
+
+
+def data(seed: int = 0) -> Any:
+    """Features of very different scales, one constant; queries of different lengths and levels."""
+    generator = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(40), generator.integers(1, 30, 40))
+    X = generator.random((len(qid), 5)) * np.array([1e-3, 1.0, 50.0, 1e4, 1.0])
+    X[:, 4] = 2.0
+    score = X / X.std(axis=0).clip(1e-9) @ np.array([1.0, -0.5, 0.3, 0.8, 0.0])
+    level = generator.normal(size=40) * 3  # some queries have better documents than others
+    y = np.clip(np.round(score + level[qid]), 0, 4)
+    return X, y, qid
+
+
+def centred(values: Any, qid: Any) -> Any:
+    return values - np.stack([values[qid == q].mean(axis=0) for q in range(qid.max() + 1)])[qid]
+
+
+def standardised(X: Any) -> Any:
+    return np.divide(1.0, X.std(axis=0), out=np.zeros(X.shape[1]), where=np.ptp(X, axis=0) > 0)
+
+
+@pytest.mark.parametrize("centre", ["query", "none"])
+def test_ridge_is_the_closed_form_on_standardised_features(centre: str) -> None:
+    X, y, qid = data()
+    ranker = RidgeRanker(alpha=30.0, centre=centre).fit(X, y, qid=qid)
+    prepared, target = (centred(X, qid), centred(y, qid)) if centre == "query" else (X - X.mean(axis=0), y - y.mean())
+    factor = standardised(prepared)
+    Z = prepared * factor
+    expected = np.linalg.solve(Z.T @ Z + 30.0 * np.eye(5), Z.T @ target) * factor
+    np.testing.assert_allclose(ranker.coef_, expected, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(ranker.predict(X), X @ ranker.coef_, rtol=1e-9)
+
+
+def prepared(X: Any, qid: Any, centre: str) -> tuple[Any, Any]:
+    """Features as the rankers see them, copied here, and their factors."""
+    Z = centred(X, qid) if centre == "query" else X
+    return Z * standardised(Z), standardised(Z)
+
+
+@pytest.mark.parametrize("centre", ["query", "none"])
+def test_ridge_is_that_of_scikit_learn_on_prepared_features(centre: str) -> None:
+    X, y, qid = data(8)
+    target = centred(y, qid) if centre == "query" else y
+    Z, factor = prepared(X, qid, centre)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 40)
+    for given in (None, weights):
+        ranker = RidgeRanker(alpha=7.0, centre=centre).fit(X, y, qid=qid, query_weights=given)
+        if given is None:
+            expected = Ridge(alpha=7.0).fit(Z, target).coef_
+            np.testing.assert_allclose(ranker.coef_[:4] / factor[:4], expected[:4], rtol=1e-8)
+        else:
+            rows = given[qid]  # deviations are weighted too
+            level = np.average(X, axis=0, weights=rows) if centre == "none" else X - centred(X, qid)
+            spread = np.sqrt(np.average((X - level) ** 2, axis=0, weights=rows))
+            Z = ((X if centre == "none" else X - level) / np.where(spread > 0, spread, np.inf))[:, :4]
+            expected = Ridge(alpha=7.0).fit(Z, target, sample_weight=rows)
+            assert expected.intercept_ == pytest.approx(0.0, abs=1e-9) or centre == "none"
+            np.testing.assert_allclose(ranker.coef_[:4] * spread[:4], expected.coef_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("centre", ["query", "none"])
+@pytest.mark.parametrize("gain", ["linear", "exponential"])
+def test_logistic_is_that_of_scikit_learn_on_rows_counted_twice(gain: str, centre: str) -> None:
+    X, y, qid = data(1)
+    ranker = LogisticRanker(C=0.5, gain=gain, centre=centre, tol=1e-9).fit(X, y, qid=qid)
+    p = y / 4 if gain == "linear" else (2**y - 1) / 15
+    Z, factor = prepared(X, qid, centre)
+    model = LogisticRegression(C=0.5, tol=1e-10, max_iter=10_000, solver="newton-cholesky")
+    model.fit(np.vstack([Z, Z]), np.repeat([1, 0], len(y)), sample_weight=np.append(p, 1 - p))
+    np.testing.assert_allclose(ranker.coef_[:4] / factor[:4], model.coef_[0, :4], atol=1e-6)
+    assert ranker.converged_
+
+
+@pytest.mark.parametrize("centre", ["query", "none"])
+@pytest.mark.parametrize("loss", ["l2", "l1"])
+def test_svr_minimises_the_epsilon_insensitive_losses(loss: str, centre: str) -> None:
+    X, y, qid = data(2)
+    ranker = SVRRanker(C=0.1, epsilon=0.3, loss=loss, centre=centre, tol=1e-7).fit(X, y, qid=qid)
+    (Z, factor), target = prepared(X, qid, centre), centred(y, qid) if centre == "query" else y
+
+    def objective(w: Any) -> float:
+        def at(b: Any) -> float:
+            off = np.maximum(np.abs(Z @ w + b - target) - 0.3, 0)
+            return float((off**2 if loss == "l2" else off).sum())
+
+        b = minimize(at, 0.0, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12}).x
+        return float(0.5 * w @ w + 0.1 * at(b))
+
+    kind = "squared_epsilon_insensitive" if loss == "l2" else "epsilon_insensitive"
+    # liblinear penalises the intercept: a large intercept_scaling makes that vanish
+    theirs = LinearSVR(C=0.1, epsilon=0.3, loss=kind, dual=True, intercept_scaling=1e2, max_iter=10**6)
+    theirs.set_params(tol=1e-8 if loss == "l2" else 1e-3).fit(Z, target)
+    ours = np.append(ranker.coef_[:4] / factor[:4], 0.0)
+    rounding = 0.5 * 0.01 * target.std() * 0.1 * len(y) if loss == "l1" else 0.0
+    assert objective(ours) <= objective(theirs.coef_) + rounding + 1e-6
+    assert ranker.objective_ == pytest.approx(objective(ours), abs=rounding + 1e-6)
+    assert ranker.objective_ <= objective(ours) + 1e-9
+    if loss == "l2":
+        np.testing.assert_allclose(ours, theirs.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("ranker", [*ALL, lambda **given: SVRRanker(loss="l1", **given)])
+@pytest.mark.parametrize("centre", ["query", "none"])
+def test_a_query_of_weight_two_is_one_that_stands_there_twice(ranker: Any, centre: str) -> None:
+    X, y, qid = data(9)
+    again = qid == 11
+    exact = {} if ranker is RidgeRanker else {"tol": 1e-9}
+    model = ranker(centre=centre, **exact)
+    weighted = model.fit(X, y, qid=qid, query_weights={11: 2.0}).predict(X)
+    twice = model.fit(np.vstack([X, X[again]]), np.append(y, y[again]), qid=np.append(qid, qid[again] + 100)).predict(X)
+    np.testing.assert_allclose(twice, weighted, atol=1e-5)
+    assert np.abs(model.fit(X, y, qid=qid).predict(X) - weighted).max() > 1e-4
+
+
+@pytest.mark.parametrize("ranker", ALL)
+def test_the_level_of_a_query_does_not_matter_when_centred(ranker: type[PointwiseRanker]) -> None:
+    X, y, qid = data(3)
+    shifts = np.random.default_rng(0).normal(size=(40, 5)) * X.std(axis=0)
+    one, two = ranker().fit(X, y, qid=qid), ranker().fit(X + shifts[qid], y, qid=qid)
+    np.testing.assert_allclose(one.coef_[:4], two.coef_[:4], rtol=1e-2)
+
+
+@pytest.mark.parametrize("ranker", ALL)
+def test_units_of_features_do_not_matter(ranker: type[PointwiseRanker]) -> None:
+    X, y, qid = data(4)
+    units = np.array([1e3, 1e-2, 7.0, 1e-4, 1.0])
+    np.testing.assert_allclose(
+        ranker().fit(X * units, y, qid=qid).predict(X * units),
+        ranker().fit(X, y, qid=qid).predict(X),
+        rtol=1e-2,
+        atol=1e-2,
+    )
+
+
+@pytest.mark.parametrize("ranker", ALL)
+@pytest.mark.parametrize("centre", ["query", "none"])
+def test_sparse_features_agree_with_dense_ones(ranker: Callable[..., PointwiseRanker], centre: str) -> None:
+    X, y, qid = data(5)
+    X = np.where(X < np.median(X, axis=0), 0.0, X)
+    X[:, 4] = 0.0
+    dense = ranker(centre=centre).fit(X, y, qid=qid).predict(X)
+    thin = ranker(centre=centre).fit(sparse.csr_array(X), y, qid=qid).predict(sparse.csr_array(X))
+    np.testing.assert_allclose(thin, dense, rtol=1e-6)
+
+
+@pytest.mark.parametrize("ranker", ALL)
+@pytest.mark.parametrize("centre", ["query", "none"])
+def test_they_learn_to_rank(ranker: Callable[..., PointwiseRanker], centre: str) -> None:
+    queries = Queries.from_arrays(*data(6)[:2], qid=data(6)[2])
+    pairwise = parse_metric("pairwise")
+    assert pairwise.mean(ranker(centre=centre).fit(queries).predict(queries), queries) > 0.85
+
+
+def test_logistic_that_does_not_converge_warns_in_our_words() -> None:
+    X, y, qid = data(7)
+    with pytest.warns(RankTuneWarning, match="LogisticRanker stopped before it converged") as caught:
+        LogisticRanker(C=1e6, max_iterations=1).fit(X, y, qid=qid)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("ranker", "message"),
+    [
+        (RidgeRanker(alpha=0.0), "alpha=0.0"),
+        (LogisticRanker(C=-1.0), "C=-1.0"),
+        (LogisticRanker(gain="exp"), "gain='exp'"),
+        (LogisticRanker(max_iterations=0), "max_iterations=0"),
+        (SVRRanker(epsilon=-0.1), "epsilon=-0.1"),
+        (SVRRanker(loss="l3"), "loss='l3'"),
+        (SVRRanker(tol=0.0), "tol=0.0"),
+        (SVRRanker(centre="queries"), "Did you mean 'query'"),
+    ],
+)
+def test_parameters_that_cannot_be(ranker: PointwiseRanker, message: str) -> None:
+    X, y, qid = data()
+    with pytest.raises(ParameterError, match=message):
+        ranker.fit(X, y, qid=qid)

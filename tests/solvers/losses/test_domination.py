@@ -1,0 +1,279 @@
+"""The domination loss: the sum over pairs written out, finite differences, laws, scores that must not overflow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.composition import Ranker
+from ranktune.solvers.linear.domination import DominationRank
+from ranktune.solvers.losses import domination_kernels as kernels
+from ranktune.solvers.losses.domination import AVERAGES, DominationLoss
+from ranktune.solvers.losses.pair_weights import DeltaNDCG
+from ranktune.solvers.losses.pairwise import prepared
+from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
+from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
+from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
+
+LOSSES = [
+    DominationLoss(),
+    DominationLoss(average="none"),
+    DominationLoss(average="documents"),
+    DominationLoss("two"),
+    DominationLoss("two", relevant_from=3.0),
+    DominationLoss(margin="grade"),
+    DominationLoss(margin="grade", margin_scale=0.3, average="none"),
+    DominationLoss(margin=(0.0, 0.5, 0.5, 2.0, 5.0), average="none"),
+    DominationLoss("two", margin=(0.5, 2.0), margin_scale=2.0),
+]
+
+
+def brute_value(loss: DominationLoss, scores: Floats, queries: Queries) -> float:
+    """The loss by all pairs, as the definition reads."""
+    y = queries.grades
+    if loss.grades == "two":
+        y = (y >= (np.unique(y)[1] if loss.relevant_from is None else loss.relevant_from)).astype(float)
+    u = np.zeros(len(y))
+    if loss.margin == "grade":
+        u = loss.margin_scale * y
+    elif not isinstance(loss.margin, str):
+        u = loss.margin_scale * np.array([dict(zip(sorted(set(y)), loss.margin, strict=True))[g] for g in y])
+    sums, counts = [], []
+    for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
+        terms = []
+        for i in range(a, b):
+            worse = [j for j in range(a, b) if y[j] < y[i]]
+            if worse:
+                terms.append(np.log1p(sum(np.exp(scores[j] - scores[i] + u[i] - u[j]) for j in worse)))
+        sums.append(sum(terms))
+        counts.append(len(terms))
+    total, count, weight = np.array(sums), np.array(counts), queries.weight_of_query
+    if loss.average == "none":
+        return float(weight @ total)
+    if loss.average == "documents":
+        return float(weight @ total / (weight @ count))
+    some = count > 0
+    return float(weight[some] @ (total[some] / count[some]) / weight[some].sum())
+
+
+def weighted(queries: Queries) -> Queries:
+    return replace(queries, query_weights=np.linspace(0.5, 3.0, queries.n_queries))
+
+
+def random_scores(queries: Queries) -> Floats:
+    return 2.0 * np.random.default_rng(3).normal(size=queries.n_documents)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+class TestDefinition:
+    """Every variant against the sum over pairs."""
+
+    def test_value(self, loss: DominationLoss, hard_queries: Queries) -> None:
+        for queries in (hard_queries, weighted(hard_queries)):
+            scores = random_scores(queries)
+            value, _ = loss.value_and_gradient(scores, queries)
+            assert value == pytest.approx(brute_value(loss, scores, queries), rel=1e-12)
+            lists = loss.lists(queries)
+            assert kernels.value(lists, scores, np.empty(len(scores))) == pytest.approx(value, rel=1e-13)
+
+    def test_gradient_by_score_matches_central_differences(self, loss: DominationLoss, hard_queries: Queries) -> None:
+        queries, h = weighted(hard_queries), 1e-5
+        scores = random_scores(queries)
+        _, gradient = loss.value_and_gradient(scores, queries)
+        moves = np.eye(len(scores)) * h
+        expected = [
+            (brute_value(loss, scores + move, queries) - brute_value(loss, scores - move, queries)) / (2 * h)
+            for move in moves
+        ]
+        np.testing.assert_allclose(gradient, expected, atol=1e-8 * max(1.0, np.abs(expected).max()))
+        assert np.abs(gradient).max() > 1e-3
+
+    def test_second_derivatives_match_differences_of_gradients(
+        self, loss: DominationLoss, hard_queries: Queries
+    ) -> None:
+        queries, h = weighted(hard_queries), 1e-5
+        X, w = queries.features, np.random.default_rng(1).normal(size=6)
+        lists = loss.lists(queries)
+        state = kernels.new_state(lists)
+        kernels.evaluate(lists, X @ w, state)
+        columns = np.array([4, 0, 2, 5])
+        H = kernels.hessian(X, columns, lists, state)
+        expected = [
+            (X.T @ loss.value_and_gradient(X @ (w + move), queries)[1])[columns]
+            - (X.T @ loss.value_and_gradient(X @ (w - move), queries)[1])[columns]
+            for move in (np.eye(6) * h)[columns]
+        ]
+        np.testing.assert_allclose(H, np.array(expected) / (2 * h), atol=2e-8 * max(1.0, np.abs(H).max()))
+
+    def test_shift_of_all_scores_of_a_query_changes_nothing(self, loss: DominationLoss, hard_queries: Queries) -> None:
+        scores = random_scores(hard_queries)
+        shifts = 1000.0 * np.random.default_rng(1).normal(size=hard_queries.n_queries)
+        value, gradient = loss.value_and_gradient(scores, hard_queries)
+        moved, same = loss.value_and_gradient(scores + shifts[hard_queries.query_of_document], hard_queries)
+        assert moved == pytest.approx(value, rel=1e-10)
+        np.testing.assert_allclose(same, gradient, atol=1e-10 * np.abs(gradient).max())
+
+    def test_queries_of_one_grade_or_one_document_have_no_gradient(
+        self, loss: DominationLoss, hard_queries: Queries
+    ) -> None:
+        _, gradient = loss.value_and_gradient(random_scores(hard_queries), hard_queries)
+        assert (gradient[np.isin(hard_queries.query_of_document, [0, 4, 5])] == 0.0).all()
+
+    def test_order_of_documents_does_not_matter(self, loss: DominationLoss, hard_queries: Queries) -> None:
+        scores = random_scores(hard_queries)
+        generator = np.random.default_rng(2)
+        order = np.lexsort((generator.random(len(scores)), hard_queries.query_of_document))
+        shuffled = replace(hard_queries, features=hard_queries.features[order], grades=hard_queries.grades[order])
+        value, gradient = loss.value_and_gradient(scores, hard_queries)
+        same, moved = loss.value_and_gradient(scores[order], shuffled)
+        assert same == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(moved, gradient[order], atol=1e-12 * np.abs(gradient).max())
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e300])
+@pytest.mark.parametrize("grades", ["two", "all"])
+def test_huge_scores_do_not_overflow(grades: str, size: float, hard_queries: Queries) -> None:
+    loss = DominationLoss(grades, average="none")
+    scores = size * np.sign(random_scores(hard_queries)) * (1.0 + np.arange(hard_queries.n_documents) % 3)
+    with np.errstate(all="raise"):
+        value, gradient = loss.value_and_gradient(scores, hard_queries)
+    assert np.isfinite(gradient).all()
+    if size == 1e3:  # a soft maximum this far out is the maximum, up to log(number)
+        y, of = hard_queries.grades, hard_queries.query_of_document
+        y = y if grades == "all" else (y > 0).astype(float)
+        worst = [scores[(of == of[i]) & (y < y[i])].max(initial=-np.inf) - scores[i] for i in range(len(y))]
+        assert value == pytest.approx(np.maximum(worst, 0.0).sum(), rel=1e-3)
+
+
+def test_middle_grade_far_below_the_best_still_feels_its_rivals() -> None:
+    """exp underflows when the maximum of the whole query is subtracted: 2000 below it two documents are still close."""
+    queries = Queries.from_arrays(np.zeros((3, 1)), [2.0, 1.0, 0.0])
+    value, gradient = DominationLoss(average="none").value_and_gradient(np.array([2000.0, 0.0, 0.0]), queries)
+    assert value == pytest.approx(np.log(2.0), rel=1e-14)
+    np.testing.assert_allclose(gradient, [0.0, -0.5, 0.5], atol=1e-14)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_two_grades_are_all_grades_of_two_grade_data(average: str, hard_queries: Queries) -> None:
+    queries = replace(hard_queries, grades=(hard_queries.grades > 1).astype(float))
+    scores = random_scores(queries)
+    both = [DominationLoss(grades, average=average).value_and_gradient(scores, queries) for grades in ("two", "all")]
+    assert both[0][0] == both[1][0]
+    np.testing.assert_array_equal(both[0][1], both[1][1])
+
+
+def test_more_margin_costs_more(hard_queries: Queries) -> None:
+    scores = random_scores(hard_queries)
+    values = [
+        DominationLoss(margin="grade", margin_scale=m).value_and_gradient(scores, hard_queries)[0] for m in (0, 1, 2)
+    ]
+    assert values[0] < values[1] < values[2]
+    assert values[0] == DominationLoss().value_and_gradient(scores, hard_queries)[0]
+
+
+def test_many_grades_cost_no_more_than_linear() -> None:
+    """As many grades as documents: neither pairs nor documents times levels could be looked at."""
+    n = 300_000
+    queries = Queries.from_arrays(np.zeros((n, 1)), np.arange(n, dtype=float))
+    value, gradient = DominationLoss(average="none").value_and_gradient(np.zeros(n), queries)
+    assert value == pytest.approx(np.log(np.arange(1, n + 1)).sum(), rel=1e-10)
+    assert gradient.sum() == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"grades": "three"}, "grades='three'"),
+        ({"margin": "big"}, "margin='big'"),
+        ({"margin": (0.0, 2.0, 1.0)}, r"must not fall.*Sort them"),
+        ({"margin": (0.0, np.nan)}, "finite"),
+        ({"margin": ("a", "b")}, "sequence of numbers"),
+        ({"margin": 3.0}, "sequence of numbers"),
+        ({"margin_scale": -1.0}, "margin_scale=-1.0"),
+        ({"margin_scale": np.inf}, "margin_scale=inf"),
+        ({"average": "mean"}, "average='mean'"),
+        ({"relevant_from": np.inf}, "relevant_from=inf"),
+        ({"relevant_from": "2"}, "relevant_from='2'"),
+    ],
+)
+def test_bad_parameters(parameters: dict[str, Any], match: str) -> None:
+    with pytest.raises(ParameterError, match=match):
+        DominationLoss(**parameters)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_prepared_once_is_the_same_loss(loss: DominationLoss, hard_queries: Queries) -> None:
+    queries = weighted(hard_queries)
+    evaluate, scores = prepared(loss, queries), random_scores(queries)
+    for factor in (1.0, -2.0, 1.0):
+        value, gradient = evaluate(factor * scores)
+        again, same = loss.value_and_gradient(factor * scores, queries)
+        assert value == again
+        np.testing.assert_array_equal(gradient, same)
+    first = evaluate(scores)[1]
+    kept = first.copy()
+    evaluate(-scores)
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_prepared_refuses_what_cannot_be_learnt_from(hard_queries: Queries) -> None:
+    with pytest.raises(DataError, match=r"no query has both relevant and other documents\. Lower relevant_from"):
+        prepared(DominationLoss("two", relevant_from=99.0), hard_queries)
+    with pytest.raises(ParameterError, match="margin has 2 values for the grades"):
+        prepared(DominationLoss(margin=(0.0, 1.0)), hard_queries)
+
+
+PENALTIES = (L1(0.02), L2(0.1), ElasticNet(0.01, 0.05))
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+@pytest.mark.parametrize(
+    "loss", [DominationLoss(), DominationLoss("two", margin="grade", average="documents")], ids=repr
+)
+def test_every_batch_optimizer_finds_the_optimum_of_coordinate_descent(
+    loss: DominationLoss, penalty: Any, scaling: str, hard_queries: Queries
+) -> None:
+    queries = weighted(hard_queries)
+    l1, l2 = penalty.strengths
+    kind = "elastic_net" if l1 and l2 else "l1" if l1 else "l2"
+    parts: dict[str, Any] = {"grades": loss.grades, "margin": loss.margin, "average": loss.average, "scaling": scaling}
+    best = DominationRank(kind, l1=l1 or 1.0, l2=l2 or 1.0, **parts, tol=1e-9).fit(queries)
+    assert best.coef_.any()
+    optimizers: list[Any] = [OWLQN(tol=1e-8, max_iterations=2000), GradientSteps(max_iterations=5000, eta0=0.3)]
+    if l1 == 0.0:
+        optimizers.append(LBFGS(tol=1e-8, max_iterations=2000))
+    for optimizer in optimizers:
+        ranker = Ranker(loss, penalty=penalty, optimizer=optimizer, scaling=scaling).fit(queries)
+        steps = isinstance(optimizer, GradientSteps)
+        assert ranker.objective_ == pytest.approx(best.objective_, rel=1e-4 if steps else 1e-9)
+        if not steps:
+            np.testing.assert_allclose(ranker.coef_, best.coef_, atol=1e-5 * np.abs(best.coef_).max())
+
+
+def test_what_does_not_compose_is_refused(hard_queries: Queries) -> None:
+    """One-pass optimizers step by pairs; the domination loss has none."""
+    for optimizer in (FOBOS(), RDA(), PSGD(), TGD()):
+        with pytest.raises(IncompatibleParts, match="that work with DominationLoss: LBFGS, OWLQN, GradientSteps"):
+            Ranker(DominationLoss(), optimizer=optimizer).fit(hard_queries)
+    with pytest.raises(IncompatibleParts, match="no pair weight to replace by DeltaNDCG"):
+        Ranker(DominationLoss(), DeltaNDCG(10), optimizer=LBFGS()).fit(hard_queries)
+    with pytest.raises(IncompatibleParts, match="OWLQN"):
+        Ranker(DominationLoss(), penalty=L1(0.1), optimizer=LBFGS()).fit(hard_queries)
+
+
+@pytest.mark.parametrize(("grades", "known"), [("all", "the grades 0, 1, 2, 3, 4"), ("two", "two classes")])
+def test_one_margin_a_grade(grades: str, known: str, hard_queries: Queries) -> None:
+    with pytest.raises(ParameterError, match=f"margin has 3 values for {known}.*one value a grade"):
+        DominationLoss(grades, margin=(0.0, 1.0, 2.0)).lists(hard_queries)
+
+
+def test_equal_by_value_and_hashable() -> None:
+    assert DominationLoss(margin=[0.0, 1.0]) == DominationLoss(margin=(0, 1))
+    assert hash(DominationLoss(margin=[0.0, 1.0])) == hash(DominationLoss(margin=(0.0, 1.0)))

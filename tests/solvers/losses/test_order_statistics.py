@@ -1,0 +1,284 @@
+"""RankSVM's objective, gradient and Hessian product against all pairs, written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import approx_fprime
+
+from ranktune.solvers.data.products import MANY_FEATURES
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses.order_statistics import FEW
+from ranktune.solvers.optimizers.curvature import hessian
+from ranktune.solvers.optimizers.pairwise_objective import RankObjective, blocks
+
+Three = tuple[float, Any, Any]
+
+
+def over_all_pairs(queries: Queries, C: float, w: Any, direction: Any) -> Three:
+    """f, its gradient and H direction, one pair after the other."""
+    X = queries.features.toarray() if queries.is_sparse else queries.features
+    X = X.astype(np.float64)
+    value, gradient, product = 0.5 * w @ w, w.copy(), direction.copy()
+    for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
+        for i in range(a, b):
+            for j in range(a, b):
+                margin = X[i] @ w - X[j] @ w
+                if queries.grades[i] > queries.grades[j] and margin < 1:
+                    value += C * (1 - margin) ** 2
+                    gradient -= 2 * C * (1 - margin) * (X[i] - X[j])
+                    product += 2 * C * ((X[i] - X[j]) @ direction) * (X[i] - X[j])
+    return value, gradient, product
+
+
+def tied(seed: int, n_grades: int, form: str = "dense", dtype: Any = np.float64) -> Queries:
+    """Queries of 1 to 50 documents on a grid of quarters, so that score gaps of exactly 0 and 1 are frequent."""
+    generator = np.random.default_rng(seed)
+    lengths = [1, 30, 5, 50, 2, 1, 22]
+    qid = np.repeat(np.arange(len(lengths)), lengths)
+    X = (np.round(generator.normal(size=(len(qid), 5)) * 2) / 2).astype(dtype)
+    y = generator.integers(0, n_grades, len(qid)) * 0.7 - 1.0  # real-valued, some negative
+    y[qid == 2] = 3.0
+    return Queries.from_arrays(sparse.csr_array(X) if form == "csr" else X, y, qid=qid)
+
+
+def assert_equal_to_all_pairs(queries: Queries, w: Any, C: float = 0.7) -> None:
+    direction = np.random.default_rng(9).normal(size=queries.n_features)
+    objective = RankObjective(queries, C)
+    value, gradient = objective.value_and_gradient(w)
+    product = objective.hessian_product(direction)
+    expected = over_all_pairs(queries, C, w, direction)
+    assert value == pytest.approx(expected[0], rel=1e-9)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-9, atol=1e-9 * np.abs(expected[1]).max())
+    np.testing.assert_allclose(product, expected[2], rtol=1e-9, atol=1e-9 * np.abs(expected[2]).max())
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_grades", [2, 3, FEW, FEW + 1, 20, 1000])
+def test_equal_to_all_pairs(n_grades: int, form: str, dtype: Any) -> None:
+    queries = tied(n_grades, n_grades, form, dtype)
+    w = np.round(np.random.default_rng(n_grades).normal(size=5) * 2) / 2
+    gaps = np.subtract.outer(*[queries.features @ w] * 2)
+    assert (gaps == 1.0).sum() > 10  # the hard case is there: a margin of exactly 1 is not active
+    assert_equal_to_all_pairs(queries, w)
+
+
+def test_many_sparse_columns_agree_with_few() -> None:
+    queries = tied(4, 5, "csr")
+    at = np.random.default_rng(0).choice(MANY_FEATURES, size=5, replace=False)  # the columns among many empty ones
+    X = queries.features
+    wide = queries.with_features(
+        sparse.csr_array((X.data, at[X.indices], X.indptr), shape=(len(queries.grades), MANY_FEATURES))
+    )
+    w, multiplier = np.zeros(MANY_FEATURES), np.ones(MANY_FEATURES)
+    w[at], multiplier[at] = [0.5, -1.0, 2.0, 0.1, 0.3], [1.0, 2.0, 0.5, 3.0, 1.0]
+    few, many = RankObjective(queries, 0.7, multiplier=multiplier[at]), RankObjective(wide, 0.7, multiplier=multiplier)
+    for here, there in (
+        (few.value_and_gradient(w[at]), many.value_and_gradient(w)),
+        (few.at_zero(), many.at_zero()),
+    ):
+        assert here[0] == pytest.approx(there[0], rel=1e-12)
+        np.testing.assert_allclose(there[1][at], here[1], rtol=1e-12)
+        assert np.count_nonzero(there[1]) <= 5
+    np.testing.assert_allclose(many.hessian_product(w)[at], few.hessian_product(w[at]), rtol=1e-12)
+    np.testing.assert_allclose(many.diagonal()[at], few.diagonal(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [None, 0.3])
+def test_images_of_sparse_features_are_scores_and_spare_their_computation(smoothing: float | None) -> None:
+    queries = tied(6, 4, "csr")
+    multiplier = np.array([1.0, 0.5, 2.0, 0.0, 3.0])
+    w, direction = np.random.default_rng(1).normal(size=(2, 5))
+    objective = RankObjective(queries, 0.7, multiplier=multiplier, smoothing=smoothing)
+    value, gradient = objective.value_and_gradient(w)
+    image = objective.image(w)
+    product, along = objective.product_and_image(direction)
+    assert image is not None and along is not None
+    np.testing.assert_allclose(image, queries.features @ (multiplier * w), rtol=1e-12)
+    np.testing.assert_allclose(along, queries.features @ (multiplier * direction), rtol=1e-12)
+    assert not np.any(objective.image(np.zeros(5)))
+    objective.value_and_gradient(direction)
+    again = objective.value_and_gradient(w, image)
+    assert again[0] == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(again[1], gradient, rtol=1e-12)
+    np.testing.assert_allclose(objective.hessian_product(direction), product, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("n_grades", [2, 3, FEW, FEW + 1, 40])
+def test_equal_to_all_pairs_where_all_of_them_are_active(n_grades: int, form: str) -> None:
+    queries = tied(n_grades, n_grades, form)
+    w = 0.01 * np.random.default_rng(n_grades).normal(size=5)
+    assert np.ptp(queries.features @ w) < 1.0
+    assert_equal_to_all_pairs(queries, w)
+
+
+@pytest.mark.parametrize("n_grades", range(1, 13))
+def test_equal_to_all_pairs_for_every_number_of_grades_of_one_query(n_grades: int) -> None:
+    X = np.random.default_rng(n_grades).normal(size=(12, 3))
+    y = np.arange(12) % n_grades
+    assert_equal_to_all_pairs(Queries.from_arrays(X, y, qid=np.zeros(12, dtype=int)), np.array([0.5, -1.0, 2.0]))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-300, 1e-3, 1.0, 30.0, 1e4])
+def test_equal_to_all_pairs_whatever_the_spread_of_scores(scale: float) -> None:
+    queries = tied(3, 4)
+    assert_equal_to_all_pairs(queries, scale * np.random.default_rng(1).normal(size=5))
+
+
+def test_one_score_far_from_the_others_is_sorted_too() -> None:
+    # all but one score share a bucket, so that buckets and insertion alone would take n^2 steps
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(300, 1))
+    X[17] = 1e9
+    queries = Queries.from_arrays(X, generator.integers(0, 3, 300), qid=np.zeros(300, dtype=int))
+    assert_equal_to_all_pairs(queries, np.array([1.0]))
+
+
+@pytest.mark.parametrize("n_grades", [4, 30])
+def test_scores_beyond_float64_are_said_by_a_value_that_is_not_finite(n_grades: int) -> None:
+    queries = tied(0, n_grades)
+    large = queries.with_features(queries.features * 1e300)
+    value, _ = RankObjective(large, 1.0).value_and_gradient(np.full(5, 1e10))
+    assert not np.isfinite(value)
+
+
+def test_gradient_and_hessian_by_finite_differences() -> None:
+    generator = np.random.default_rng(4)
+    queries = Queries.from_arrays(generator.normal(size=(40, 4)), generator.integers(0, 9, 40), qid=np.arange(40) // 20)
+    objective, w = RankObjective(queries, 0.3), generator.normal(size=4)
+    numeric = approx_fprime(w, lambda at: objective.value_and_gradient(at)[0], 1e-7)
+    gradient = objective.value_and_gradient(w)[1]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-5)
+    products = np.stack([objective.hessian_product(axis) for axis in np.eye(4)])
+    by_column = [approx_fprime(w, lambda at, c=c: objective.value_and_gradient(at)[1][c], 1e-8) for c in range(4)]
+    np.testing.assert_allclose(products, by_column, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_grades", [3, 30])
+def test_shifting_the_features_of_a_query_changes_no_derivative_by_score(n_grades: int) -> None:
+    queries = tied(1, n_grades)
+    w = np.random.default_rng(2).normal(size=5)
+    shifts = np.random.default_rng(3).normal(size=(queries.n_queries, 5))
+    moved = queries.with_features(queries.features + shifts[queries.query_of_document])
+    one, two = RankObjective(queries, 1.0), RankObjective(moved, 1.0)
+    assert one.value_and_gradient(w)[0] == pytest.approx(two.value_and_gradient(w)[0], rel=1e-9)
+    np.testing.assert_allclose(one.value_and_gradient(w)[1], two.value_and_gradient(w)[1], rtol=1e-9)
+
+
+def test_the_order_of_documents_within_a_query_does_not_matter() -> None:
+    queries = tied(5, 4)
+    generator = np.random.default_rng(6)
+    order = np.concatenate(
+        [a + generator.permutation(b - a) for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True)]
+    )
+    other = Queries.from_arrays(queries.features[order], queries.grades[order], qid=queries.query_of_document[order])
+    w, direction = generator.normal(size=5), generator.normal(size=5)
+    one, two = RankObjective(queries, 1.0), RankObjective(other, 1.0)
+    np.testing.assert_allclose(one.value_and_gradient(w)[1], two.value_and_gradient(w)[1], rtol=1e-9)
+    np.testing.assert_allclose(one.hessian_product(direction), two.hessian_product(direction), rtol=1e-9)
+
+
+def test_queries_without_pairs_add_nothing() -> None:
+    queries = tied(7, 4)
+    useful = [
+        q for q in range(queries.n_queries) if len(set(queries.grades[queries.starts[q] : queries.starts[q + 1]])) > 1
+    ]
+    assert len(useful) < queries.n_queries
+    w = np.array([0.3, -0.2, 1.0, 0.0, 2.0])
+    one, two = RankObjective(queries, 1.0), RankObjective(queries.select(np.array(useful)), 1.0)
+    assert one.value_and_gradient(w)[0] == two.value_and_gradient(w)[0]
+    np.testing.assert_allclose(one.value_and_gradient(w)[1], two.value_and_gradient(w)[1], rtol=1e-12)
+
+
+def test_at_zero_agrees_with_the_general_case_and_counts_pairs() -> None:
+    queries = tied(8, 9)
+    objective = RankObjective(queries, 2.0)
+    value, gradient = objective.at_zero()
+    general = objective.value_and_gradient(np.zeros(5))
+    assert value == pytest.approx(general[0], rel=1e-12)
+    np.testing.assert_allclose(gradient, general[1], rtol=1e-12, atol=1e-12)
+    counted = [
+        sum(x > y for x in queries.grades[a:b] for y in queries.grades[a:b])
+        for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True)
+    ]
+    assert objective.pairs.tolist() == counted
+
+
+def test_counts_of_more_than_2_to_the_32_pairs_are_exact() -> None:
+    n = 100_000  # one query, all grades distinct: n (n - 1) / 2 pairs, about 5e9
+    queries = Queries.from_arrays(np.zeros((n, 1)), np.arange(n), qid=np.zeros(n, dtype=int))
+    objective = RankObjective(queries, 1.0)
+    assert objective.pairs[0] == n * (n - 1) // 2
+    assert objective.value_and_gradient(np.ones(1))[0] == pytest.approx(0.5 + n * (n - 1) // 2, rel=1e-12)
+
+
+def test_query_weights_and_multiplier_are_those_of_scaled_data() -> None:
+    queries = tied(2, 5)
+    factors, weights = np.array([1.0, 0.5, 3.0, 0.0, 2.0]), np.arange(1.0, 8.0)
+    objective = RankObjective(queries, 0.4, multiplier=factors, query_weights=weights)
+    w = np.array([0.3, -0.2, 1.0, 0.7, 2.0])
+    scaled = queries.with_features(queries.features * factors)
+    value = 0.5 * w @ w
+    gradient = w.copy()
+    for q in range(queries.n_queries):
+        part = RankObjective(scaled.select(np.array([q])), 0.4 * weights[q])
+        f, g = part.value_and_gradient(w)
+        value, gradient = value + f - 0.5 * w @ w, gradient + g - w
+    assert objective.value_and_gradient(w)[0] == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(objective.value_and_gradient(w)[1], gradient, rtol=1e-10)
+
+
+def test_blocks_cover_all_queries_in_order() -> None:
+    starts = np.array([0, 3, 4, 20, 21, 22, 23, 30])
+    for rows in (1, 2, 5, 10, 29, 30, 1000):
+        ranges = blocks(starts, rows)
+        assert [q for first, last in ranges for q in range(first, last)] == list(range(7))
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("n_grades", [2, 5, 30])
+def test_the_formed_hessian_does_what_its_product_does(n_grades: int, form: str) -> None:
+    queries = tied(n_grades, n_grades, form)
+    objective = RankObjective(
+        queries, 0.3, multiplier=np.array([1.0, 0.5, 3.0, 0.0, 2.0]), query_weights=np.arange(1.0, 8.0)
+    )
+    objective.value_and_gradient(np.array([0.3, -0.2, 1.0, 0.0, 2.0]))
+    products = np.stack([objective.hessian_product(axis) for axis in np.eye(5)])
+    np.testing.assert_allclose(hessian(objective), products, rtol=1e-9, atol=1e-9)
+
+
+def test_the_diagonal_counts_the_square_of_each_feature_once_for_each_active_pair() -> None:
+    queries = tied(3, 4)
+    objective, w = RankObjective(queries, 0.3), np.array([0.5, -0.25, 1.0, 0.0, 2.0])
+    objective.value_and_gradient(w)
+    expected = np.ones(5)
+    for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
+        for i in range(a, b):
+            for j in range(a, b):
+                if queries.grades[i] > queries.grades[j] and (queries.features[i] - queries.features[j]) @ w < 1:
+                    expected += 0.6 * (queries.features[i] ** 2 + queries.features[j] ** 2)
+    np.testing.assert_allclose(objective.diagonal(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [None, 0.4])
+@pytest.mark.parametrize("adjacent", [False, True])
+@pytest.mark.parametrize("n_grades", [3, 20])
+def test_zero_weights_are_ranked_without_sorting(n_grades: int, adjacent: bool, smoothing: float | None) -> None:
+    generator = np.random.default_rng(4)
+    X, y = generator.normal(size=(90, 3)), generator.integers(0, n_grades, 90)
+    queries = Queries.from_arrays(X, y, group=[60, 29, 1])
+    here, there = (RankObjective(queries, 2.0, adjacent=adjacent, smoothing=smoothing) for _ in range(2))
+    value, gradient = here.value_and_gradient(np.zeros(3))
+    expected, slope = there.at_zero()
+    there.rank_at_zero()
+    assert expected == pytest.approx(value) and np.allclose(slope, gradient)
+    assert np.allclose(there.hinges, here.hinges)
+    assert np.allclose(there.degrees, here.degrees)
+    direction = generator.normal(size=3)
+    assert np.allclose(there.hessian_product(direction), here.hessian_product(direction), rtol=1e-12)
+    assert np.allclose(hessian(there), hessian(here), rtol=1e-12)

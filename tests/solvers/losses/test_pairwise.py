@@ -1,0 +1,235 @@
+"""Losses in score space: a contract that every loss and weight keeps, and sums over all pairs written out."""
+
+from __future__ import annotations
+
+from math import exp, log1p
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses import pairwise as losses_module
+from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, PairWeight, Uniform
+from ranktune.solvers.losses.pairwise import (
+    PairwiseHinge,
+    PairwiseLogistic,
+    PairwiseLoss,
+    PairwiseSquaredHinge,
+    prepared,
+)
+
+WEIGHTS: list[PairWeight] = [Uniform(), DeltaNDCG(3), DeltaNDCG(None), DeltaRecall(4)]
+LOSSES: list[PairwiseLoss] = [
+    *[PairwiseHinge(w) for w in WEIGHTS],
+    *[PairwiseSquaredHinge(w) for w in WEIGHTS],
+    *[PairwiseLogistic(w) for w in WEIGHTS],
+    PairwiseHinge(margin=0.3),
+    PairwiseSquaredHinge(margin=2.5),
+]
+
+
+def grouped(grades: Any, qid: Any = None) -> Queries:
+    return Queries.from_arrays(np.zeros((len(grades), 1)), grades, qid=qid)
+
+
+def phi(loss: PairwiseLoss, lead: Floats) -> Floats:
+    short = np.maximum(getattr(loss, "margin", 0.0) - lead, 0.0)
+    if isinstance(loss, PairwiseHinge):
+        return short
+    return short**2 if isinstance(loss, PairwiseSquaredHinge) else np.logaddexp(0.0, -lead)
+
+
+def swap_change(weight: PairWeight, s: Floats, y: Floats) -> Floats:
+    """(n, n) how much the measure changes when i and j swap, by computing it before and after."""
+    order = np.lexsort((y, -s))  # ties against us
+
+    def measure(order: Any) -> float:
+        at = len(y) if weight.at is None else weight.at  # type: ignore[attr-defined]
+        ranked = y[order][:at]
+        if isinstance(weight, DeltaRecall):
+            return float((ranked >= 1).sum())
+        return float(((2**ranked - 1) / np.log2(np.arange(len(ranked)) + 2.0)).sum())
+
+    change = np.zeros((len(y), len(y)))
+    for a in range(len(y)):
+        for b in range(len(y)):
+            swapped = order.copy()
+            swapped[a], swapped[b] = order[b], order[a]
+            change[order[a], order[b]] = abs(measure(swapped) - measure(order))
+    return change
+
+
+def pair_weights(loss: PairwiseLoss, s: Floats, y: Floats) -> Floats:
+    """(n, n) weight of the pair (better i, worse j), 0 where that is no pair."""
+    weight = np.ones((len(y), len(y))) if loss.weight == Uniform() else swap_change(loss.weight, s, y)
+    return weight * (y[:, None] > y)
+
+
+def all_weights(loss: PairwiseLoss, scores: Floats, queries: Queries) -> list[Floats]:
+    """The pair weights of each query at scores."""
+    ranges = zip(queries.starts[:-1], queries.starts[1:], strict=True)
+    return [pair_weights(loss, scores[a:b], queries.grades[a:b]) for a, b in ranges]
+
+
+def brute_value(loss: PairwiseLoss, scores: Floats, queries: Queries, weights: list[Floats] | None = None) -> float:
+    """The loss at scores by all pairs; pair weights as given, or as they are at scores."""
+    weights = all_weights(loss, scores, queries) if weights is None else weights
+    values = []
+    for a, b, weight in zip(queries.starts[:-1], queries.starts[1:], weights, strict=True):
+        if len(set(queries.grades[a:b])) > 1:
+            total = (weight * phi(loss, scores[a:b, None] - scores[a:b])).sum()
+            values.append(total / weight.sum() if weight.sum() else 0.0)
+    return float(np.mean(values)) if values else 0.0
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+class TestLossContract:
+    """What every loss keeps."""
+
+    def scores(self, queries: Queries) -> Floats:
+        return 2.0 * np.random.default_rng(3).normal(size=queries.n_documents)
+
+    def test_value_is_the_weighted_mean_over_all_pairs(self, loss: PairwiseLoss, hard_queries: Queries) -> None:
+        scores = self.scores(hard_queries)
+        value, _ = loss.value_and_gradient(scores, hard_queries)
+        assert value == pytest.approx(brute_value(loss, scores, hard_queries), rel=1e-12)
+        assert value > 0.0
+
+    def test_value_with_tied_scores(self, loss: PairwiseLoss, hard_queries: Queries) -> None:
+        scores = np.round(self.scores(hard_queries))
+        value, _ = loss.value_and_gradient(scores, hard_queries)
+        assert value == pytest.approx(brute_value(loss, scores, hard_queries), rel=1e-12)
+
+    def test_gradient_matches_central_differences_with_weights_held(
+        self, loss: PairwiseLoss, hard_queries: Queries
+    ) -> None:
+        scores, h = self.scores(hard_queries), 1e-6
+        _, gradient = loss.value_and_gradient(scores, hard_queries)
+        held = all_weights(loss, scores, hard_queries)
+        up, down = (
+            [brute_value(loss, scores + sign * move, hard_queries, held) for move in np.eye(len(scores)) * h]
+            for sign in (1, -1)
+        )
+        expected = (np.array(up) - np.array(down)) / (2 * h)
+        np.testing.assert_allclose(gradient, expected, atol=1e-8)
+        assert np.abs(gradient).max() > 1e-3
+
+    def test_shift_of_all_scores_of_a_query_changes_nothing(self, loss: PairwiseLoss, hard_queries: Queries) -> None:
+        scores = self.scores(hard_queries)
+        shifts = 100.0 * np.random.default_rng(1).normal(size=hard_queries.n_queries)
+        value, gradient = loss.value_and_gradient(scores, hard_queries)
+        moved, same = loss.value_and_gradient(scores + shifts[hard_queries.query_of_document], hard_queries)
+        assert moved == pytest.approx(value, rel=1e-10)
+        np.testing.assert_allclose(same, gradient, atol=1e-10)
+        np.testing.assert_allclose(np.add.reduceat(gradient, hard_queries.starts[:-1]), 0.0, atol=1e-12)
+
+    def test_order_of_documents_within_a_query_does_not_matter(self, loss: PairwiseLoss, hard_queries: Queries) -> None:
+        scores = np.round(self.scores(hard_queries), 6)
+        order = np.lexsort((np.random.default_rng(2).random(len(scores)), hard_queries.query_of_document))
+        shuffled = grouped(hard_queries.grades[order], hard_queries.query_of_document[order])
+        value, gradient = loss.value_and_gradient(scores, hard_queries)
+        other, permuted = loss.value_and_gradient(scores[order], shuffled)
+        assert other == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(permuted, gradient[order], atol=1e-13)
+
+    def test_queries_without_pairs_cost_nothing_and_do_not_count(self, loss: PairwiseLoss) -> None:
+        scores = np.array([1.0, 2.0, -3.0, 0.5, 0.1])
+        value, gradient = loss.value_and_gradient(scores, grouped([0, 1, 1, 1, 2], [0, 0, 1, 1, 2]))
+        alone, by_score = loss.value_and_gradient(scores[:2], grouped([0, 1]))
+        assert value == alone
+        np.testing.assert_array_equal(gradient, [*by_score, 0.0, 0.0, 0.0])
+        nothing, zeros = loss.value_and_gradient(scores, grouped([1, 1, 1, 0, 0], [0, 0, 0, 1, 1]))
+        assert nothing == 0.0
+        assert not zeros.any()
+
+    def test_a_query_of_weight_two_is_one_that_stands_there_twice(
+        self, loss: PairwiseLoss, hard_queries: Queries
+    ) -> None:
+        scores = self.scores(hard_queries)
+        weighted = hard_queries.weighted_by({1: 2.0, 4: 5.0, 7: 2.0})
+        value, gradient = loss.value_and_gradient(scores, weighted)
+        q = np.array([0, 1, 1, 2, 3, 4, 5, 6, 7, 7])
+        rows = np.concatenate([np.arange(hard_queries.starts[k], hard_queries.starts[k + 1]) for k in q])
+        twice, by_score = loss.value_and_gradient(scores[rows], hard_queries.select(q))
+        assert value == pytest.approx(twice, rel=1e-13)
+        np.testing.assert_allclose(gradient, np.bincount(rows, by_score), atol=1e-14)
+
+    def test_prepared_gives_the_same_bits(self, loss: PairwiseLoss, hard_queries: Queries) -> None:
+        evaluate = prepared(loss, hard_queries)
+        for scores in (self.scores(hard_queries), np.zeros(hard_queries.n_documents), self.scores(hard_queries)):
+            value, gradient = loss.value_and_gradient(scores, hard_queries)
+            assert evaluate(scores)[0] == value
+            np.testing.assert_array_equal(evaluate(scores)[1], gradient)
+
+    def test_large_gaps_neither_overflow_nor_warn(self, loss: PairwiseLoss) -> None:
+        value, gradient = loss.value_and_gradient(np.array([0.0, 2e4, -2e4]), grouped([2.0, 0.0, 1.0]))
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
+
+
+def test_value_of_three_documents() -> None:
+    expected = (log1p(exp(0 - 3)) + log1p(exp(1 - 3)) + log1p(exp(0 - 1))) / 3  # pairs 0>1, 0>2, 2>1
+    value, _ = PairwiseLogistic().value_and_gradient(np.array([3.0, 0.0, 1.0]), grouped([2, 0, 1]))
+    assert value == pytest.approx(expected, rel=1e-14)
+
+
+def test_uniform_gradients_agree_with_scipy(hard_queries: Queries) -> None:
+    for loss in (PairwiseSquaredHinge(), PairwiseLogistic()):
+        part = [lambda s, loss=loss, k=k: loss.value_and_gradient(s, hard_queries)[k] for k in (0, 1)]
+        scores = np.random.default_rng(0).normal(size=hard_queries.n_documents)
+        assert check_grad(*part, scores) < 1e-5
+
+
+def test_the_weight_is_held_constant_and_not_differentiated() -> None:
+    """Near a swap of ranks a delta weight jumps; the gradient knows nothing of it, as LambdaRank wants it."""
+    queries, loss = grouped([0.0, 2.0, 1.0]), PairwiseLogistic(DeltaNDCG(1))
+    before = loss.value_and_gradient(np.array([1e-9, 0.0, -1.0]), queries)
+    after = loss.value_and_gradient(np.array([-1e-9, 0.0, -1.0]), queries)
+    assert abs(before[0] - after[0]) > 0.01
+    assert np.abs(before[1]).max() < 1.0
+
+
+@pytest.mark.parametrize("grades", [2, 8, 300])
+@pytest.mark.parametrize("loss", [PairwiseHinge(), PairwiseSquaredHinge(margin=0.7)], ids=repr)
+def test_long_lists_by_sorting_equal_all_pairs(loss: PairwiseLoss, grades: int) -> None:
+    generator = np.random.default_rng(grades)
+    y, s = generator.integers(0, grades, 300).astype(float), np.round(generator.normal(size=300), 2) + 1e6
+    queries = grouped(y)
+    value, gradient = loss.value_and_gradient(s, queries)
+    assert value == pytest.approx(brute_value(loss, s, queries), rel=1e-9)
+    lead, pair = s[:, None] - s, y[:, None] > y
+    short = np.where(pair & (lead < loss.margin), loss.margin - lead, 0.0)  # type: ignore[attr-defined]
+    slope = (short > 0).astype(float) if isinstance(loss, PairwiseHinge) else 2 * short
+    np.testing.assert_allclose(gradient, (slope.sum(axis=0) - slope.sum(axis=1)) / pair.sum(), atol=1e-9)
+
+
+def test_too_many_pairs_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = grouped(np.arange(2000.0) % 3)
+    monkeypatch.setattr(losses_module, "MOST_PAIRS", 1e6)
+    with pytest.raises(DataError, match=r"a list of 2000 documents has about 2e\+06 pairs.*use a hinge"):
+        PairwiseLogistic().value_and_gradient(np.zeros(2000), queries)
+    for cheap in (PairwiseHinge(), PairwiseSquaredHinge(), PairwiseLogistic(DeltaNDCG(10))):
+        assert cheap.value_and_gradient(np.zeros(2000), queries)[0] > 0.0
+
+
+@pytest.mark.parametrize("grade", [-1.0, 0.5, 31.0])
+def test_grades_without_a_gain_are_refused(grade: float) -> None:
+    with pytest.raises(DataError, match="grade"):
+        PairwiseHinge(DeltaNDCG()).value_and_gradient(np.zeros(2), grouped([0.0, grade]))
+    assert PairwiseHinge().value_and_gradient(np.zeros(2), grouped([0.0, grade]))[0] == 1.0
+
+
+def test_margins_that_cannot_be() -> None:
+    for loss in (PairwiseHinge, PairwiseSquaredHinge):
+        with pytest.raises(ParameterError, match="margin=0"):
+            loss(margin=0.0)
+
+
+def test_losses_are_values() -> None:
+    assert PairwiseLogistic(DeltaNDCG(10)) == PairwiseLogistic(weight=DeltaNDCG(at=10))
+    assert hash(PairwiseHinge()) == hash(PairwiseHinge(Uniform(), 1.0))
+    assert PairwiseHinge(margin=2.0) != PairwiseHinge()

@@ -1,0 +1,271 @@
+"""What all online learners share: pieces equal the whole, progressive scores, sparse, invariances, refusals."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.elastic_rank import ElasticRank
+from ranktune.solvers.metrics.metrics import Metric
+from ranktune.solvers.online import pairs as online_pairs
+from ranktune.solvers.online.base import OnlineRanker
+from ranktune.solvers.online.kernels import Rule, State, learn
+from ranktune.solvers.online.pamir import PAMIR
+from ranktune.solvers.online.pegasos import PairwisePegasos
+from ranktune.solvers.online.perceptrons import CommitteePerceptron, PairwisePerceptron, Prank
+from ranktune.solvers.online.rows import rows_of
+from ranktune.solvers.online.solar import SOLAR1, SOLAR2
+
+GRADES = (0.0, 1.0, 2.0, 3.0, 4.0)
+IN_TURN: list[OnlineRanker] = [
+    SOLAR1(0.3),
+    SOLAR1(0.3, pairs_per_query=20),
+    SOLAR2(5.0),
+    SOLAR2(5.0, covariance="diagonal", pair_order="rows"),
+    PairwisePerceptron(),
+    PairwisePerceptron(pairs_per_query=7),
+    CommitteePerceptron(4),
+    Prank(GRADES),
+]
+SAMPLED: list[OnlineRanker] = [PAMIR(0.05, pairs_per_document=3), PairwisePegasos(0.1, pairs_per_document=3)]
+ALL = IN_TURN + SAMPLED
+PAIRWISE = [ranker for ranker in ALL if not isinstance(ranker, Prank)]
+
+
+def pieces(queries: Queries, size: int) -> list[Queries]:
+    numbers = np.arange(queries.n_queries)
+    return [queries.select(numbers[k : k + size]) for k in range(0, len(numbers), size)]
+
+
+def as_sparse(queries: Queries) -> Queries:
+    return queries.with_features(sparse.csr_array(queries.features))
+
+
+def separable(n_queries: int = 60, d: int = 6, seed: int = 0) -> tuple[Queries, Floats]:
+    """Queries whose grades are those of a linear score without noise."""
+    generator = np.random.default_rng(seed)
+    X, truth = generator.normal(size=(n_queries * 12, d)), generator.normal(size=d)
+    qid = np.repeat(np.arange(n_queries), 12)
+    return Queries.from_arrays(X, np.digitize(X @ truth, (-2.0, 0.0, 2.0)).astype(float), qid=qid), truth
+
+
+@pytest.mark.parametrize("ranker", IN_TURN, ids=repr)
+def test_pieces_leave_the_bits_of_the_whole(ranker: OnlineRanker, hard_queries: Queries) -> None:
+    whole = clone(ranker).fit(hard_queries)
+    for size in (1, 3):
+        model = clone(ranker)
+        for piece in pieces(hard_queries, size):
+            model.partial_fit(piece)
+        assert np.array_equal(model.coef_, whole.coef_)
+    assert np.abs(whole.coef_).max() > 0.0
+    assert not np.array_equal(model.partial_fit(hard_queries).coef_, whole.coef_)
+
+
+@pytest.mark.parametrize("ranker", [*ALL, ElasticRank(), ElasticRank(scaling="list", optimizer="rda")], ids=repr)
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+def test_progressive_scores_before_it_learns(ranker: Any, is_sparse: bool, hard_queries: Queries) -> None:
+    queries = as_sparse(hard_queries) if is_sparse else hard_queries
+    order = np.random.default_rng(3).permutation(queries.n_queries)[:-2]
+    model, by_hand = clone(ranker), clone(ranker)
+    scores, expected = model.progressive(queries, order), np.full(queries.n_documents, np.nan)
+    by_hand.partial_fit(queries.select(np.array([4])))  # a query of one document: begins, and teaches pairs nothing
+    if isinstance(ranker, Prank):
+        by_hand = clone(ranker)
+    for q in order:
+        piece = queries.select(np.array([q]))
+        known = hasattr(by_hand, "coef_")
+        expected[queries.starts[q] : queries.starts[q + 1]] = by_hand.predict(piece) if known else 0.0
+        by_hand.partial_fit(piece)
+    np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(model.coef_, by_hand.coef_, rtol=1e-12, atol=1e-12)
+    assert np.nanmax(np.abs(scores)) > 0.0
+
+
+@pytest.mark.parametrize("ranker", ALL, ids=repr)
+@pytest.mark.parametrize("scaling", ["none", "minmax", "standard"])
+def test_dense_and_sparse_agree(ranker: OnlineRanker, scaling: str, hard_queries: Queries) -> None:
+    ranker = clone(ranker).set_params(scaling=scaling)
+    dense, csr = clone(ranker).fit(hard_queries), clone(ranker).fit(as_sparse(hard_queries))
+    np.testing.assert_allclose(csr.coef_, dense.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("ranker", [r for r in IN_TURN if not r.get_params().get("pairs_per_query")], ids=repr)
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+def test_scaling_equals_scaled_features(ranker: OnlineRanker, scaling: str, hard_queries: Queries) -> None:
+    X = hard_queries.features * np.array([1.0, 4.0, 0.25, 1.0, 8.0, 2.0])
+    factor = 1.0 / (np.ptp(X, axis=0) if scaling == "minmax" else X.std(axis=0))
+    queries, scaled = hard_queries.with_features(X), hard_queries.with_features(X * factor)
+    ranker = clone(ranker).set_params(pair_order="rows")  # the shuffle depends on the features
+    model = clone(ranker).set_params(scaling=scaling).fit(queries)
+    np.testing.assert_allclose(model.coef_, clone(ranker).fit(scaled).coef_ * factor, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("ranker", ALL, ids=repr)
+def test_two_fits_with_one_seed_are_equal(ranker: OnlineRanker, hard_queries: Queries) -> None:
+    first, second, other = (clone(ranker).set_params(random_state=s).fit(hard_queries) for s in (5, 5, 6))
+    assert np.array_equal(first.coef_, second.coef_)
+    assert not np.array_equal(first.coef_, other.coef_)
+    assert np.array_equal(clone(ranker).fit(hard_queries).coef_, clone(ranker).fit(hard_queries).coef_)
+
+
+@pytest.mark.parametrize("ranker", [r for r in ALL if r.get_params().get("pair_order") != "rows"], ids=repr)
+def test_order_of_documents_changes_nothing(ranker: OnlineRanker, hard_queries: Queries) -> None:
+    generator = np.random.default_rng(1)
+    at = np.concatenate([a + generator.permutation(b - a) for a, b in pairwise(hard_queries.starts)])
+    shuffled = Queries.from_arrays(hard_queries.features[at], hard_queries.grades[at], group=hard_queries.lengths)
+    assert np.array_equal(clone(ranker).fit(shuffled).coef_, clone(ranker).fit(hard_queries).coef_)
+
+
+@pytest.mark.parametrize("ranker", PAIRWISE, ids=repr)
+def test_a_shift_within_a_query_changes_nothing(ranker: OnlineRanker, hard_queries: Queries) -> None:
+    shift = np.random.default_rng(2).integers(-3, 4, (hard_queries.n_queries, 6))[hard_queries.query_of_document]
+    shifted = hard_queries.with_features(hard_queries.features + shift)
+    expected = clone(ranker).fit(hard_queries).coef_
+    np.testing.assert_allclose(clone(ranker).fit(shifted).coef_, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("ranker", PAIRWISE, ids=repr)
+def test_queries_without_pairs_add_nothing(ranker: OnlineRanker, hard_queries: Queries) -> None:
+    useful = [q for q in range(hard_queries.n_queries) if q not in (0, 4, 5)]
+    some = clone(ranker).fit(hard_queries.select(np.array(useful)))
+    assert np.array_equal(some.coef_, clone(ranker).fit(hard_queries).coef_)
+
+
+@pytest.mark.parametrize("ranker", ALL, ids=repr)
+def test_single_precision_and_scattered_rows_work(ranker: OnlineRanker, hard_queries: Queries) -> None:
+    X, y, qid = hard_queries.features, hard_queries.grades, hard_queries.query_of_document
+    model = clone(ranker).fit(X.astype(np.float32), y, qid=qid)
+    np.testing.assert_allclose(model.coef_, clone(ranker).fit(X.astype(np.float32) * 1.0, y, qid=qid).coef_)
+    late = np.argsort(np.random.default_rng(0).permutation(len(y)))
+    scattered = clone(ranker).fit(X[late], y[late], qid=qid[late])
+    assert scattered.predict(X).shape == (len(y),)
+    assert np.isfinite(scattered.coef_).all()
+
+
+@pytest.mark.parametrize("ranker", [r for r in ALL if not isinstance(r, Prank)], ids=repr)
+def test_noiseless_weights_are_recovered(ranker: OnlineRanker) -> None:
+    queries, truth = separable()
+    model = clone(ranker)
+    for _ in range(10):
+        model.partial_fit(queries)
+    cosine = model.coef_ @ truth / np.linalg.norm(model.coef_) / np.linalg.norm(truth)
+    assert cosine > 0.97
+    assert Metric.parse("pairwise").mean(model.predict(queries), queries) > 0.97
+
+
+@pytest.mark.parametrize("ranker", ALL, ids=repr)
+def test_steps_report_progress_and_can_be_stopped(
+    ranker: OnlineRanker, hard_queries: Queries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ranktune.solvers.online.base.WORK", 100.0)
+    monkeypatch.setattr("ranktune.solvers.online.sampled_pairs.BLOCK", 50)
+    model = clone(ranker)
+    steps = list(model.fit_steps(hard_queries))
+    assert len(steps) > 1
+    assert np.array_equal(model.coef_, clone(ranker).fit(hard_queries).coef_)
+    assert [step.iteration for step in steps] == sorted({step.iteration for step in steps})
+    assert all(step.objective >= 0.0 for step in steps)
+    stopped = clone(ranker)
+    next(iter(stopped.fit_steps(hard_queries)))
+    assert stopped.predict(hard_queries).shape == (hard_queries.n_documents,)
+    assert not np.array_equal(stopped.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("ranker", [SOLAR1(0.3, pairs_per_query=5), PAMIR(0.05)], ids=repr)
+def test_the_seed_draws_the_pairs_of_pieces_too(ranker: OnlineRanker, hard_queries: Queries) -> None:
+    models = [clone(ranker).set_params(random_state=s).partial_fit(hard_queries) for s in (None, 0, 7)]
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+    assert not np.array_equal(models[1].coef_, models[2].coef_)
+
+
+def test_passes_go_through_the_queries_again(hard_queries: Queries) -> None:
+    twice = SOLAR1(0.3).partial_fit(hard_queries).partial_fit(hard_queries)
+    assert np.array_equal(SOLAR1(0.3, passes=2).fit(hard_queries).coef_, twice.coef_)
+
+
+def test_progressive_goes_on_and_is_a_fit_in_the_end(hard_queries: Queries) -> None:
+    model = SOLAR2(5.0)
+    model.progressive(hard_queries)
+    assert np.array_equal(model.coef_, SOLAR2(5.0).fit(hard_queries).coef_)
+    learnt = model.predict(hard_queries)
+    first = model.progressive(hard_queries)[: hard_queries.starts[1]]
+    np.testing.assert_allclose(first, learnt[: hard_queries.starts[1]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [[-1], [8], [0.5], [[0]], [], ["a"]], ids=repr)
+def test_an_order_that_names_no_queries_is_refused(order: Any, hard_queries: Queries) -> None:
+    for model in (SOLAR1(), ElasticRank()):
+        with pytest.raises(ParameterError, match="whole from 0 to 7"):
+            model.progressive(hard_queries, order)
+
+
+@pytest.mark.parametrize(
+    ("ranker", "said"),
+    [
+        (SOLAR1(C=0.0), "C=0.0"),
+        (SOLAR2(gamma=-1.0), "gamma=-1.0"),
+        (SOLAR2(covariance="ful"), "Did you mean 'full'"),
+        (SOLAR1(passes=0), "passes=0"),
+        (SOLAR1(scaling="max"), "scaling='max'"),
+        (SOLAR1(pairs_per_query=0), "pairs_per_query=0"),
+        (SOLAR1(pair_order="row"), "pair_order='row'"),
+        (SOLAR1(random_state=-1), "random_state=-1"),
+        (CommitteePerceptron(size=0), "size=0"),
+        (Prank(grades=(1.0,)), "two different grades"),
+        (PAMIR(C=np.inf), "C=inf"),
+        (PAMIR(steps=0), "steps=0"),
+        (PairwisePegasos(alpha=0), "alpha=0"),
+        (PairwisePegasos(sampling="pairs"), "sampling='pairs'"),
+        (PairwisePegasos(pairs_per_document=1.5), "pairs_per_document=1.5"),  # type: ignore[arg-type]
+    ],
+    ids=repr,
+)
+def test_parameters_that_cannot_be_are_refused(ranker: OnlineRanker, said: str, hard_queries: Queries) -> None:
+    for learn_from in (ranker.fit, ranker.partial_fit, ranker.progressive):
+        with pytest.raises(ParameterError, match=said):
+            learn_from(hard_queries)
+    assert not hasattr(ranker, "coef_")
+
+
+def test_too_many_pairs_are_refused_and_drawing_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = Queries.from_arrays(np.random.default_rng(0).normal(size=(20_000, 3)), np.arange(20_000.0))
+    with pytest.raises(DataError, match="pairs_per_query"):
+        SOLAR1().fit(queries)
+    assert SOLAR1(pairs_per_query=1000).fit(queries).n_pairs_seen_ == 1000
+    monkeypatch.setattr(online_pairs, "MOST_PAIRS", 10.0)
+    with pytest.raises(DataError, match="query 1 has 14 pairs"):
+        SOLAR1().fit(np.eye(8), [0, 1, 0, 0, 1, 2, 3, 3.5], qid=[0, 0, 1, 1, 1, 1, 1, 1])
+
+
+def test_features_that_overflow_are_refused() -> None:
+    X = np.array([[1e200, 1.0], [-1e200, 2.0], [3.0, 1e200]])
+    for ranker in (SOLAR1(), SOLAR2(), SOLAR2(covariance="diagonal"), PAMIR()):
+        with pytest.raises(ParameterError, match="overflowed"):
+            ranker.fit(X, [0.0, 1.0, 2.0])
+
+
+def test_drawn_pairs_are_alike() -> None:
+    """Every pair of a query is drawn equally often: perceptron steps on one-hot differences count them."""
+    y = np.array([2.0, 0.0, 1.0, 0.0, 2.0, 5.0])
+    queries = Queries.from_arrays(np.eye(6), y)
+    lists = online_pairs.lists_of(queries, "shuffled", 1)
+    assert lists.pairs[0] == 13
+    draws = (np.arange(13_000) + 0.5) / 13_000
+    counts = np.zeros((6, 6))
+    for u in draws:
+        state = State(
+            np.zeros(6), np.zeros(6), np.zeros((1, 1)), np.zeros(6), np.zeros((1, 1)), np.zeros(1), np.zeros(4)
+        )
+        state.stretch[:] = 1.0
+        learn(rows_of(queries.features, False), lists, np.array([0]), np.array([u]), Rule(4, 1.0), state, np.zeros(0))
+        counts[state.weights.argmax(), state.weights.argmin()] += 1
+    assert np.array_equal(counts > 0, y[:, None] > y[None, :])
+    assert counts[counts > 0].min() >= counts.max() - 2

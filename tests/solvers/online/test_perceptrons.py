@@ -1,0 +1,121 @@
+"""Perceptrons against plain Python, on separable data, and their thresholds and committees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import Metric
+from ranktune.solvers.online.perceptrons import CommitteePerceptron, PairwisePerceptron, Prank
+
+
+def differences(queries: Queries, pair_order: str = "rows") -> list[Floats]:
+    X, y = queries.features, queries.grades
+    pairs = []
+    for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
+        if pair_order == "rows":
+            pairs += [(i, j) for i in range(a, b) for j in range(i + 1, b) if y[i] != y[j]]
+        else:
+            pairs += [(i, j) for i in range(a, b) for j in range(a, b) if y[i] < y[j]]
+    return [X[i] - X[j] if y[i] > y[j] else X[j] - X[i] for i, j in pairs]
+
+
+def separable() -> Queries:
+    generator = np.random.default_rng(0)
+    X, truth = generator.normal(size=(400, 5)), generator.normal(size=5)
+    return Queries.from_arrays(X, np.digitize(X @ truth, (-1.5, 0.0, 1.5)), qid=np.repeat(np.arange(40), 10))
+
+
+@pytest.mark.parametrize("pair_order", ["rows", "worse"])
+def test_pairwise_perceptron_is_the_textbooks(pair_order: str, hard_queries: Queries) -> None:
+    w, mistakes = np.zeros(6), 0
+    for z in differences(hard_queries, pair_order):
+        if z @ w <= 0.0:
+            w, mistakes = w + z, mistakes + 1
+    model = PairwisePerceptron(pair_order=pair_order).fit(hard_queries)
+    np.testing.assert_allclose(model.coef_, w, rtol=1e-12, atol=1e-12)
+    assert model.cumulative_loss_ == mistakes
+
+
+def test_pairwise_perceptron_separates_separable_data() -> None:
+    queries = separable()
+    model = PairwisePerceptron(passes=300).fit(queries)
+    assert Metric.parse("pairwise").mean(model.predict(queries), queries) == 1.0
+    mistakes = model.cumulative_loss_
+    assert model.partial_fit(queries).cumulative_loss_ == mistakes
+
+
+@pytest.mark.parametrize("size", [1, 3, 20])
+def test_committee_holds_the_longest_runs(size: int, hard_queries: Queries) -> None:
+    w, run, committee = np.zeros(6), 0, [(0, np.zeros(6))] * size
+
+    def enter() -> None:
+        shortest = min(range(size), key=lambda h: committee[h][0])
+        if run > committee[shortest][0]:
+            committee[shortest] = (run, w)
+
+    for z in differences(hard_queries):
+        if z @ w > 0.0:
+            run += 1
+            continue
+        enter()
+        w, run = w + z, 0
+    enter()
+    expected = sum(r * v for r, v in committee) / sum(r for r, _ in committee)
+    model = CommitteePerceptron(size, pair_order="rows").fit(hard_queries)
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-11, atol=1e-12)
+
+
+def prank(queries: Queries, n_grades: int) -> tuple[Floats, Floats, float]:
+    """Crammer and Singer's algorithm, thresholds with their infinite last one."""
+    w, b, loss = np.zeros(queries.n_features), np.append(np.zeros(n_grades - 1), np.inf), 0.0
+    for x, grade in zip(queries.features, queries.grades, strict=True):
+        y = int(grade) + 1
+        predicted = min(r for r in range(1, n_grades + 1) if w @ x < b[r - 1])
+        loss += abs(predicted - y)
+        if predicted != y:
+            side = [1.0 if y > r else -1.0 for r in range(1, n_grades)]
+            tau = [s if (w @ x - b[r]) * s <= 0.0 else 0.0 for r, s in enumerate(side)]
+            w = w + sum(tau) * x
+            b[:-1] -= tau
+    return w, b[:-1], loss
+
+
+def test_prank_is_the_papers(hard_queries: Queries) -> None:
+    model = Prank(pair_order="rows").fit(hard_queries)
+    weights, thresholds, loss = prank(hard_queries, 5)
+    np.testing.assert_allclose(model.coef_, weights, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(model.thresholds_, thresholds)
+    assert model.cumulative_loss_ == loss
+    assert model.n_documents_seen_ == hard_queries.n_documents
+    csr = hard_queries.with_features(sparse.csr_array(hard_queries.features))
+    np.testing.assert_allclose(Prank(pair_order="rows").fit(csr).coef_, weights, rtol=1e-12, atol=1e-12)
+
+
+def test_prank_keeps_its_thresholds_in_order(hard_queries: Queries) -> None:
+    """Lemma 1 of the paper: whatever it sees."""
+    model = Prank(tuple(range(5)))
+    for seed in range(30):
+        generator = np.random.default_rng(seed)
+        X = generator.normal(size=(20, 6)) * 10.0 ** generator.integers(-2, 3)
+        model.partial_fit(X, generator.integers(0, 5, 20))
+        assert (np.diff(model.thresholds_) >= 0.0).all()
+    assert np.ptp(model.thresholds_) > 0.0
+
+
+def test_prank_learns_grades() -> None:
+    queries = separable()
+    model = Prank(passes=200).fit(queries)
+    assert Metric.parse("pairwise").mean(model.predict(queries), queries) > 0.99
+    predicted = np.searchsorted(model.thresholds_, model.predict(queries), side="right")
+    assert (model.grades_[predicted] == queries.grades).mean() > 0.97
+
+
+def test_prank_refuses_a_grade_it_did_not_begin_with() -> None:
+    model = Prank().partial_fit(np.eye(3), [0.0, 1.0, 2.5])
+    with pytest.raises(DataError, match=r"grade 2 is not among those that learning began with, \[0.0, 1.0, 2.5\]"):
+        model.partial_fit(np.eye(3), [0.0, 1.0, 2.0])

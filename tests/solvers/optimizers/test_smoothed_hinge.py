@@ -1,0 +1,139 @@
+"""RankSVM's hinge against linear and quadratic programs on explicit pairs, and its bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import linprog, minimize
+
+from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.rank_svm import RankSVM
+from ranktune.solvers.optimizers.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.smoothed_hinge import bounds_at, descend
+
+
+def noisy(seed: int = 0, n_queries: int = 6, length: int = 10, n_grades: int = 3) -> Any:
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n_queries * length, 4))
+    score = X @ np.array([2.0, -1.0, 0.5, 0.0]) + generator.normal(size=len(X))
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_grades) / n_grades)).astype(float)
+    return X, y, np.repeat(np.arange(n_queries), length)
+
+
+def pairs_of(X: Any, y: Any, qid: Any) -> Any:
+    i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
+    return X[i] - X[j]
+
+
+def primal(differences: Any, C: float, w: Any) -> float:
+    return float(0.5 * w @ w + C * np.maximum(1.0 - differences @ w, 0.0).sum())
+
+
+def by_the_dual(differences: Any, C: float) -> float:
+    """The optimum of the dual box QP over pairs, by another method."""
+
+    def negative(alpha: Any) -> Any:
+        vector = differences.T @ alpha
+        return 0.5 * vector @ vector - alpha.sum(), differences @ vector - 1.0
+
+    n = len(differences)
+    options = {"maxiter": 20_000, "maxfun": 200_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
+    found = minimize(negative, np.full(n, C / 2), jac=True, method="L-BFGS-B", bounds=[(0, C)] * n, options=options)
+    return -float(found.fun)
+
+
+@pytest.mark.parametrize(("n_grades", "C"), [(2, 0.01), (3, 0.1), (3, 3.0), (60, 0.03)])
+def test_equal_to_the_quadratic_program_on_explicit_pairs(n_grades: int, C: float) -> None:
+    X, y, qid = noisy(1, n_grades=n_grades)
+    differences = pairs_of(X, y, qid)
+    ranker = RankSVM(C=C, loss="l1", tol=1e-6).fit(X, y, qid=qid)
+    assert ranker.objective_ == pytest.approx(primal(differences, C, ranker.coef_), rel=1e-9)
+    expected = by_the_dual(differences, C)
+    assert expected * (1 - 1e-7) <= ranker.objective_ <= expected * (1 + 3e-6)
+
+
+def test_a_strong_loss_approaches_the_linear_program() -> None:
+    X, y, qid = noisy(2, n_queries=3)
+    differences = pairs_of(X, y, qid)
+    n, d = differences.shape
+    costs = np.concatenate([np.zeros(d), np.ones(n)])
+    A = np.hstack([-differences, -np.eye(n)])
+    found = linprog(costs, A_ub=A, b_ub=-np.ones(n), bounds=[(None, None)] * d + [(0, None)] * n, method="highs")
+    C = 1e4
+    ranker = RankSVM(C=C, loss="l1", tol=1e-6, max_iterations=300).fit(X, y, qid=qid)
+    least_norm = 0.5 * found.x[:d] @ found.x[:d]
+    assert found.fun * C <= ranker.objective_ * (1 + 1e-9)
+    assert ranker.objective_ <= (found.fun * C + least_norm) * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("adjacent", [False, True])
+@pytest.mark.parametrize("smoothing", [0.01, 0.5, 0.9])
+def test_the_bounds_hold_at_any_weights(smoothing: float, adjacent: bool) -> None:
+    X, y, qid = noisy(3)
+    if adjacent:
+        i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] == y + 1))
+        differences = X[i] - X[j]
+    else:
+        differences = pairs_of(X, y, qid)
+    optimum = by_the_dual(differences, 0.2)
+    objective = RankObjective(Queries.from_arrays(X, y, qid=qid), 0.2, smoothing=smoothing, adjacent=adjacent)
+    descent = Descent(objective)
+    generator = np.random.default_rng(0)
+    for scale in (0.0, 0.1, 1.0, 10.0):
+        point = descent.resume(scale * generator.normal(size=4))
+        above, below = bounds_at(objective, point)
+        assert above == pytest.approx(primal(differences, 0.2, point.weights), rel=1e-9)
+        assert below <= optimum * (1 + 1e-7) + 1e-9
+        assert above >= optimum * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_smoothed_objective_and_derivatives_equal_all_pairs(form: str) -> None:
+    X, y, qid = noisy(4)
+    differences, u, C = pairs_of(X, y, qid), 0.4, 0.3
+    given = sparse.csr_array(X) if form == "csr" else X
+    objective = RankObjective(Queries.from_arrays(given, y, qid=qid), C, smoothing=u)
+    w, direction = np.array([0.5, -0.4, 0.1, 0.3]), np.array([1.0, 2.0, -1.0, 0.5])
+    d = differences @ w
+    band, straight = (d < 1) & (d > 1 - u), d <= 1 - u
+    value = 0.5 * w @ w + C * (((1 - d) ** 2 / (2 * u))[band].sum() + (1 - d - u / 2)[straight].sum())
+    slope = np.where(band, -(1 - d) / u, np.where(straight, -1.0, 0.0))
+    f, g = objective.value_and_gradient(w)
+    assert f == pytest.approx(value, rel=1e-10)
+    np.testing.assert_allclose(g, w + C * differences.T @ slope, rtol=1e-9)
+    expected = direction + C / u * differences[band].T @ (differences[band] @ direction)
+    np.testing.assert_allclose(objective.hessian_product(direction), expected, rtol=1e-9)
+    at_zero = objective.at_zero()
+    again = objective.value_and_gradient(np.zeros(4))
+    assert at_zero[0] == pytest.approx(again[0], rel=1e-12)
+    np.testing.assert_allclose(at_zero[1], again[1], rtol=1e-10)
+
+
+def test_the_gap_shrinks_to_what_is_asked() -> None:
+    X, y, qid = noisy(5, 60, 40)
+    objective = RankObjective(Queries.from_arrays(X, y, qid=qid), 0.01, smoothing=0.5)
+    descent = Descent(objective)
+    seen = list(descend(descent, descent.start(), tolerance=1e-5, max_iterations=100))
+    gaps = [bounds.gap for bounds, _ in seen]
+    assert gaps[-1] <= 1e-5 < gaps[0]
+    assert (np.diff(gaps) <= 0.0).all()
+
+
+def test_order_of_rows_and_form_change_little() -> None:
+    X, y, qid = noisy(6, 20, 20)
+    expected = RankSVM(C=0.1, loss="l1", tol=1e-7).fit(X, y, qid=qid).coef_
+    order = np.random.default_rng(0).permutation(len(X))
+    other = RankSVM(C=0.1, loss="l1", tol=1e-7).fit(sparse.csr_array(X[order]), y[order], qid=qid[order]).coef_
+    np.testing.assert_allclose(other, expected, rtol=1e-6)
+
+
+def test_too_few_iterations_warn_of_the_gap() -> None:
+    X, y, qid = noisy(7)
+    with pytest.warns(RankTuneWarning, match="relative duality gap"):
+        ranker = RankSVM(loss="l1", tol=1e-9, max_iterations=1).fit(X, y, qid=qid)
+    assert not ranker.converged_

@@ -1,0 +1,70 @@
+"""Solvers by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import ranktune.solvers
+from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.space import Choice, defaults
+from ranktune.solvers.registry import SOLVERS, make, solver_class
+
+
+def test_every_name_is_the_class_of_that_name() -> None:
+    assert sorted(SOLVERS) == list(SOLVERS)
+    for name, solver in SOLVERS.items():
+        assert solver.__name__ == name
+        assert issubclass(solver, BaseRanker)
+
+
+def test_the_case_of_a_name_does_not_matter() -> None:
+    assert solver_class("ranksvm") is SOLVERS["RankSVM"]
+
+
+def test_an_unknown_name_is_told_the_nearest() -> None:
+    with pytest.raises(ParameterError, match=r"'RankSVN'.*Did you mean 'RankSVM'.*Known: .*BestFeature"):
+        solver_class("RankSVN")
+    with pytest.raises(ParameterError, match=r"no parameter 'c'.*Did you mean 'C'"):
+        make("RankSVM", {"c": 3.0})
+
+
+def test_make_sets_parameters_and_the_seed_where_there_is_one() -> None:
+    assert make("RankSVM", {"C": 3.0}, seed=5).get_params()["C"] == 3.0
+    for name in SOLVERS:
+        parameters = make(name, {}, seed=5).get_params()
+        assert parameters.get("random_state", 5) == 5
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_the_space_declares_parameters_that_exist_and_defaults_inside(name: str) -> None:
+    solver = SOLVERS[name]
+    known = solver().get_params()
+    for parameter in solver.space:
+        assert parameter.name in known
+        if isinstance(parameter, Choice):
+            assert parameter.default in parameter.choices
+        else:
+            assert parameter.low <= parameter.default <= parameter.high
+    make(name, defaults(solver.space))._check_parameters()
+
+
+def test_public_names_are_importable_and_every_solver_is_one() -> None:
+    assert set(SOLVERS) <= set(ranktune.solvers.__all__)
+    for name in ranktune.solvers.__all__:
+        assert getattr(ranktune.solvers, name).__name__ == name
+    assert dir(ranktune.solvers) == sorted(ranktune.solvers.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
+        ranktune.solvers.Nonsense  # noqa: B018
+
+
+def test_importing_the_registry_imports_no_solver() -> None:
+    code = (
+        "import sys, ranktune.solvers, ranktune.solvers.registry;"
+        "names = ('rank_svm', 'elastic_rank', 'pointwise', 'metrics');"
+        "print([name for name in names if f'ranktune.solvers.{name}' in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ranktune.studies.benchmarks import parser as bench_parser
+
+
+def letor_text(n_rows: int) -> str:
+    generator = np.random.default_rng(0)
+    values = generator.random((n_rows, 136)).round(6)
+    return "".join(
+        f"{row % 5} qid:{row // 100 + 1} " + " ".join(f"{k + 1}:{value!r}" for k, value in enumerate(line)) + "\n"
+        for row, line in enumerate(values.tolist())
+    )
+
+
+def test_both_readers_find_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "letor.txt"
+    file.write_text(letor_text(200))
+    assert bench_parser.compare(file).agree
+
+
+@pytest.mark.slow
+def test_text_is_read_many_times_faster_than_by_scikit_learn(tmp_path: Path) -> None:
+    file = tmp_path / "letor.txt"
+    file.write_text(letor_text(2000))
+    found = bench_parser.compare(file)
+    assert found.ratios(found.singles)[-1] > 8  # 15 and more on a quiet machine
+
+
+def test_the_command_prints_both_and_fails_if_they_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "letor.txt"
+    file.write_text(letor_text(20))
+    app = typer.Typer()
+    app.command()(bench_parser.main)
+    result = CliRunner().invoke(app, [str(file), "--rounds", "1"])
+    assert result.exit_code == 0 and "times faster" in result.output and "equal" in result.output
+    monkeypatch.setattr(bench_parser, "_same", lambda *_: False)
+    assert CliRunner().invoke(app, [str(file), "--rounds", "1"]).exit_code == 1

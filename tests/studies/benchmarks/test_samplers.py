@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from scipy.stats import mannwhitneyu
+from typer.testing import CliRunner
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.studies.benchmarks.__main__ import app
+from ranktune.studies.benchmarks.problems import PROBLEMS, TUNING, problems
+from ranktune.studies.benchmarks.regret import Run, Setting, figure, mann_whitney, seconds_tables, tables
+from ranktune.studies.benchmarks.samplers import kept_runs, overhead_table, run
+
+
+def test_minima_of_the_synthetic_problems() -> None:
+    best = {"x0": 0.2017, "x1": 10 ** (4 * (0.15 - 1)), "x2": 0.4769, "x3": 0.2753, "c1": "r", "c2": "p"}
+    value = PROBLEMS["hart6m"].loss(optuna.trial.FixedTrial(best))  # type: ignore[arg-type]
+    assert PROBLEMS["hart6m"].minimum == pytest.approx(-3.0391) and -3.0391 < value < -2.9
+    camel = {"x1": 0.0898, "x2": -0.7126, "h1": "b", "h2": "b", "h3": "a"}
+    value = PROBLEMS["func3c"].loss(optuna.trial.FixedTrial(camel))  # type: ignore[arg-type]
+    assert value == pytest.approx(-0.7221, abs=1e-4)  # 7 / 10 of the camel's -1.0316
+    low = {"x": np.pi, "y": 2.275, "shift": "a", "tilt": "b"}
+    value = TUNING["branin3c"].loss(optuna.trial.FixedTrial(low))  # type: ignore[arg-type]
+    assert value == pytest.approx(0.3979, abs=1e-4)
+    valley = {"kind": "valley", "v0": 1.0, "v1": 1.0, "v2": "low"}
+    assert TUNING["branches"].loss(optuna.trial.FixedTrial(valley)) == 0  # type: ignore[arg-type]
+    ackley = {"x0": 0.0, "x1": 10**-0.3, "x2": 0.4, "k": 19, "c": "s"}
+    assert TUNING["ackley5m"].loss(optuna.trial.FixedTrial(ackley)) == pytest.approx(0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [*PROBLEMS, *TUNING])
+def test_nothing_is_below_the_minimum(name: str) -> None:
+    problem = (PROBLEMS | TUNING)[name]
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(problem.loss, n_trials=300)
+    assert problem.minimum is not None and study.best_value > problem.minimum
+
+
+def test_a_run_picks_by_what_it_observed() -> None:
+    problem = PROBLEMS["func3c"]
+    plain = run(problem, "func3c", "random", 0, Setting(False, 12, 1))
+    assert plain.picks == np.minimum.accumulate(plain.picks).tolist() and len(plain.picks) == 12
+    assert plain.believed == {} and plain.duplicates == 0
+    wild = run(replace(problem, noise=100.0), "func3c", "random", 0, Setting(True, 12, 1))
+    assert wild.picks != np.minimum.accumulate(wild.picks).tolist()
+
+
+def test_a_run_can_be_repeated_also_with_trials_at_the_same_time() -> None:
+    problem, setting = PROBLEMS["hart6m"], Setting(True, 13, 4)
+    first, second = (run(problem, "hart6m", "thompson", 1, setting) for _ in range(2))
+    assert first.picks == second.picks and first.believed == second.believed != {}
+    assert first.picks != run(problem, "hart6m", "thompson", 2, setting).picks
+
+
+def test_runs_are_kept_and_not_made_again(tmp_path: Path) -> None:
+    file, page = tmp_path / "runs.jsonl", tmp_path / "page.html"
+    order = ["sampler", "--samplers", "thompson:1,random", "--problems", "hart6m", "--trials", "11", "--seeds", "2"]
+    order += ["--keep", str(file), "--plot", str(page)]
+    first = CliRunner().invoke(app, order, catch_exceptions=False).stdout
+    text = file.read_text()
+    assert len(kept_runs(file)) == 4 and kept_runs(file)[0].json() == text.splitlines()[0]
+    assert CliRunner().invoke(app, order, catch_exceptions=False).stdout == first
+    assert file.read_text() == text and "hart6m" in page.read_text() and "Plotly.newPlot" in page.read_text()
+    assert "hart6m @11" in first and "thompson:1 (believed)" in first and "Mann-Whitney" in first
+
+
+def made(name: str, losses: list[float]) -> list[Run]:
+    return [Run("func3c", name, k, False, 1, [loss], {}, 0, 0.1) for k, loss in enumerate(losses)]
+
+
+def test_tables_say_who_is_better() -> None:
+    good, bad = np.linspace(0, 1, 20), np.linspace(0.5, 2, 20)
+    runs = made("thompson", good.tolist()) + made("tpe", bad.tolist())
+    arguments = (runs, PROBLEMS, ["func3c"], ["thompson", "tpe"], range(20), Setting(False, 1, 1))
+    told = tables(*arguments)
+    assert f"p={mannwhitneyu(good + 0.7221, bad + 0.7221).pvalue:.2g}" in told and "**better**" in told
+    low, middle, high = np.quantile(good + 0.7221, (0.25, 0.5, 0.75))
+    assert f"{middle:.3g} [{low:.2g}, {high:.2g}]" in told
+    assert "no runs" not in told and "tpe" in figure(*arguments)
+    assert mann_whitney(good, good) == pytest.approx(1, abs=0.01) and mann_whitney(np.ones(3), np.ones(3)) == 1
+
+
+def test_a_run_knows_the_seconds_of_its_evaluations() -> None:
+    for workers in (1, 4):
+        told = run(TUNING["branches"], "branches", "thompson:costs", 0, Setting(False, 14, workers))
+        assert len(told.spent) == 14 and (np.diff(told.spent) > 0).all() and told.spent[-1] <= 14 * 8.0
+    assert run(PROBLEMS["func3c"], "func3c", "random", 0, Setting(False, 3, 1)).spent == []
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for problem in TUNING.values():
+        trial = study.ask()
+        loss, seconds = problem.evaluate(trial)
+        assert seconds == trial.user_attrs["seconds"] > 0 and np.isfinite(loss)
+
+
+def test_runs_that_were_kept_before_seconds_were_told_are_read() -> None:
+    line = made("tpe", [1.0])[0].json()
+    old = line.replace(', "spent": []', "")
+    assert old != line and Run.from_json(old) == Run.from_json(line)
+    arguments = ([Run.from_json(old)], PROBLEMS, ["func3c"], ["tpe"], range(1), Setting(False, 1, 1))
+    assert seconds_tables(*arguments) == "" and "1.72" in tables(*arguments)
+
+
+def test_regrets_are_compared_at_equal_seconds() -> None:
+    def timed(name: str, seconds: float) -> list[Run]:
+        spent = [seconds * j for j in (1, 2, 3, 4)]
+        return [Run("branches", name, k, False, 1, [4.0, 3.0, 2.0, 1.0], {}, 0, 0.1, spent) for k in range(3)]
+
+    runs = timed("thompson", 1.0) + timed("tpe", 3.0)
+    told = seconds_tables(runs, TUNING, ["branches"], ["thompson", "tpe"], range(3), Setting(False, 4, 1))
+    rows = {line.split("|")[1].strip(): line for line in told.splitlines() if line.startswith("|")}
+    # all of them have spent 4 s: the first has ended by then, the second has one trial
+    first, last = (told.index(f"branches @{mark} s") for mark in ("1", "4"))
+    assert first < last and "| tpe | 4 [4, 4] | 4 [4, 4] | 4 [4, 4] |" in told
+    assert "| thompson | 4 [4, 4] | 3 [3, 3] | 1 [1, 1] |" in told
+    assert rows["tpe"] == "| tpe | 0.33 |" and rows["thompson"] == "| thompson | 1.00 |"
+    assert (
+        "better" in told
+        and seconds_tables(runs[:3], TUNING, ["branches"], ["tpe"], range(3), Setting(False, 4, 1)) == ""
+    )
+
+
+def test_quick_and_overhead() -> None:
+    told = CliRunner().invoke(app, ["sampler", "--quick", "--samplers", "random,tpe"], catch_exceptions=False).stdout
+    assert "func3c @12" in told and "hart6m @12" in told
+    assert "n=5" in overhead_table(["random"], (5,))
+    with pytest.raises(ParameterError, match=r"unknown problem 'hart6'\. Did you mean 'hart6m'"):
+        CliRunner().invoke(app, ["sampler", "--problems", "hart6"], catch_exceptions=False)
+
+
+def test_ranking_problems_train_rankers(letor_folds: dict[str, Path], tmp_path: Path) -> None:
+    for name, folder in letor_folds.items():
+        (tmp_path / name).symlink_to(folder)
+    reported, tuning = problems(tmp_path)
+    assert "api-search" in reported and {"func3c", "hart6m"} < set(reported) and not set(reported) & set(tuning)
+    for name in ("mq2008", "ohsumed"):
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        study.optimize(reported[name].loss, n_trials=3)
+        assert all(0.1 < trial.value < 0.95 for trial in study.trials if trial.value is not None)

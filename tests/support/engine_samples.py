@@ -1,0 +1,32 @@
+"""Small data whose answer is known, and what tests of whole studies ask of models and rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.tuner.selection.results import Row
+
+SOLVERS = ("RankSVM", "RidgeRanker", "BestFeature")
+
+
+def judged(count: int, seed: int, noise: float = 0.3) -> Queries:
+    """Queries whose grades come from a weighted sum of three of five features."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(count * 12, 5))
+    utility = X @ [1.0, -0.7, 0.5, 0.0, 0.0] + noise * generator.normal(size=len(X))
+    y = np.searchsorted(np.quantile(utility, [0.6, 0.85]), utility)
+    return Queries.from_arrays(X, y, qid=np.repeat(np.arange(count), 12))
+
+
+def weights(model: Model) -> Floats:
+    assert isinstance(model, LinearModel)
+    return model.weights
+
+
+def on_test(row: Row) -> float:
+    assert row.test is not None
+    return row.test.mean

@@ -1,0 +1,108 @@
+"""Studies on disk for tests of pages, written in a moment and without tuning anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+
+from ranktune.dashboards.records.study import StudyData, Trial
+from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.racing import Estimate
+from ranktune.tuner.selection.evidence import EVIDENCE, write_evidence
+from ranktune.tuner.selection.results import Result
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import StudyFolder, make_folder
+from tests.support.study_samples import HOSTILE, evidence_of, linear_model, result_of, study_data, trial, trials_of
+
+SOLVERS = ("LambdaRank", "RankSVM")
+BEGUN = 1_700_000_000.0
+LINE = tuple(name for name in HOSTILE if name.isprintable() and "/" not in name and 0 < len(name) < 200)
+"""Hostile names that a study may have: it is a folder's name."""
+
+
+def declare(home: Path, name: str, splits: Sequence[str] = ("",), **fields: Any) -> Study:
+    """Make the folder of a study that has not begun."""
+    given: dict[str, Any] = {"name": name, "data": "somewhere", "solvers": SOLVERS, "trials": 20}
+    study = Study(**given | fields)
+    folder = make_folder(home, name)
+    folder.declare(study, dict.fromkeys(splits, "digest"))
+    for split in filter(None, splits):
+        (folder.path / split).mkdir(exist_ok=True)
+    return study
+
+
+def append(home: Path, name: str, trials: Sequence[Trial], split: str = "") -> None:
+    """Write finished trials into a study's record, as a run does."""
+    record = Record(home / name / split, "/".join(filter(None, (name, split))), "ndcg@10")
+    known = StudyFolder(home / name).study().union_space().distributions
+    for own in trials:
+        params = {"solver": own.solver} | {f"{own.solver}.{key}": value for key, value in own.params.items()}
+        values = {} if own.value is None else {"ndcg@10": np.full(4, own.value)}
+        outcome = Outcome(
+            per_query=values, nonzeros=own.nonzeros or float("nan"), seconds=own.seconds, error=own.error,
+            begun=BEGUN + own.number, ended=BEGUN + own.number + 0.5, worker=own.worker, warnings=own.warnings,
+            steps=tuple((BEGUN, f"fold {k}", part) for k, part in enumerate(own.parts, start=1)),
+            stopped=own.stopped, along=own.along, path=own.path, chosen=own.params.get(own.along),
+        )  # fmt: skip
+        estimate = Estimate(own.value or 0.0, (own.error_of_estimate or 0.0) ** 2) if own.stopped else None
+        spaces = {key: known.get(key, optuna.distributions.FloatDistribution(0.0, 10.0)) for key in params}
+        record.append(own.number, params, spaces, outcome, own.restarts, estimate)
+    record.close()
+
+
+def finish(home: Path, name: str, labels: Sequence[str] = SOLVERS, splits: Sequence[str] = ("",)) -> dict[str, Any]:
+    """Write the conclusion and the evidence of a study, and return the conclusion."""
+    result = concluded(name, labels, splits)
+    (home / name / "result.json").write_text(json.dumps(result))
+    for k, split in enumerate(splits):
+        write_evidence(evidence_of(labels, seed=k), home / name / split / EVIDENCE)
+    return result
+
+
+def concluded(name: str, labels: Sequence[str] = SOLVERS, splits: Sequence[str] = ("",)) -> dict[str, Any]:
+    """Return a conclusion with every field of the real one."""
+    result = result_of(labels)
+    for k, row in enumerate(result["leaderboard"]):
+        row |= {"difference": -0.01 * k if k else None, "difference_interval": [-0.01 * k - 0.02, 0.02] if k else None}
+        row |= {"p_holm": 0.08 * k if k else None, "verdict": "not told apart" if k else "chosen"}
+    best = result["leaderboard"][0] | {"test_metrics": {"ndcg@10": result["leaderboard"][0]["test"]}}
+    common = {"estimate": 0.48, "estimate_interval": [0.43, 0.53], "alternatives": {"smallest": labels[-1]}}
+    whole = result | common | {"best": best, "study": name, "data": "somewhere", "test_metrics": best["test_metrics"]}
+    whole |= {"seconds": 12.5, "model": f"{name}/model.json", "folder": name}
+    whole = {part.name: None for part in fields(Result) if part.name != "folds"} | whole
+    if len(splits) > 1:
+        whole["folds"] = [whole | {"name": split} for split in splits]
+    return whole
+
+
+def hostile_data(folder: Path) -> StudyData:
+    """Return a finished study in which everything that anybody may name has a hostile name."""
+    params = {name: 0.1 * (k + 1) for k, name in enumerate(HOSTILE)}
+    own = [
+        replace(t, params=dict(t.params) | (params if k % 2 else {}), worker=HOSTILE[k % 8], warnings=(HOSTILE[k % 8],))
+        for k, t in enumerate(trials_of(SOLVERS, 16))
+    ]
+    own += [trial(16 + k, SOLVERS[0], {}, None, error=text) for k, text in enumerate(HOSTILE)]
+    labels = (HOSTILE[0], HOSTILE[3], *SOLVERS)
+    evidence = evidence_of(labels)
+    queries = (*HOSTILE, *evidence.queries[len(HOSTILE) :])
+    closely = tuple(
+        replace(one, query=text, documents=HOSTILE[: len(one.grades)] + one.documents[len(HOSTILE) :])
+        for text, one in zip(HOSTILE, evidence.closely, strict=False)
+    )
+    evidence = replace(evidence, queries=queries, closely=closely)
+    folder.mkdir(parents=True, exist_ok=True)
+    model = linear_model(folder / "model.json", list(range(1, len(HOSTILE) + 1)), HOSTILE)
+    data = study_data(
+        folder, [(HOSTILE[0], own, evidence), (HOSTILE[3], own, evidence)], solvers=SOLVERS,
+        result=concluded(HOSTILE[1], labels, (HOSTILE[0], HOSTILE[3])),
+        models={(split, label): model for split in (HOSTILE[0], HOSTILE[3]) for label in labels},
+    )  # fmt: skip
+    return replace(data, study=replace(data.study, data=HOSTILE[3]))

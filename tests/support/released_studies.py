@@ -1,0 +1,71 @@
+"""Small studies as a release leaves them, zipped under data/released/format-N, for the tests of later releases.
+
+`python tests/released_studies.py` writes those of the present format: once a format, when nothing in it changes any
+more. Those of former formats are never written again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from unittest.mock import patch
+
+import ranktune
+from ranktune.tuner.runner.progress import Silent, Told
+from ranktune.tuner.study.home import FORMAT
+from tests.support.engine_samples import SOLVERS, judged
+from tests.support.paths import DATA
+
+ASSETS = DATA / "released"
+FINISHED, UNFINISHED = "finished", "unfinished"
+TRIALS, INTERRUPTED_AT = 12, 6
+"""Trials of either study, and after how many the unfinished one was interrupted."""
+_MOMENT = (2026, 1, 1, 0, 0, 0)
+
+
+class _Interrupts(Silent):
+    """Interrupts a study as Ctrl-C does, after so many trials."""
+
+    def trial(self, told: Told) -> None:
+        if told.done == INTERRUPTED_AT:
+            raise KeyboardInterrupt
+
+
+def unpacked(release: Path, home: Path) -> Path:
+    """Unpack the studies of a release into a home folder, and return it."""
+    for archive in sorted(release.glob("*.zip")):
+        with zipfile.ZipFile(archive) as file:
+            file.extractall(home / archive.stem)
+    return home
+
+
+def write(target: Path) -> None:
+    """Write the studies of the present format."""
+    with tempfile.TemporaryDirectory() as folder, patch.object(socket, "gethostname", lambda: "host"):
+        home = Path(folder)
+        for name, progress in ((FINISHED, Silent()), (UNFINISHED, _Interrupts())):
+            with suppress(KeyboardInterrupt):
+                ranktune.tune(
+                    judged(24, 0), vali=judged(12, 1), test=judged(12, 2), also="map", solvers=SOLVERS, trials=TRIALS,
+                    sampler="tpe", name=name, home=home, jobs=1, progress=progress,
+                )  # fmt: skip
+            _pack(home / name, target / f"{name}.zip")
+
+
+def _pack(study: Path, archive: Path) -> None:
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        for own in sorted(study.rglob("*")):
+            if own.is_file():
+                entry = zipfile.ZipInfo(own.relative_to(study).as_posix(), _MOMENT)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                file.writestr(entry, own.read_bytes())
+
+
+if __name__ == "__main__":
+    shutil.rmtree(ASSETS / f"format-{FORMAT}", ignore_errors=True)
+    write(ASSETS / f"format-{FORMAT}")

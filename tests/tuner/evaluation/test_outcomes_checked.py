@@ -1,0 +1,215 @@
+"""Objectives that misbehave: each costs its own trial, with the reason in the record, and nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from optuna.trial import FrozenTrial, TrialState
+
+from ranktune.tuner.evaluation.objective import Outcome, Task
+from ranktune.tuner.evaluation.soundness import comparable, sound
+from ranktune.tuner.runner.loop import TrialLoop
+from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.storage.record import ERROR, RESTARTS, Record, number_of
+from ranktune.tuner.study.events import Events, read_events
+from ranktune.tuner.workers.executor import Executor, InProcess, Limits, Processes
+from tests.tuner.runner.test_loop import STUDY, smooth, task_of
+
+SPACE = STUDY.union_space()
+VICTIM = next(place for place, defaults in enumerate(SPACE.defaults()) if defaults["solver"] == "RidgeRanker")
+BAD = SPACE.split(SPACE.defaults()[VICTIM])
+"""The configuration that misbehaves: the defaults of a solver, of which there is one trial."""
+
+
+class Awkward:
+    """An objective that returns, or does, something else for one configuration, and counts how often it was asked."""
+
+    def __init__(self, result: Any, folder: Path | None = None) -> None:
+        self.result, self.folder = result, folder
+
+    def __call__(self, task: Task) -> Outcome:
+        if (task.solver, dict(task.parameters)) != BAD:
+            return smooth(task)
+        if self.folder is not None:
+            with open(self.folder / "asked", "a") as file:
+                file.write("x")
+        return cast(Outcome, self.result() if callable(self.result) else self.result)
+
+
+def loop(folder: Path, objective: Callable[[Task], Outcome], executor: Executor | None = None) -> list[FrozenTrial]:
+    record = Record(folder, "s", STUDY.metric)
+    try:
+        with executor or InProcess() as workers, Events(folder) as events:
+            TrialLoop(STUDY, "fold", record, task_of, workers, Silent(), objective, events=events).run()
+        assert record.leases.rows() == []
+        return record.trials()
+    finally:
+        record.close()
+
+
+def the_failure(trials: list[FrozenTrial], restarts: int = 0) -> str:
+    """Return the reason of the one trial that failed; all others are what they always are."""
+    assert [number_of(trial) for trial in trials] == list(range(12))
+    (failed,) = (trial for trial in trials if trial.state != TrialState.COMPLETE)
+    assert failed.state == TrialState.FAIL
+    assert failed.value is None
+    assert failed.user_attrs.get(RESTARTS, 0) == restarts
+    assert SPACE.split(failed.params) == BAD
+    for trial in trials:
+        if trial is not failed:
+            own = smooth(task_of(*SPACE.split(trial.params))).per_query["ndcg@10"]
+            assert trial.value == own.mean()
+    return str(failed.user_attrs[ERROR])
+
+
+def of(*values: Any) -> Outcome:
+    return Outcome({"ndcg@10": cast(Any, values[0] if len(values) == 1 else list(values))})
+
+
+RESULTS = {
+    "nothing": (None, "returned nothing, not an Outcome"),
+    "text": ("good", "returned a str, 'good', not an Outcome"),
+    "a number": (0.5, "returned a float, 0.5, not an Outcome"),
+    "another metric": (Outcome({"map": np.ones(2)}), "ndcg@10 is not among what the objective returned: map"),
+    "no metric": (Outcome(), "ndcg@10 is not among what the objective returned: nothing"),
+    "nan": (of(np.nan, np.nan), "ndcg@10 is not a finite number"),
+    "inf": (of(0.5, np.inf), "ndcg@10 is infinite on 1 of 2"),
+    "-inf": (of(-np.inf, -np.inf), "ndcg@10 is infinite on 2 of 2"),
+    "another metric infinite": (
+        Outcome({"ndcg@10": np.ones(2), "map": np.array([0.5, -np.inf])}),
+        "map is infinite on 1 of 2",
+    ),
+    "complex": (of(0.5, 0.5j), "is complex numbers"),
+    "words": (of("0.5", "0.5"), "is text"),
+    "objects": (of(0.5, None), "is objects"),
+    "ragged": (of([0.5], [0.5, 0.5]), "cannot be read"),
+    "too long": (of(0.5, 0.5, 0.5), "3 values, where other metrics or trials have 2"),
+    "too short": (of([0.5]), "1 values, where other metrics or trials have 2"),
+    "a table": (of([0.5, 0.5], [0.5, 0.5]), "has the shape"),
+    "one number": (of(0.5), "has the shape"),
+    "unequal metrics": (Outcome({"ndcg@10": np.ones(2), "map": np.ones(3)}), "2 values, where other metrics"),
+    "other queries": (of(np.nan, 0.5), "no number on 1 queries that it judges in other trials"),
+    "a mapping of nothing": (Outcome(cast(Any, None)), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("result", "reason"), RESULTS.values(), ids=RESULTS)
+def test_a_result_that_is_none_fails_its_trial_alone(tmp_path: Path, result: object, reason: str) -> None:
+    assert VICTIM > 0, "what comes first has nothing to be compared to"
+    assert reason in the_failure(loop(tmp_path, Awkward(result, tmp_path)))
+    assert (tmp_path / "asked").read_text() == "x", "it was tried again"
+
+
+def test_what_an_objective_raises_in_this_process_is_the_failure(tmp_path: Path) -> None:
+    def fails() -> None:
+        raise LookupError("no such thing")
+
+    assert the_failure(loop(tmp_path, Awkward(fails))) == "LookupError: no such thing"
+
+
+def test_the_length_that_counts_is_remembered_by_a_resumed_run(tmp_path: Path) -> None:
+    """The queries of the first trials are two; a resumed run, which saw none of them, refuses three."""
+    record = Record(tmp_path, "s", STUDY.metric)
+    first = SPACE.defaults()[0]
+    record.append(0, first, SPACE.distributions, smooth(task_of(*SPACE.split(first))))
+    record.close()
+    trials = loop(tmp_path, lambda task: of(0.5, 0.5, 0.5))
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE] + [TrialState.FAIL] * 11
+
+
+def test_odd_particulars_do_not_cost_the_trial() -> None:
+    odd = Outcome(
+        {"ndcg@10": cast(Any, [1, 0])},
+        seconds=float("nan"),
+        nonzeros=cast(Any, "many"),
+        begun=float("inf"),
+        ended=-1.0,
+        worker=cast(Any, 7),
+        warnings=cast(Any, [ValueError("x")]),
+    )
+    found = sound(odd)
+    assert found.error is None
+    assert found.per_query["ndcg@10"].dtype == np.float64
+    assert (found.seconds, found.begun, found.ended, found.worker, found.warnings) == (0.0, 0.0, 0.0, "7", ("x",))
+    assert np.isnan(found.nonzeros)
+
+
+def test_a_sound_outcome_stays_what_it_is() -> None:
+    outcome = smooth(task_of(*BAD))
+    found = comparable(sound(outcome), "ndcg@10", np.array([True, True]))
+    np.testing.assert_array_equal(found.per_query["ndcg@10"], outcome.per_query["ndcg@10"])
+    assert found.error is None
+
+
+def test_an_error_as_long_as_a_book_is_cut() -> None:
+    assert len(sound(Outcome(error="x" * 10**7)).error or "") <= 10_000
+
+
+def exits() -> None:
+    os._exit(3)
+
+
+def crashes() -> None:
+    ctypes.string_at(0)
+
+
+def hangs() -> None:
+    time.sleep(1e6)
+
+
+def swallows() -> object:
+    return np.ones(2**29)  # 4 GiB
+
+
+def huge() -> Outcome:
+    return of(np.random.default_rng(0).random(2**24))
+
+
+def unpicklable() -> object:
+    return Outcome({"ndcg@10": cast(Any, (value for value in (0.5, 0.5)))})
+
+
+FATES: dict[int, tuple[Callable[[], object], str, int]] = {
+    1: (exits, "lost twice.*exited with code 3", 1),
+    2: (crashes, "lost twice.*signal 11", 1),
+    4: (hangs, "limit of 5 seconds", 0),
+    5: (swallows, "MemoryError", 0),
+    7: (huge, "more than 64 MiB", 0),
+    8: (unpicklable, "cannot be pickled", 0),
+}
+"""By the number of its trial: what it does, the reason that is recorded, and how often it is begun again."""
+
+
+def test_trials_that_end_badly_on_lanes_do_so_alone(tmp_path: Path) -> None:
+    known = loop(tmp_path / "known", smooth)
+    fates = {SPACE.split(known[number].params)[0] + str(known[number].params): act for number, act in FATES.items()}
+
+    def badly(task: Task) -> Outcome:
+        flat = {"solver": task.solver} | {f"{task.solver}.{name}": value for name, value in task.parameters.items()}
+        for key, (act, _, _) in fates.items():
+            if key == task.solver + str(flat):
+                return cast(Outcome, act())
+        return smooth(task)
+
+    trials = loop(tmp_path / "s", badly, Processes(2, Limits(seconds=5.0, bytes=2**29)))
+    assert [trial.params for trial in trials] == [trial.params for trial in known]
+    events = list(read_events(tmp_path / "s"))
+    for number, trial in enumerate(trials):
+        if number not in FATES:
+            assert trial.value == known[number].value
+            continue
+        _, reason, restarts = FATES[number]
+        assert trial.state == TrialState.FAIL
+        assert re.search(reason, trial.user_attrs[ERROR])
+        assert trial.user_attrs.get(RESTARTS, 0) == restarts
+        again = [event for event in events if event["event"] == "reissued" and event["trial"] == number]
+        assert len(again) == restarts
+    assert {event.get("split") for event in events} == {"fold"}

@@ -1,0 +1,68 @@
+"""Queries in two parts of a split are found by content and left out of what is learnt from."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.tuner.evaluation.overlap import without_shared
+from ranktune.tuner.evaluation.split import Split
+
+
+def judged(count: int, seed: int) -> Queries:
+    generator = np.random.default_rng(seed)
+    X = np.round(generator.normal(size=(count * 6, 4)), 1) * (generator.random((count * 6, 4)) < 0.7)
+    y = np.tile([0.0, 1.0, 2.0, 0.0, 0.0, 1.0], count)
+    return Queries.from_arrays(X, y, qid=np.repeat(np.arange(count), 6))
+
+
+def shuffled(queries: Queries, seed: int) -> Queries:
+    """The same queries, in another order, with their documents in another order, under other ids, as CSR."""
+    order = np.random.default_rng(seed).permutation(queries.n_documents)
+    features = sparse.csr_array(queries.features[order])
+    return Queries.from_arrays(features, queries.grades[order], qid=1000 + queries.query_of_document[order])
+
+
+def test_parts_without_shared_queries_stay_as_they_are() -> None:
+    split = Split("s", judged(30, 0), judged(20, 1), judged(10, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = without_shared(split)
+    assert (kept.train, kept.vali, kept.test) == (split.train, split.vali, split.test)
+
+
+def test_test_queries_leave_the_other_parts_whatever_their_form() -> None:
+    own, common, vali = judged(30, 0), judged(5, 1), judged(8, 2)
+    split = Split("s", concatenate([own, common]), concatenate([vali, common]), shuffled(common, 3))
+    with pytest.warns(RankTuneWarning) as told:
+        kept = without_shared(split)
+    assert kept.train.fingerprint == own.fingerprint
+    assert kept.vali is not None and kept.vali.fingerprint == vali.fingerprint
+    assert [str(one.message).split(" queries are")[0] for one in told] == ["5 of 13 validation", "5 of 35 training"]
+
+
+def test_one_other_grade_makes_another_query() -> None:
+    train = judged(10, 0)
+    grades = train.grades.copy()
+    grades[::6] = 3.0
+    other = Queries(train.features, grades, train.starts, train.query_ids)
+    assert without_shared(Split("s", train, test=other)).train is train
+
+
+def test_training_on_the_validation_queries_alone_is_refused() -> None:
+    train = judged(10, 0)
+    with pytest.raises(DataError, match=r"10 of 10 training queries .* leave vali out"):
+        without_shared(Split("s", train, vali=train))
+    with pytest.raises(DataError, match=r"10 of 10 training queries .* give other test queries"):
+        without_shared(Split("s", train, test=shuffled(train, 1)))
+
+
+def test_queries_of_one_grade_do_not_matter() -> None:
+    flat = Queries.from_arrays(np.zeros((4, 4)), np.zeros(4), qid=[0, 0, 1, 1])
+    train = concatenate([judged(10, 0), flat])
+    assert without_shared(Split("s", train, test=concatenate([judged(3, 1), flat]))).train is train

@@ -1,0 +1,122 @@
+"""Racing: what is stopped would hardly have come out ahead, what is far behind is stopped, estimates are unbiased."""
+
+import numpy as np
+import pytest
+
+from ranktune.tuner.evaluation.racing import LEVEL, in_full, in_the_race, is_behind
+
+QUERIES, FOLDS = 150, 5
+
+
+def ndcg_like(generator: np.random.Generator, level: float, hardness: np.ndarray, own: float = 0.12) -> np.ndarray:
+    """Values in [0, 1] with much in common between models, many of them equal: as NDCG by query is."""
+    values = np.clip(level + hardness + own * generator.standard_normal(len(hardness)), 0.0, 1.0)
+    return np.where(hardness < -0.3, 0.0, values)
+
+
+def stopped_at(values: np.ndarray, rival: np.ndarray, order: np.ndarray) -> int:
+    """The fold after which a trial is stopped when the queries are dealt in that order, 0 for never."""
+    for fold in range(1, FOLDS):
+        partial = np.full(QUERIES, np.nan)
+        known = order[: fold * QUERIES // FOLDS]
+        partial[known] = values[known]
+        if is_behind(partial, rival, FOLDS - 1):
+            return fold
+    return 0
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.01, 0.05])
+def test_the_best_of_a_study_is_stopped_more_seldom_than_stated(spread: float) -> None:
+    """Studies of 30 configurations whose order is drawn, each raced against the best before it.
+
+    The true best is the one that scores most when all is judged. By design it is stopped in at most LEVEL of studies;
+    That of a finite number of studies may lie three standard errors above.
+    """
+    generator = np.random.default_rng(7)
+    studies, lost = 500, 0
+    for _ in range(studies):
+        hardness = 0.3 * generator.standard_normal(QUERIES)
+        models = [ndcg_like(generator, 0.5 + spread * generator.standard_normal(), hardness) for _ in range(30)]
+        best = int(np.argmax([values.mean() for values in models]))
+        order = generator.permutation(QUERIES)
+        incumbent = models[0]
+        for place, values in enumerate(models[1:], start=1):
+            if stopped_at(values, incumbent, order):
+                lost += place == best
+            elif values.mean() > incumbent.mean():
+                incumbent = values
+    assert lost / studies <= LEVEL + 3.0 * np.sqrt(LEVEL * (1 - LEVEL) / studies)
+
+
+def test_an_equal_trial_is_stopped_at_about_the_stated_level_and_not_far_below() -> None:
+    """The bound is no empty one: of trials that end a hair ahead, some are stopped, at most LEVEL of them."""
+    generator = np.random.default_rng(3)
+    trials, stopped = 4000, 0
+    for _ in range(trials):
+        hardness = 0.3 * generator.standard_normal(QUERIES)
+        rival, values = (ndcg_like(generator, 0.5, hardness) for _ in range(2))
+        values = values + (rival.mean() - values.mean()) + 1e-9
+        stopped += stopped_at(values, rival, generator.permutation(QUERIES)) > 0
+    assert 0.2 * LEVEL < stopped / trials <= LEVEL + 3.0 * np.sqrt(LEVEL / trials)
+
+
+def test_what_is_far_behind_is_stopped_after_the_first_fold_and_what_is_ahead_never() -> None:
+    generator = np.random.default_rng(1)
+    hardness = 0.3 * generator.standard_normal(QUERIES)
+    rival, worse = ndcg_like(generator, 0.6, hardness), ndcg_like(generator, 0.3, hardness)
+    order = generator.permutation(QUERIES)
+    assert stopped_at(worse, rival, order) == 1
+    assert stopped_at(rival, worse, order) == 0
+    assert stopped_at(rival, rival, order) == 0
+
+
+def test_nothing_is_stopped_once_all_is_judged_or_where_too_few_differ() -> None:
+    rival = np.linspace(0.5, 1.0, 40)
+    assert not is_behind(rival - 0.4, rival, 4)
+    few = np.where(np.arange(40) < 20, rival - np.where(np.arange(40) < 5, 0.4, 0.0), np.nan)
+    assert not is_behind(few, rival, 4)
+    assert is_behind(np.where(np.arange(40) < 20, rival - 0.1 - 0.01 * np.sin(rival * 50), np.nan), rival, 4)
+
+
+def test_queries_that_the_metric_skips_do_not_count() -> None:
+    generator = np.random.default_rng(5)
+    hardness = 0.2 * generator.standard_normal(QUERIES)
+    rival, values = ndcg_like(generator, 0.6, hardness), ndcg_like(generator, 0.4, hardness)
+    values[QUERIES // 2 :] = np.nan
+    skipped = generator.random(QUERIES) < 0.3
+    blank = np.where(skipped, np.nan, rival), np.where(skipped, np.nan, values)
+    known = ~skipped
+    found, plain = in_full(blank[1], blank[0]), in_full(values[known], rival[known])
+    assert (found.value, found.variance) == pytest.approx((plain.value, plain.variance), rel=1e-12)
+    assert is_behind(blank[1], blank[0], 4) == is_behind(values[known], rival[known], 4)
+
+
+def test_a_path_is_cut_after_the_last_that_may_still_be_the_best() -> None:
+    generator = np.random.default_rng(2)
+    hardness = 0.2 * generator.standard_normal(QUERIES)
+    rival, good, bad = (ndcg_like(generator, level, hardness) for level in (0.6, 0.6, 0.2))
+    half = np.arange(QUERIES) < QUERIES // 2
+    good, bad = (np.where(half, values, np.nan) for values in (good, bad))
+    assert in_the_race([bad, good], 1, rival, 4) == 2
+    assert in_the_race([good, bad, bad], 0, rival, 4) == 1
+    assert in_the_race([bad, bad], 0, rival, 4) == 0
+    assert in_the_race([bad, bad], 0, None, 4) == 2
+    assert in_the_race([good, bad], 0, None, 4) == 1
+    assert in_the_race([bad], 0, None, 4) == 1
+
+
+def test_the_estimate_in_full_is_unbiased_and_as_sure_as_it_says() -> None:
+    generator = np.random.default_rng(11)
+    hardness = 0.3 * generator.standard_normal(QUERIES)
+    rival, values = ndcg_like(generator, 0.6, hardness), ndcg_like(generator, 0.55, hardness)
+    errors, variances = [], []
+    for _ in range(2000):
+        known = generator.permutation(QUERIES)[: QUERIES // FOLDS]
+        partial = np.full(QUERIES, np.nan)
+        partial[known] = values[known]
+        found = in_full(partial, rival)
+        errors.append(found.value - values.mean())
+        variances.append(found.variance)
+    assert abs(np.mean(errors)) < 4.0 * np.std(errors) / np.sqrt(len(errors))
+    assert np.mean(variances) == pytest.approx(np.var(errors), rel=0.15)
+    assert np.std(errors) < 0.5 * np.std([values[generator.permutation(QUERIES)[:30]].mean() for _ in range(500)])

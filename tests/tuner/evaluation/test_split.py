@@ -1,0 +1,159 @@
+"""Splits and validation plans: nothing leaks, nothing is lost, nothing is split inside a query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.plans import (
+    Fold,
+    Plan,
+    Progressive,
+    fresh_plan,
+    query_folds,
+    random_orders,
+    read_plan,
+    write_plan,
+)
+from ranktune.tuner.evaluation.split import Split, validation_plan, with_test
+
+
+def queries(count: int, first: int = 0, grades: tuple[float, ...] = (0.0, 1.0, 2.0)) -> Queries:
+    """Queries whose documents carry the number of their query as a feature."""
+    ids = np.repeat(np.arange(first, first + count), len(grades))
+    return Queries.from_arrays(ids[:, None].astype(float), np.tile(grades, count), qid=ids)
+
+
+@pytest.mark.parametrize("folds", [2, 3, 5, 11])
+def test_folds_partition_the_queries(folds: int) -> None:
+    plan = query_folds(queries(11), folds, seed=3)
+    assert sorted(np.concatenate([fold.vali for fold in plan])) == list(range(11))
+    for fold in plan:
+        assert sorted(np.concatenate([fold.train, fold.vali])) == list(range(11))
+        assert max(len(f.vali) for f in plan) - min(len(f.vali) for f in plan) <= 1
+
+
+def folds_of(plan: Plan) -> tuple[Fold, ...]:
+    assert not isinstance(plan, Progressive)
+    return plan
+
+
+def test_folds_depend_on_the_seed_only() -> None:
+    same = [np.concatenate([f.vali for f in query_folds(queries(40), 4, seed)]).tolist() for seed in (1, 1, 2)]
+    assert same[0] == same[1]
+    assert same[0] != same[2]
+
+
+def test_given_validation_queries_are_scored_and_never_learnt_from() -> None:
+    development, plan = validation_plan(Split("s", queries(6), queries(3, first=6)), None, 0, strict=True)
+    (fold,) = folds_of(plan)
+    assert set(development.select(fold.train).features[:, 0]) == set(range(6))
+    assert set(development.select(fold.vali).features[:, 0]) == {6, 7, 8}
+
+
+def test_asking_for_folds_uses_training_and_validation_queries() -> None:
+    development, plan = validation_plan(Split("s", queries(6), queries(3, first=6)), 3, 0)
+    assert development.n_queries == 9
+    assert len(folds_of(plan)) == 3
+
+
+def test_a_test_set_is_set_aside_once_and_kept_apart() -> None:
+    split = with_test(Split("s", queries(50)), seed=0)
+    assert split.test is not None
+    aside, kept = set(split.test.features[:, 0]), set(split.train.features[:, 0])
+    assert len(aside) == 10
+    assert aside | kept == set(range(50))
+    assert not aside & kept
+
+
+def test_a_given_test_set_stays_and_tiny_data_keeps_its_queries() -> None:
+    own = queries(2)
+    assert with_test(Split("s", queries(50), test=own), seed=0).test is own
+    assert with_test(Split("s", queries(8)), seed=0).test is None
+
+
+def test_one_query_cannot_be_dealt_into_folds() -> None:
+    with pytest.raises(DataError, match="is the query id missing"):
+        validation_plan(Split("s", queries(1)), None, 0)
+
+
+def test_one_fold_is_no_cross_validation() -> None:
+    with pytest.raises(ParameterError, match="at least 2 folds"):
+        query_folds(queries(5), 1, 0)
+
+
+@pytest.mark.parametrize(("grades", "said"), [((1.0, 1.0), "all grades are 1"), ((0.0,), "all grades are 0")])
+def test_data_without_anything_to_learn_is_refused(grades: tuple[float, ...], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        validation_plan(Split("s", queries(20, grades=grades)), None, 0)
+
+
+def test_orders_are_permutations_and_fresh_ones_are_others() -> None:
+    development, plan = validation_plan(Split("s", queries(20)), None, 0, permutations=3)
+    assert isinstance(plan, Progressive)
+    fresh = fresh_plan(plan, development, 0)
+    assert isinstance(fresh, Progressive)
+    orders = [tuple(order) for order in (*plan.orders, *fresh.orders)]
+    assert len(set(orders)) == 6
+    assert all(sorted(order) == list(range(20)) for order in orders)
+
+
+@pytest.mark.parametrize("kind", ["folds", "orders"])
+def test_plans_are_read_as_they_were_written(kind: str, tmp_path: Path) -> None:
+    data = queries(20)
+    plan = query_folds(data, 3, 0) if kind == "folds" else random_orders(data, 12, 0)
+    write_plan(plan, tmp_path / "plan.npz")
+    again = read_plan(tmp_path / "plan.npz")
+    if isinstance(plan, Progressive):
+        assert isinstance(again, Progressive)
+        assert [a.tolist() for a in again.orders] == [a.tolist() for a in plan.orders]
+    else:
+        assert isinstance(again, tuple)
+        assert [(f.train.tolist(), f.vali.tolist()) for f in again] == [
+            (f.train.tolist(), f.vali.tolist()) for f in plan
+        ]
+    assert read_plan(tmp_path / "none.npz") == ()
+
+
+def _numbers(fold: Fold) -> list[list[int]]:
+    return [fold.train.tolist(), fold.vali.tolist()]
+
+
+def test_the_same_query_twice_comes_into_one_fold() -> None:
+    ids = np.concatenate([np.arange(30), np.arange(12)])
+    X = np.repeat(ids, 3)[:, None].astype(float)
+    doubled = Queries.from_arrays(X, np.tile([0.0, 1.0, 2.0], 42), qid=np.repeat(np.arange(42), 3))
+    for fold in query_folds(doubled, 5, seed=1):
+        assert not set(ids[fold.train]) & set(ids[fold.vali])
+    with pytest.raises(DataError, match="only 2 of 4 queries differ"):
+        query_folds(doubled.select(np.array([0, 1, 30, 31])), 3, seed=1)
+
+
+def test_every_fold_gets_its_part_of_each_highest_grade() -> None:
+    grades = np.repeat([0.0, 0.0, 1.0, 2.0], [20, 20, 20, 20])  # 40 queries without a relevant document
+    ids = np.repeat(np.arange(80), 2)
+    mixed = Queries.from_arrays(np.arange(160.0)[:, None], np.ravel(np.column_stack([grades, grades * 0])), qid=ids)
+    for fold in query_folds(mixed, 5, seed=2):
+        assert np.bincount(grades[fold.vali].astype(int)).tolist() == [8, 4, 4]
+
+
+def test_repeats_deal_all_queries_anew() -> None:
+    plan = query_folds(queries(20), 4, seed=0, repeats=3)
+    dealt = [frozenset(frozenset(fold.vali.tolist()) for fold in plan[4 * k : 4 * k + 4]) for k in range(3)]
+    assert len(set(dealt)) == 3
+    assert all(set().union(*folds) == set(range(20)) for folds in dealt)
+
+
+def test_many_given_validation_queries_are_kept_to_and_few_are_not() -> None:
+    _, many = validation_plan(Split("s", queries(6), queries(300, first=6)), None, 0)
+    _, few = validation_plan(Split("s", queries(6), queries(299, first=6)), None, 0)
+    assert (len(folds_of(many)), len(folds_of(few))) == (1, 5)
+
+
+def test_a_strict_plan_needs_validation_queries() -> None:
+    with pytest.raises(DataError, match="keeps to given validation queries"):
+        validation_plan(Split("s", queries(6)), None, 0, strict=True)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.gp.acquisition import ExpectedImprovement, Surface, log_improvement
+from ranktune.tuner.gp.paths import DrawnImprovement, Paths
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
+
+OWNER = np.array([0, 1, 2, 2, 2])
+
+
+def embedded(n: int, seed: int) -> Floats:
+    generator = np.random.default_rng(seed)
+    corner = np.eye(3)[generator.integers(0, 3, n)] * np.sqrt(0.5)
+    return np.hstack([generator.random((n, 2)), corner])
+
+
+def posterior(scale: float = 1.2, noise: float = 0.02) -> tuple[Posterior, Floats, Floats]:
+    E = embedded(14, 0)
+    y = np.sin(5 * E[:, 0]) + E[:, 2]
+    hyperparameters = Hyperparameters(np.array([3.0, 0.5, 1.0]), scale, noise)
+    return Posterior.of(E, y, np.linspace(0.5, 2, 14), hyperparameters, OWNER), E, y
+
+
+def surfaces() -> list[Surface]:
+    first, E, y = posterior()
+    second, _, _ = posterior(0.7, 0.1)
+    generator = np.random.default_rng(0)
+    drawn = [Paths.drawn(p, y, generator, 8) for p in (first, second, first)]
+    reference, spans = np.array([-2.0, -1.0]), np.ones(2)
+    return [
+        ExpectedImprovement.over((first, second), E),
+        DrawnImprovement.over(drawn[:1], [], E[:5], reference[:1], spans[:1], generator),
+        DrawnImprovement.over(drawn[:2], [], E[:5], reference, spans, generator),
+        DrawnImprovement.over(drawn[:2], drawn[2:], E[:5], reference, spans, generator),
+    ]
+
+
+@pytest.mark.parametrize("surface", surfaces(), ids=["expected", "drawn", "two objectives", "constrained"])
+class TestEverySurface:
+    def test_values_are_the_same_with_gradients(self, surface: Surface) -> None:
+        E = embedded(6, 1)
+        np.testing.assert_allclose(surface.values_and_gradients(E)[0], surface.values(E), rtol=1e-8)
+        np.testing.assert_allclose(surface.values_and_gradients(E[:1])[0], surface.values(E)[:1], rtol=1e-8)
+
+    def test_gradient_matches_central_differences(self, surface: Surface) -> None:
+        h = 1e-5
+        for e in embedded(6, 2):
+            steps = h * np.eye(len(e))
+            expected = (surface.values(e + steps) - surface.values(e - steps)) / (2 * h)
+            np.testing.assert_allclose(surface.values_and_gradients(e[None])[1][0], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_log_improvement_near_and_far() -> None:
+    z = np.linspace(-6, 5, 200)
+    np.testing.assert_allclose(log_improvement(z), np.log(norm.pdf(z) + z * norm.cdf(z)), rtol=1e-6)
+    far = np.array([-20.0, -100.0, -900.0, -1100.0, -1e5])
+    # h(z) = pdf(z) (1 / z^2 - 3 / z^4 + 15 / z^6 - ...)
+    expected = norm.logpdf(far) + np.log(1 / far**2 - 3 / far**4 + 15 / far**6)
+    np.testing.assert_allclose(log_improvement(far), expected, rtol=1e-6)
+
+
+def test_log_improvement_is_smooth_where_its_formulas_meet() -> None:
+    for z in (-1.0, -1e3):
+        low, high = log_improvement(np.array([z - 1e-9, z + 1e-9]))
+        assert low == pytest.approx(high, rel=1e-8)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.02, 0.5])
+def test_improvement_is_the_mean_over_draws_of_the_row_and_of_the_best_trial(noise: float) -> None:
+    some, E, _ = posterior(noise=noise)
+    best = int(np.argmax(some.mean(E)))
+    asked = np.vstack([embedded(5, 1), E[best] + 0.01, E[best : best + 1]])
+    rows = np.vstack([asked, E[best]])
+    root = np.linalg.cholesky(some.covariance(rows) + 1e-12 * np.eye(len(rows)))
+    draws = some.mean(rows) + np.random.default_rng(0).standard_normal((200_000, len(rows))) @ root.T
+    gained = np.maximum(draws[:, :-1] - draws[:, -1:], 0)
+    tolerance = 5 * gained.std(axis=0) / np.sqrt(len(draws)) + 1e-5
+    found = np.exp(ExpectedImprovement.over((some,), E).values(asked))
+    np.testing.assert_array_less(np.abs(found - gained.mean(axis=0)), tolerance)
+    assert found[-1] < 1e-5 < found[:5].max()  # the best is no improvement on itself, however little is known of it
+
+
+def test_improvement_of_several_posteriors_is_their_mean() -> None:
+    first, E, _ = posterior()
+    second, _, _ = posterior(0.7, 0.1)
+    asked = embedded(5, 1)
+    single = [np.exp(ExpectedImprovement.over((p,), E).values(asked)) for p in (first, second)]
+    both = np.exp(ExpectedImprovement.over((first, second), E).values(asked))
+    np.testing.assert_allclose(both, np.mean(single, axis=0), rtol=1e-10)

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.gp.paths import DrawnImprovement, Mixture, Paths
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
+
+OWNER = np.array([0, 1, 2, 2, 2])
+
+
+def embedded(n: int, seed: int) -> Floats:
+    generator = np.random.default_rng(seed)
+    corner = np.eye(3)[generator.integers(0, 3, n)] * np.sqrt(0.5)
+    return np.hstack([generator.random((n, 2)), corner])
+
+
+def posterior(scale: float = 1.2, noise: float = 0.02) -> tuple[Posterior, Floats, Floats]:
+    E = embedded(14, 0)
+    y = np.sin(5 * E[:, 0]) + E[:, 2]
+    hyperparameters = Hyperparameters(np.array([3.0, 0.5, 1.0]), scale, noise)
+    return Posterior.of(E, y, np.linspace(0.5, 2, 14), hyperparameters, OWNER), E, y
+
+
+def test_paths_have_the_mean_and_covariance_of_the_posterior() -> None:
+    """Over many paths, each with its own frequencies, the moments are exact: only the sample size blurs them."""
+    some, _, y = posterior()
+    asked, generator, count = embedded(6, 1), np.random.default_rng(0), 4000
+    drawn = np.array([Paths.drawn(some, y, generator, 1, count=64).values(asked)[:, 0] for _ in range(count)])
+    mean, covariance = some.mean(asked), some.covariance(asked)
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - mean) / sd, 4.5 / np.sqrt(count))
+    # the standard error of a sample covariance of normals is at most sqrt(2 / count) sd_i sd_j; features add a little
+    blur = 6 * np.sqrt(2 / count) * np.outer(sd, sd)
+    np.testing.assert_array_less(np.abs(np.cov(drawn.T) - covariance), blur)
+
+
+def test_paths_with_shared_frequencies_are_independent_given_them() -> None:
+    some, _, y = posterior()
+    asked = embedded(6, 1)
+    drawn = Paths.drawn(some, y, np.random.default_rng(0), 3000, count=512).values(asked)
+    sd = np.sqrt(np.diag(some.covariance(asked)))
+    np.testing.assert_array_less(np.abs(drawn.mean(axis=1) - some.mean(asked)) / sd, 0.15)
+    np.testing.assert_allclose(drawn.std(axis=1), sd, rtol=0.15)
+
+
+def test_a_path_without_noise_goes_through_the_trials() -> None:
+    some, E, y = posterior(noise=1e-9)
+    drawn = Paths.drawn(some, y, np.random.default_rng(3), 5).values(E)
+    np.testing.assert_allclose(drawn, np.tile(y[:, None], (1, 5)), atol=1e-3)
+
+
+def test_gradients_are_of_the_weighted_sum() -> None:
+    some, _, y = posterior()
+    first, second = (Paths.drawn(some, y, np.random.default_rng(seed), 2) for seed in (0, 1))
+    paths = Mixture((first, second))
+    E, u, h = embedded(5, 2), np.random.default_rng(1).normal(size=(5, 4)), 1e-6
+    values, gradients = paths.with_gradients(E)
+    np.testing.assert_allclose(values, np.hstack([first.values(E), second.values(E)]), atol=1e-10)
+    np.testing.assert_allclose(values, paths.values(E), atol=1e-10)
+    for column in range(E.shape[1]):
+        step = h * np.eye(E.shape[1])[column]
+        expected = ((paths.values(E + step) - paths.values(E - step)) * u).sum(axis=1) / (2 * h)
+        np.testing.assert_allclose(gradients(u)[:, column], expected, atol=1e-6)
+
+
+def improvement(draws: int, constrained: bool = False) -> tuple[DrawnImprovement, Paths, Paths, Floats]:
+    some, E, y = posterior(noise=0.3)
+    generator = np.random.default_rng(0)
+    objective, constraint = (Paths.drawn(some, y, generator, draws) for _ in range(2))
+    over = [constraint] if constrained else []
+    one = np.ones(1)
+    return DrawnImprovement.over([objective], over, E, 0 * one, one, generator), objective, constraint, E
+
+
+def test_one_draw_prefers_what_that_draw_prefers() -> None:
+    surface, objective, _, _ = improvement(1)
+    asked = embedded(200, 3)
+    assert np.argmax(surface.values(asked)) == np.argmax(objective.values(asked)[:, 0])
+
+
+def test_improvement_is_the_mean_over_draws() -> None:
+    surface, objective, _, E = improvement(512)
+    asked = embedded(50, 3)
+    expected = np.maximum(objective.values(asked) - objective.values(E).max(axis=0), 0).mean(axis=1)
+    width = 0.01 * np.sqrt(1.2)
+    np.testing.assert_allclose(width * np.exp(surface.values(asked)), expected, atol=2 * width)
+
+
+def test_what_breaks_a_constraint_is_no_improvement() -> None:
+    surface, objective, constraint, E = improvement(256, constrained=True)
+    asked = embedded(50, 3)
+    allowed = constraint.values(E) >= 0
+    best = np.where(allowed, objective.values(E), objective.values(E).min(axis=0)).max(axis=0)
+    gained = np.maximum(objective.values(asked) - best, 0) * (constraint.values(asked) >= 0)
+    width = 0.01 * np.sqrt(1.2)
+    np.testing.assert_allclose(width * np.exp(surface.values(asked)), gained.mean(axis=1), atol=3 * width)
+
+
+def test_two_objectives_measure_the_hypervolume() -> None:
+    """The mean over directions of the squared score is proportional to the dominated area (a quarter of pi, times)."""
+    points = np.array([[0.2, 0.9], [0.6, 0.6], [0.9, 0.1]])
+    area = 0.2 * 0.9 + 0.4 * 0.6 + 0.3 * 0.1
+    directions = np.abs(np.random.default_rng(0).standard_normal((2, 200_000)))
+    directions /= np.sqrt((directions**2).sum(axis=0))
+    some, _, y = posterior()
+    paths = Paths.drawn(some, y, np.random.default_rng(0), 1)
+    surface = DrawnImprovement((paths, paths), (), np.zeros(2), directions, np.zeros(1))
+    gains = [np.repeat(points[:, k : k + 1], directions.shape[1], axis=1) for k in range(2)]
+    scores, least = surface._scored(gains)
+    assert np.pi / 4 * np.mean(scores.max(axis=0) ** 2) == pytest.approx(area, rel=0.01)
+    assert set(np.unique(least)) == {0, 1}

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.gp import propose as thompson
+from ranktune.tuner.gp.encoding import Axis, Cube, Rule, Rules, keys
+from ranktune.tuner.gp.propose import ACQUISITIONS, Trials, propose
+
+CUBE = Cube((Axis("x"), Axis("y"), Axis("c", choices=3)))
+
+
+def gains_of(rows: Floats) -> Floats:
+    result: Floats = -((rows[:, 0] - 0.3) ** 2) - (rows[:, 1] - 0.6) ** 2 - 0.5 * (rows[:, 2] != 1)
+    return result
+
+
+def trials(n: int = 20, seed: int = 0, pending: Floats | None = None) -> Trials:
+    rows = CUBE.from_unit(np.random.default_rng(seed).random((n, 3)))
+    return Trials(rows, gains_of(rows), np.ones(n), np.empty((0, 3)) if pending is None else pending)
+
+
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+class TestEveryAcquisition:
+    def test_proposals_become_good(self, acquisition: str) -> None:
+        seen = trials(8)
+        for number in range(12):
+            row = propose(CUBE, seen, frozenset(keys(seen.rows)), np.random.default_rng(number), acquisition).row
+            rows = np.vstack([seen.rows, row])
+            seen = Trials(rows, gains_of(rows), np.ones(len(rows)), seen.pending)
+        assert seen.gains[8:].max() > -0.01
+
+    def test_the_generator_alone_decides(self, acquisition: str) -> None:
+        first, second, other = (
+            propose(CUBE, trials(), (), np.random.default_rng(s), acquisition).row for s in (1, 1, 2)
+        )
+        assert first.tolist() == second.tolist() != other.tolist()
+
+    @pytest.mark.parametrize("gain", [0.0, 3.0])
+    def test_equal_gains(self, acquisition: str, gain: float) -> None:
+        seen = Trials(trials().rows, np.full(20, gain), np.ones(20), np.empty((0, 3)))
+        assert np.isfinite(propose(CUBE, seen, (), np.random.default_rng(0), acquisition).row).all()
+
+    def test_one_trial(self, acquisition: str) -> None:
+        seen = trials(1)
+        row = propose(CUBE, seen, frozenset(keys(seen.rows)), np.random.default_rng(0), acquisition).row
+        assert np.isfinite(row).all() and row.tolist() != seen.rows[0].tolist()
+
+    def test_many_duplicates(self, acquisition: str) -> None:
+        rows = np.repeat(trials(3).rows, 10, axis=0)
+        seen = Trials(rows, gains_of(rows), np.ones(30), np.empty((0, 3)))
+        assert np.isfinite(propose(CUBE, seen, (), np.random.default_rng(0), acquisition).row).all()
+
+    def test_inactive_parameters_stay_inactive(self, acquisition: str) -> None:
+        cube = Cube(CUBE.axes, Rules((Rule(0, 2, (0.0,)), Rule(1, 2, (1.0, 2.0)))), frozenset({0, 1}))
+        rows = cube.masked(trials().rows)
+        seen = Trials(rows, np.random.default_rng(0).normal(size=20), np.ones(20), np.empty((0, 3)))
+        for seed in range(5):
+            row = propose(cube, seen, (), np.random.default_rng(seed), acquisition).row
+            assert np.isnan(row).tolist() == [row[2] != 0, row[2] == 0, False]
+
+    def test_a_pending_configuration_repels(self, acquisition: str) -> None:
+        line = Cube((Axis("x"),))
+        rows = np.array([[0.0], [0.1], [0.2], [0.8], [0.9], [1.0]])  # the middle is unknown, and attracts
+        gains = np.array([-0.5, 1.0, -0.5, -0.5, 1.0, -0.5])
+        idle = Trials(rows, gains, np.ones(6), np.empty((0, 1)))
+        busy = Trials(rows, gains, np.ones(6), np.array([[0.5]]))
+        near = [
+            sum(
+                abs(propose(line, seen, (), np.random.default_rng(s), acquisition).row[0] - 0.5) < 0.05
+                for s in range(40)
+            )
+            for seen in (idle, busy)
+        ]
+        assert near[1] <= near[0] / 2 and near[0] >= 5
+
+
+@pytest.mark.parametrize(("draws", "limited", "drawn"), [(64, False, 0), (1, False, 1), (64, True, 1)])
+def test_the_closed_form_takes_its_turn_only_where_there_is_one(
+    draws: int, limited: bool, drawn: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one draw, as of constraints, nothing is averaged over all functions."""
+    asked = []
+
+    def counted(*given: Any) -> Any:
+        asked.append(given)
+        return original(*given)
+
+    original = thompson._drawn
+    monkeypatch.setattr(thompson, "_drawn", counted)
+    seen = trials()
+    if limited:
+        seen = replace(seen, constraints=(seen.rows[:, 0] - 0.5,))
+    for share, expected in ((1.0, drawn), (0.0, 1)):
+        asked.clear()
+        monkeypatch.setattr(thompson, "CLOSED", share)
+        propose(CUBE, seen, (), np.random.default_rng(0), draws=draws)
+        assert len(asked) == expected
+
+
+def test_what_was_judged_on_a_part_helps() -> None:
+    """Twenty studies of 8 trials and 16 that were stopped: what is proposed next is closer to the best."""
+    regrets: dict[str, list[float]] = {"told": [], "ignored": []}
+    for seed in range(20):
+        whole, stopped, generator = trials(8, seed), trials(16, 100 + seed), np.random.default_rng(seed)
+        rows = np.vstack([whole.rows, stopped.rows])
+        gains = np.append(whole.gains, stopped.gains + 0.1 * generator.standard_normal(16))
+        told = Trials(rows, gains, np.ones(24), whole.pending, extra=np.repeat([0.0, 0.01], [8, 16]))
+        for name, seen in (("told", told), ("ignored", whole)):
+            row = propose(CUBE, seen, frozenset(keys(rows)), np.random.default_rng(seed)).row
+            regrets[name].append(-gains_of(row[None])[0])
+    assert np.mean(regrets["told"]) < 0.7 * np.mean(regrets["ignored"])
+
+
+def test_nothing_to_vary() -> None:
+    cube = Cube((Axis("one", 2.0, 2.0), Axis("only", choices=1)))
+    seen = Trials(np.array([[0.5, 0.0]]), np.zeros(1), np.ones(1), np.empty((0, 2)))
+    assert propose(cube, seen, (), np.random.default_rng(0)).row.tolist() == [0.5, 0.0]
+
+
+def test_a_thousand_trials() -> None:
+    seen = trials(1000)
+    for acquisition in ACQUISITIONS:
+        row = propose(CUBE, seen, frozenset(keys(seen.rows)), np.random.default_rng(0), acquisition).row
+        assert gains_of(row[None])[0] > -0.05

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import optuna
+import pytest
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner import ThompsonSampler
+from ranktune.tuner.gp import propose as thompson
+from ranktune.tuner.gp.encoding import Axis, Cube, keys
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
+from ranktune.tuner.gp.propose import ACQUISITIONS, Trials, propose
+from ranktune.tuner.gp.replicates import most_useful, worth_of_trials
+
+SQUARE = Cube((Axis("x"), Axis("y")))
+OWNER = np.arange(2)
+
+
+def posterior(noise: float, n: int = 12) -> tuple[Posterior, Floats]:
+    generator = np.random.default_rng(0)
+    E = generator.random((n, 2))
+    y = np.sin(5 * E[:, 0]) + np.sqrt(noise) * generator.standard_normal(n)
+    return Posterior.of(E, y, np.ones(n), Hyperparameters(np.array([4.0, 1.0]), 1.0, noise), OWNER), E
+
+
+def test_worth_is_how_much_the_highest_mean_rises() -> None:
+    """Against observations drawn from the belief, one after the other, each conditioned on by brute force."""
+    some, E = posterior(0.4)
+    generator = np.random.default_rng(1)
+    y = np.tril(some.L) @ np.tril(some.L).T @ some.a
+    for place in (int(np.argmax(some.mean(E))), 3):
+        mean, variance = some.mean_and_variance(E[place : place + 1])
+        rises = []
+        for _ in range(3000):
+            told = mean[0] + np.sqrt(variance[0] + 0.4) * generator.standard_normal()
+            again = Posterior.of(np.vstack([E, E[place]]), np.append(y, told), np.ones(13), some.hyperparameters, OWNER)
+            rises.append(again.mean(E).max() - some.mean(E).max())
+        error = np.std(rises) / np.sqrt(len(rises))
+        assert worth_of_trials(some, E, [place])[0] == pytest.approx(np.mean(rises), abs=4 * error + 2e-3)
+
+
+def test_without_noise_nothing_is_worth_a_repeat() -> None:
+    some, E = posterior(1e-8)
+    assert worth_of_trials(some, E, list(range(12))).max() < 1e-4
+    assert most_useful([some], E, np.array([0.5, 0.5])) is None
+
+
+def test_with_much_noise_one_of_the_best_is_worth_most() -> None:
+    some, E = posterior(1.0)
+    place = most_useful([some], E, E[int(np.argmin(some.mean(E)))])
+    assert place is not None and some.mean(E)[place] > np.median(some.mean(E))
+
+
+def noisy(sd: float, pending: Floats | None = None) -> Trials:
+    generator = np.random.default_rng(0)
+    rows = SQUARE.from_unit(generator.random((40, 2)))
+    gains = -((rows - 0.4) ** 2).sum(axis=1) + sd * generator.standard_normal(40)
+    return Trials(rows, gains, np.ones(40), np.empty((0, 2)) if pending is None else pending, level=sd * sd)
+
+
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+def test_a_trial_is_made_again_only_where_noise_asks_for_it(acquisition: str) -> None:
+    for sd, least, most in ((0.5, 3, 10), (1e-4, 0, 0)):
+        trials = noisy(sd)
+        taken = frozenset(keys(trials.rows))
+        rows = np.array(
+            [propose(SQUARE, trials, taken, np.random.default_rng(s), acquisition, repeats=True).row for s in range(10)]
+        )
+        assert least <= sum(key in taken for key in keys(rows)) <= most
+        never = propose(SQUARE, trials, taken, np.random.default_rng(0), acquisition).row
+        assert keys(never[None])[0] not in taken
+
+
+def test_a_repeat_that_is_at_work_is_accounted_for() -> None:
+    trials = noisy(0.5)
+    row = propose(SQUARE, trials, (), np.random.default_rng(0), repeats=True).row
+    busy = noisy(0.5, np.repeat(row[None], 30, axis=0))
+    assert propose(SQUARE, busy, (), np.random.default_rng(0), repeats=True).row.tolist() != row.tolist()
+
+
+def test_a_study_with_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thompson, "CLOSELY", 0.0)  # a gain is told after each
+    sampler = ThompsonSampler(seed=0, startup=6, replicates=True)
+    study = optuna.create_study(sampler=sampler)
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        return (x - 0.3) ** 2 + float(np.random.default_rng(trial.number).normal(0, 0.5))
+
+    study.optimize(objective, n_trials=25)
+    places = [trial.params["x"] for trial in study.trials]
+    assert len(set(places)) < 25 and sampler.expected_gain is not None and sampler.expected_gain >= 0

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.stats.qmc import discrepancy
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.gp.encoding import Axis, Cube, Rule, Rules, keys
+from ranktune.tuner.gp.search import maximise, quasi_random
+
+
+@dataclass(frozen=True, eq=False)
+class Bowl:
+    """A surface with its maximum, 0, at one embedded row."""
+
+    top: Floats
+
+    def values(self, E: Floats) -> Floats:
+        result: Floats = -((E - self.top) ** 2).sum(axis=1)
+        return result
+
+    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
+        return self.values(E), -2 * (E - self.top)
+
+
+def mixed_cube() -> Cube:
+    whole, few = Axis("whole", 0, 200, step=1), Axis("few", 1, 5, step=1)
+    axes = (Axis("kind", choices=3), Axis("x"), whole, Axis("c", choices=4), few)
+    return Cube(axes, Rules((Rule(1, 0, (0.0, 2.0)), Rule(3, 0, (1.0,)))), frozenset({1, 3}))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_finds_the_top_of_a_bowl(seed: int) -> None:
+    cube = mixed_cube()
+    top = cube.masked(cube.snap(np.array([[seed % 3, 0.123, 0.777, 2, 0.5]])))
+    generator = np.random.default_rng(seed)
+    promising = cube.filled(np.full((1, 5), np.nan), generator)
+    row = maximise(Bowl(cube.embed(top)[0]), cube, promising, frozenset(), generator)
+    np.testing.assert_allclose(row, top[0], atol=1e-5)
+
+
+def test_what_is_taken_is_not_returned() -> None:
+    cube = mixed_cube()
+    top = cube.masked(cube.snap(np.array([[1, 0.1, 0.777, 2, 0.5]])))
+    generator = np.random.default_rng(0)
+    promising = cube.filled(top, generator)
+    row = maximise(Bowl(cube.embed(top)[0]), cube, promising, frozenset(keys(top)), generator)
+    second = [abs(row[2] - top[0, 2]) > 0, row[0] != top[0, 0], row[3] != top[0, 3], row[4] != top[0, 4]]
+    assert sum(second) == 1 and second[0]  # a step of the whole number costs least
+
+
+def test_a_small_space_is_used_up_best_first_and_then_repeats() -> None:
+    cube = Cube((Axis("a", choices=3), Axis("b", 0, 3, step=1)))
+    surface = Bowl(cube.embed(np.array([[1.0, 0.375]]))[0])
+    taken: set[bytes] = set()
+    values = []
+    for seed in range(12):
+        row = maximise(surface, cube, np.zeros((1, 2)), taken, np.random.default_rng(seed))
+        assert not taken & set(keys(row[None]))
+        taken |= set(keys(row[None]))
+        values.append(surface.values(cube.embed(row[None]))[0])
+    assert values == sorted(values, reverse=True) and len(taken) == 12
+    again = maximise(surface, cube, np.zeros((1, 2)), taken, np.random.default_rng(0))
+    np.testing.assert_allclose(again, [1.0, 0.375])
+
+
+@pytest.mark.parametrize(("dimensions", "share"), [(1, 0.3), (2, 0.3), (6, 0.6), (40, 1.1)])
+def test_quasi_random_points_fill_the_cube_more_evenly_than_random_ones(dimensions: int, share: float) -> None:
+    for seed in range(5):
+        generator = np.random.default_rng(seed)
+        random = np.median([discrepancy(generator.random((256, dimensions))) for _ in range(9)])
+        for skip in (0, 100):
+            assert discrepancy(quasi_random(256, dimensions, generator, skip)) < share * random
+
+
+def test_quasi_random_points_go_on_where_they_were_left() -> None:
+    whole = quasi_random(64, 3, np.random.default_rng(0))
+    assert (whole >= 0.0).all() and (whole < 1.0).all()
+    for k in (0, 1, 17, 63):
+        np.testing.assert_allclose(quasi_random(1, 3, np.random.default_rng(0), skip=k)[0], whole[k], atol=1e-12)
+
+
+def test_quasi_random_points_from_many_threads() -> None:
+    expected = quasi_random(8, 60, np.random.default_rng(0))
+    with ThreadPoolExecutor(8) as pool:
+        drawn = list(pool.map(lambda _: quasi_random(8, 60, np.random.default_rng(0)), range(32)))
+    for points in drawn:
+        np.testing.assert_array_equal(points, expected)

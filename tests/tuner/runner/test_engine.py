@@ -1,0 +1,273 @@
+"""A study from end to end on small data whose answer is known."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.dashboards.terminal.listing import listing
+from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, StudyError
+from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import load_model
+from ranktune.solvers.registry import make
+from ranktune.tuner.evaluation.plans import random_orders
+from ranktune.tuner.selection.results import LINEAR_BLEND, Result, load_result
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.study.home import StudyFolder, find_folder
+from tests.support.engine_samples import SOLVERS, judged, on_test, weights
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    home = tmp_path_factory.mktemp("home")
+    return ranktune.tune(
+        judged(40, 0), vali=judged(20, 1), test=judged(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
+        trials=9, sampler="random", name="known", home=home, jobs=1,
+    )  # fmt: skip
+
+
+def test_the_chosen_model_ranks_as_reported(result: Result) -> None:
+    test = judged(30, 2)
+    scores = result.best_model.predict(test)
+    for name, value in result.test_metrics.items():
+        assert parse_metric(name).mean(scores, test) == pytest.approx(value, abs=1e-12)
+    assert on_test(result.best) == pytest.approx(result.test_metrics["ndcg@10"], abs=1e-12)
+    assert list(result.test_metrics) == ["ndcg@10", "map", "ndcg@10:letor"]
+
+
+def test_a_weighted_sum_beats_a_single_feature(result: Result) -> None:
+    rows = {row.solver: row for row in result.leaderboard}
+    assert set(rows) == {*SOLVERS, LINEAR_BLEND}
+    assert on_test(rows["RankSVM"]) > on_test(rows["BestFeature"]) + 0.05
+    assert rows["BestFeature"].nonzeros == 1
+    p_value = rows["BestFeature"].p_value
+    assert p_value is not None
+    assert p_value < 0.01
+    assert result.leaderboard[0].p_value is None
+    assert on_test(result.best) > 0.9
+
+
+def test_the_chosen_is_best_again_or_alone(result: Result) -> None:
+    merits = [
+        (False, row.vali.mean if row.vali else -1.0) if row.again is None else (True, row.again.mean)
+        for row in result.leaderboard
+    ]
+    assert merits[1:] == sorted(merits[1:], reverse=True)
+    assert result.best.is_blend or merits[0] == max(merits)
+
+
+def test_without_refitting_the_given_validation_queries_alone_choose(tmp_path: Path) -> None:
+    options = {"trials": 6, "sampler": "random", "refit": False, "home": tmp_path, "jobs": 1}
+    found = ranktune.tune(judged(40, 0), vali=judged(20, 1), test=judged(9, 2), solvers=SOLVERS, **options)  # type: ignore[arg-type]
+    assert all(row.again is None for row in found.leaderboard)
+    means = [row.vali.mean for row in found.leaderboard if row.vali]
+    assert means[0] == max(means)
+    assert len(means) == len(SOLVERS)
+    ranker = make(found.best.solver, dict(found.best.params or {}), 0).fit(judged(40, 0))
+    of_one_feature = ranker.predict(Queries.from_arrays(np.eye(5), np.arange(5.0)))
+    np.testing.assert_allclose(weights(found.best_model), of_one_feature)
+
+
+def test_the_model_was_learnt_again_on_train_and_validation(result: Result) -> None:
+    for row in (row for row in result.leaderboard if not row.is_blend):
+        ranker = make(row.solver, dict(row.params or {}), 0)
+        assert isinstance(ranker, LinearRanker)
+        ranker.fit(concatenate([judged(40, 0), judged(20, 1)]))
+        own = load_model(Path(result.folder) / "models" / f"{row.solver}.json")
+        np.testing.assert_allclose(weights(own), ranker.coef_, rtol=1e-12)
+
+
+def test_the_json_is_complete(result: Result) -> None:
+    found = json.loads((Path(result.folder) / "result.json").read_text())
+    assert found == json.loads(json.dumps(result.as_dict()))
+    assert {"study", "metric", "best", "leaderboard", "trials", "seconds", "model"} <= set(found)
+    best = {"solver", "params", "vali", "test", "test_interval", "test_metrics", "nonzeros"}
+    assert best <= set(found["best"])
+    assert found["trials"] == 9
+    assert found["best"]["test_interval"][0] <= found["best"]["test"] <= found["best"]["test_interval"][1]
+
+
+def test_the_workers_data_is_gone_after_the_end(result: Result) -> None:
+    assert not (Path(result.folder) / "data").exists()
+
+
+def test_the_same_name_with_other_settings_is_refused_and_named(result: Result) -> None:
+    home = Path(result.folder).parent
+    with pytest.raises(StudyError, match="metric is 'ndcg@10' there, 'map' here"):
+        ranktune.tune(judged(40, 0), metric="map", name="known", home=home, jobs=1)
+
+
+def test_the_same_name_with_other_data_is_refused(result: Result) -> None:
+    home = Path(result.folder).parent
+    with pytest.raises(StudyError, match="other data"):
+        ranktune.tune(
+            judged(40, 5), vali=judged(20, 1), test=judged(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
+            trials=9, sampler="random", name="known", home=home, jobs=1,
+        )  # fmt: skip
+
+
+def test_a_finished_study_gets_more_trials(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=judged(40, 0).features, y=judged(40, 0).grades, qid=np.repeat(np.arange(40), 12))
+    options = {"solvers": ("RankSVM",), "sampler": "random", "home": tmp_path / "home", "jobs": 1}
+    first = ranktune.tune(tmp_path / "d.npz", trials=3, name="s", **options)  # type: ignore[arg-type]
+    more = ranktune.resume("s", trials=5, home=tmp_path / "home", jobs=1)
+    whole = ranktune.tune(tmp_path / "d.npz", trials=5, name="w", **options)  # type: ignore[arg-type]
+    assert (first.trials, more.trials) == (3, 5)
+    assert replace(more, study="", folder="", model="", seconds=0, folds=()).best.params == whole.best.params
+    assert more.best.test == whole.best.test
+
+
+def test_data_in_memory_that_is_gone_is_told(result: Result) -> None:
+    with pytest.raises(StudyError, match="cannot be read again"):
+        ranktune.resume("known", trials=20, home=Path(result.folder).parent, jobs=1)
+
+
+def test_two_processes_find_what_one_finds_with_a_sampler_without_memory(tmp_path: Path) -> None:
+    results = [
+        ranktune.tune(
+            judged(30, 0), solvers=SOLVERS, trials=8, sampler="random", name=f"j{jobs}", home=tmp_path, jobs=jobs
+        )
+        for jobs in (1, 2)
+    ]
+    assert results[0].best.params == results[1].best.params
+    assert [row.vali for row in results[0].leaderboard] == [row.vali for row in results[1].leaderboard]
+
+
+def test_a_study_that_is_running_is_not_run_twice(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "s")
+    folder.path.mkdir()
+    with folder.owned(), pytest.raises(StudyError, match="is being run by process"):
+        ranktune.tune(judged(30, 0), solvers=SOLVERS, trials=1, name="s", home=tmp_path, jobs=1)
+
+
+def test_without_a_test_set_only_validation_is_reported(tmp_path: Path) -> None:
+    result = ranktune.tune(judged(11, 0), solvers=["RidgeRanker"], trials=1, home=tmp_path, jobs=1)
+    assert result.best.test is None
+    assert result.test_metrics == {}
+
+
+def test_nothing_to_learn_is_told_before_anything_runs(tmp_path: Path) -> None:
+    queries = judged(20, 0)
+    with pytest.raises(DataError, match="nothing to learn"):
+        ranktune.tune(replace(queries, grades=np.ones(len(queries.grades))), name="s", home=tmp_path, jobs=1)
+
+
+def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StudyError, match="cannot write to"):
+        ranktune.tune(judged(20, 0), home=tmp_path / "file", jobs=1)
+
+
+def test_an_unknown_study_names_the_nearest(result: Result) -> None:
+    with pytest.raises(StudyError, match="Did you mean 'known'"):
+        ranktune.resume("knwon", home=Path(result.folder).parent)
+
+
+def test_a_metric_that_cannot_judge_the_grades_is_told_before_anything_runs(tmp_path: Path) -> None:
+    queries = judged(20, 0)
+    with pytest.raises(DataError, match="gain"):
+        ranktune.tune(replace(queries, grades=20 * queries.grades), name="s", home=tmp_path, jobs=1)
+    assert not (tmp_path / "s" / "record.db").exists()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"format": 99}', "\ufeff{}"])
+@pytest.mark.parametrize("name", ["study.json", "result.json"])
+def test_a_damaged_file_is_told_and_spares_the_other_studies(
+    result: Result, tmp_path: Path, name: str, content: str
+) -> None:
+    for copy in ("damaged", "whole"):
+        shutil.copytree(result.folder, tmp_path / copy)
+    (tmp_path / "damaged" / name).write_text(content, encoding="utf-8")
+    with pytest.raises(StudyError, match=re.escape(name)):
+        find_folder(tmp_path, "damaged").study()
+        load_result(tmp_path / "damaged" / "result.json")
+    states = {line["study"]: line["state"] for line in listing(tmp_path)}
+    assert states["whole"] == "finished"
+    assert name == "study.json" or states["damaged"].startswith("unreadable")
+
+
+def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path: Path) -> None:
+    data = judged(60, 0)
+    found = ranktune.tune(
+        data, test=judged(30, 2), plan="progressive", permutations=3, solvers=["ElasticRank"],
+        space={"ElasticRank.passes": 1}, trials=2, sampler="random", name="online", home=tmp_path, jobs=1,
+    )  # fmt: skip
+    record = Record(tmp_path / "online", "online", "ndcg@10")
+    ndcg = parse_metric("ndcg@10")
+    for trial in record.trials():
+        params = {name.split(".")[1]: value for name, value in trial.params.items() if "." in name}
+        expected = np.zeros(60)
+        for order in random_orders(data, 3, 0).orders:
+            ranker: Any = make("ElasticRank", {**params, "passes": 1}, 0)
+            scores = np.zeros(data.n_documents)
+            for q in order:  # by hand: rank, then learn
+                one = data.select(np.array([q]))
+                if hasattr(ranker, "coef_"):
+                    scores[data.starts[q] : data.starts[q + 1]] = ranker.predict(one)
+                ranker.partial_fit(one)
+            expected += ndcg.per_query(scores, data) / 3
+        assert np.allclose(record.per_query(trial)["ndcg@10"], expected, rtol=0, atol=1e-12)
+        assert trial.value == pytest.approx(np.nanmean(expected))
+    record.close()
+    assert found.best.test is not None and found.best.test.mean > 0.6
+
+
+def test_a_metric_that_is_the_same_for_all_is_told(tmp_path: Path) -> None:
+    short = Queries.from_arrays(judged(20, 0).features[:160], judged(20, 0).grades[:160], group=[8] * 20)
+    with pytest.warns(RankTuneWarning, match=r"all 3 trials scored 0 by ndcg@10:letor"):
+        ranktune.tune(
+            short,
+            metric="ndcg@10:letor",
+            solvers=SOLVERS,
+            trials=3,
+            sampler="random",
+            name="flat",
+            home=tmp_path,
+            jobs=1,
+        )
+
+
+def test_a_study_that_came_to_nothing_leaves_its_name_free(tmp_path: Path) -> None:
+    with pytest.raises(DataError):
+        ranktune.tune("missing.txt", name="gone", home=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "notes.txt").write_text("mine")
+    with pytest.raises(DataError):
+        ranktune.tune("missing.txt", name="own", home=tmp_path)
+    assert [file.name for file in (tmp_path / "own").iterdir()] == ["notes.txt"]
+
+
+def test_more_trials_that_cannot_be_run_change_nothing(tmp_path: Path) -> None:
+    data = judged(20, 0)
+    ranktune.tune(data, solvers=SOLVERS, trials=3, sampler="random", name="done", home=tmp_path, jobs=1)
+    with pytest.raises(StudyError, match="cannot be read again"):
+        ranktune.resume("done", trials=9, home=tmp_path)
+    assert find_folder(tmp_path, "done").study().trials == 3
+
+
+def test_one_name_needs_no_list_and_jobs_are_a_count(tmp_path: Path) -> None:
+    result = ranktune.tune(judged(30, 0), solvers="RidgeRanker", also="map", trials=1, home=tmp_path, jobs=1)
+    assert [row.solver for row in result.leaderboard] == ["RidgeRanker"]
+    assert {"ndcg@10", "map"} <= set(result.test_metrics)
+    for jobs in ("2", 0, 1.5):
+        with pytest.raises(ParameterError, match=f"jobs={jobs!r}: it must be a whole number"):
+            ranktune.tune(judged(30, 0), solvers="RidgeRanker", trials=1, home=tmp_path, jobs=jobs)  # type: ignore[arg-type]
+
+
+def test_a_timeout_ends_the_search_and_the_rest_is_done(tmp_path: Path) -> None:
+    options = {"solvers": SOLVERS, "sampler": "random", "home": tmp_path, "jobs": 1, "name": "short"}
+    found = ranktune.tune(judged(40, 0), timeout=0.01, **options)  # type: ignore[arg-type]
+    assert found.trials == 1  # the first always runs
+    assert found.best.test is not None
+    assert ranktune.tune(judged(40, 0), trials=4, **options).trials == 4  # type: ignore[arg-type]

@@ -1,0 +1,271 @@
+"""Workers that join a study over its folder or its database, find its data, and refuse what they cannot do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune import api
+from ranktune.solvers.core.errors import RankTuneError, StudyError
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.archive import store
+from ranktune.tuner.runner.joining import DECLARED, InFolder, InStorage
+from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.storage.artifacts import Artifacts
+from ranktune.tuner.storage.database import open_storage
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.study.home import find_folder
+from tests.support.engine_samples import judged
+from tests.support.postgres_server import Server
+
+SOLVERS = ["--solver", "RankSVM", "--solver", "ElasticRank"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with data and nothing else."""
+    write(judged(120, 0), tmp_path / "train.txt")
+    write(judged(40, 1), tmp_path / "test.txt")
+    return tmp_path
+
+
+def write(queries: Queries, path: Path) -> None:
+    numbers = np.repeat(np.arange(queries.n_queries), np.diff(queries.starts))
+    lines = [
+        f"{int(grade)} qid:{qid} " + " ".join(f"{k}:{value:.4f}" for k, value in enumerate(row, start=1))
+        for grade, qid, row in zip(queries.grades, numbers, queries.features, strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ranktune", *arguments],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment,
+    )  # fmt: skip
+
+
+def test_workers_join_over_a_database(folder: Path, postgres: Server) -> None:
+    url = postgres.new_database()
+    owner = start(
+        folder, "tune", "train.txt", "--test", "test.txt", *SOLVERS, "--trials", "60", "--jobs", "1", "--name", "n",
+        "--storage", url, "--artifacts", "arrays", "--json", "-v",
+    )  # fmt: skip
+    until = time.monotonic() + 60.0
+    while not names_in(url) and time.monotonic() < until:
+        time.sleep(0.2)
+    other = folder / "other"
+    other.mkdir()
+    worker = start(other, "worker", "--name", "n", "--storage", url, "--jobs", "1")
+    out, told = owner.communicate(timeout=120)
+    assert owner.returncode == 0, told
+    _, ran = worker.communicate(timeout=60)
+    assert worker.returncode == 0, ran
+    found = json.loads(out)
+    assert found["trials"] == 60
+    assert postgres.password not in told + out + ran
+    assert "worker joined" in told
+    workers = {json.loads(line)["worker"] for line in log(folder, "n") if '"finished"' in line}
+    assert any(":" in name for name in workers), "the worker that joined ran nothing"
+    shown = api_show(folder, "n")
+    assert shown["trials"] == 60
+    late = start(other, "worker", "--name", "n", "--storage", url)
+    assert "0 trials" in late.communicate(timeout=60)[1]
+
+
+def names_in(url: str) -> list[str]:
+    storage = open_storage(url)
+    try:
+        return [s.study_name for s in storage.get_all_studies() if DECLARED in s.user_attrs]
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def log(folder: Path, name: str) -> list[str]:
+    return (folder / "ranktune-runs" / name / "events.jsonl").read_text().splitlines()
+
+
+def api_show(folder: Path, name: str) -> dict[str, object]:
+    done = subprocess.run(
+        [sys.executable, "-m", "ranktune", "show", name, "--json"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_a_second_launch_is_refused_and_with_join_helps(folder: Path) -> None:
+    command = ["tune", "train.txt", "--test", "test.txt", *SOLVERS, "--trials", "60", "--jobs", "1", "--name", "n"]
+    owner = start(folder, *command)
+    while not (folder / "ranktune-runs" / "n" / "record.db").exists():
+        time.sleep(0.1)
+        assert owner.poll() is None
+    second = start(folder, *command)
+    _, told = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert f"process {owner.pid} on" in told and "--join" in told and len(told.splitlines()) == 1
+    helper = start(folder, *command, "--join", "--json")
+    out, heard = helper.communicate(timeout=120)
+    assert helper.returncode == 0, heard
+    assert "joined n" in heard
+    _, told = owner.communicate(timeout=60)
+    assert owner.returncode == 0, told
+    assert json.loads(out)["trials"] == 60
+    assert any('"worker_joined"' in line for line in log(folder, "n"))
+
+
+@pytest.fixture
+def declared(folder: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path, Path]]:
+    """A study in a database, interrupted before its first trial: its URL, data and artifacts."""
+    url, arrays = postgres.new_database(), folder / "arrays"
+
+    class Enough(Silent):
+        def split(self, name: str, total: int, done: int) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        api.tune(
+            folder / "train.txt", test=folder / "test.txt", solvers="RankSVM", name="n", home=folder / "home", jobs=1,
+            storage=url, artifacts=arrays, progress=Enough(),
+        )  # fmt: skip
+    (data,) = (folder / "home" / "n" / "data").iterdir()
+    monkeypatch.setenv("RANKTUNE_CACHE", str(folder / "cache"))  # not before: kernels would be compiled again
+    yield url, data, arrays
+
+
+def changed(url: str, **values: object) -> None:
+    """Change what is declared of the study."""
+    storage = open_storage(url)
+    number = storage.get_study_id_from_name("n")
+    text = storage.get_study_user_attrs(number)[DECLARED]
+    storage.set_study_user_attr(number, DECLARED, json.dumps(json.loads(text) | values))
+    storage.remove_session()
+    storage.engine.dispose()
+
+
+def joined(url: str) -> str:
+    """Return the folder in which a worker finds the data of the study."""
+    study = InStorage(url, "n")
+    try:
+        (part,) = study.parts()
+        return part.task_of({"solver": "RankSVM", "RankSVM.C": 1.0}).folder
+    finally:
+        study.close()
+
+
+def test_data_are_read_where_they_are_or_fetched_once(declared: tuple[str, Path, Path]) -> None:
+    url, data, arrays = declared
+    assert joined(url) == str(data.resolve())
+    elsewhere = f"/nowhere/at/all/{data.name}"
+    changed(url, folder=elsewhere)
+    assert joined(url) == str(store() / data.name)
+    for file in (store() / data.name).glob("*.npy"):
+        assert file.read_bytes() == (data / file.name).read_bytes()
+    (arrays / f"data-{data.name}.zip").unlink()
+    assert joined(url) == str(store() / data.name), "fetched once is enough"
+
+
+def test_data_that_cannot_be_found_are_told_with_the_remedy(declared: tuple[str, Path, Path]) -> None:
+    url, data, arrays = declared
+    changed(url, folder=f"/nowhere/at/all/{data.name}", host="far")
+    (arrays / f"data-{data.name}.zip").unlink()
+    with pytest.raises(StudyError, match=r"are not in .*arrays"):
+        joined(url)
+    changed(url, artifacts=None)
+    with pytest.raises(StudyError, match=r"/nowhere/at/all/.* on far.*--artifacts"):
+        joined(url)
+
+
+def test_a_worker_of_another_version_is_refused(declared: tuple[str, Path, Path]) -> None:
+    changed(declared[0], version="9.9.9")
+    with pytest.raises(StudyError, match=r"RankTune 9\.9\.9.*pip install ranktune==9\.9\.9"):
+        joined(declared[0])
+
+
+def test_a_study_that_is_not_there_is_told_with_the_nearest(declared: tuple[str, Path, Path]) -> None:
+    with pytest.raises(StudyError, match=r"no study 'm' in postgresql://tester@.*Known: n"):
+        InStorage(declared[0], "m")
+
+
+def test_the_record_stays_where_it_began(declared: tuple[str, Path, Path], folder: Path) -> None:
+    with pytest.raises(StudyError, match=r"keeps its record in postgresql://tester@.*not in its folder"):
+        api.tune(
+            folder / "train.txt", test=folder / "test.txt", solvers="RankSVM", name="n", home=folder / "home", jobs=1
+        )
+    url, _, _ = declared
+    result = api.resume("n", trials=3, storage=url, home=folder / "home", jobs=1)
+    assert result.trials == 3
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket of an S3 of our own on loopback."""
+    server = pytest.importorskip("moto.server", reason="moto is not here")
+    import boto3
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    own = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    own.start()
+    try:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*own.get_host_and_port()))
+        boto3.client("s3").create_bucket(Bucket="runs")
+        yield "s3://runs/ranktune"
+    finally:
+        own.stop()
+
+
+def test_artifacts_are_kept_in_a_bucket(bucket: str) -> None:
+    place = Artifacts(bucket)
+    assert place.read("a") is None
+    place.write("a", b"123")
+    assert (place.read("a"), Artifacts(bucket).read("a")) == (b"123", b"123")
+    place.remove("a")
+    assert place.read("a") is None
+    with pytest.raises(StudyError, match=r"s3://elsewhere.*Are bucket"):
+        Artifacts("s3://elsewhere").write("a", b"123")
+
+
+def test_a_study_keeps_its_arrays_in_a_bucket(folder: Path, bucket: str) -> None:
+    tuned = api.tune(
+        folder / "train.txt", test=folder / "test.txt", solvers="RankSVM", trials=2, name="n", home=folder, jobs=1,
+        artifacts=bucket,
+    )  # fmt: skip
+    assert tuned.trials == 2
+    record = Record(folder / "n", "n", "ndcg@10", artifacts=bucket)
+    for trial in record.trials():
+        assert record.per_query(trial)["ndcg@10"].mean() == pytest.approx(trial.value)
+    record.close()
+    assert not (folder / "n" / "artifacts").exists()
+    with pytest.raises(StudyError, match="keeps its record"):
+        api.tune(folder / "train.txt", test=folder / "test.txt", solvers="RankSVM", name="n", home=folder, jobs=1)
+
+
+@pytest.mark.parametrize("where", ["ftp://host/x", "s3://", "http://bucket"])
+def test_other_places_for_arrays_are_refused(where: str) -> None:
+    with pytest.raises(RankTuneError, match="BUCKET/PREFIX"):
+        Artifacts(where)
+
+
+def test_a_worker_without_an_owner_leaves(folder: Path) -> None:
+    tuned = api.tune(
+        folder / "train.txt", test=folder / "test.txt", solvers="RankSVM", trials=1, name="n", home=folder, jobs=1
+    )
+    assert tuned.trials == 1
+    study = InFolder(folder=find_folder(folder, "n"))
+    assert study.is_concluded()
+    study.close()
+    assert api.work("n", home=folder, jobs=1) == 0

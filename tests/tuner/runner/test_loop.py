@@ -1,0 +1,176 @@
+"""The trial loop with objectives of our own: totals, resuming, failures, dead workers."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from optuna.trial import TrialState
+
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.objective import PLAN, Outcome, Task, evaluate, write_problem
+from ranktune.tuner.evaluation.plans import query_folds
+from ranktune.tuner.runner.loop import MAX_FAILURES, Objective, TrialLoop
+from ranktune.tuner.runner.progress import Silent, Told
+from ranktune.tuner.storage.record import Record, number_of
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.workers.executor import InProcess, Processes
+from tests.support.engine_samples import judged
+
+STUDY = Study(solvers=("RankSVM", "RidgeRanker"), trials=12, sampler="random", seed=4)
+
+
+def task_of(solver: str, parameters: Mapping[str, Value]) -> Task:
+    return Task("", STUDY.metrics, solver, parameters, 0)
+
+
+def smooth(task: Task) -> Outcome:
+    """A value that depends on the configuration only."""
+    value = zlib.crc32(repr((task.solver, sorted(task.parameters.items(), key=str))).encode()) / 2**32
+    return Outcome({"ndcg@10": np.array([value, 0.5])}, 1.0, 0.01)
+
+
+class Heard(Silent):
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+
+    def trial(self, told: Told) -> None:
+        self.told.append(told)
+
+
+def loop(folder: Path, study: Study = STUDY, objective: Objective = smooth, heard: Heard | None = None) -> list[object]:
+    record = Record(folder, "s", study.metric)
+    try:
+        with InProcess() as executor:
+            TrialLoop(study, "s", record, task_of, executor, heard or Heard(), objective).run()
+        return [(number_of(t), t.params, t.value, t.state) for t in record.trials()]
+    finally:
+        record.close()
+
+
+def test_every_number_is_run_once_and_heard_of(tmp_path: Path) -> None:
+    heard = Heard()
+    trials = loop(tmp_path, heard=heard)
+    assert [t[0] for t in trials] == list(range(12))  # type: ignore[index]
+    assert [t.done for t in heard.told] == list(range(1, 13))
+    assert heard.told[-1].best == max(t.value for t in heard.told if t.value is not None)
+
+
+def test_the_defaults_of_every_solver_come_first(tmp_path: Path) -> None:
+    trials = loop(tmp_path)
+    defaults = STUDY.union_space().defaults()
+    assert [t[1] for t in trials[: len(defaults)]] == defaults  # type: ignore[index]
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe", "thompson"])
+def test_a_resumed_run_agrees_with_an_uninterrupted_one(tmp_path: Path, sampler: str) -> None:
+    whole = replace(STUDY, sampler=sampler)
+    loop(tmp_path / "cut", replace(whole, trials=5))
+    assert loop(tmp_path / "cut", whole) == loop(tmp_path / "whole", whole)
+
+
+def test_a_number_lost_in_the_middle_is_asked_for_again(tmp_path: Path) -> None:
+    record = Record(tmp_path, "s", "ndcg@10")
+    space = STUDY.union_space()
+    record.append(7, space.defaults()[0], space.distributions, Outcome({"ndcg@10": np.ones(2)}))
+    record.close()
+    assert [t[0] for t in loop(tmp_path)] == list(range(12))  # type: ignore[index]
+
+
+def test_a_failing_configuration_costs_its_trial_only(tmp_path: Path) -> None:
+    def sometimes(task: Task) -> Outcome:
+        return Outcome(error="ValueError: no") if task.solver == "RankSVM" else smooth(task)
+
+    states = [t[3] for t in loop(tmp_path, objective=sometimes)]  # type: ignore[index]
+    assert len(states) == 12
+    assert {TrialState.FAIL, TrialState.COMPLETE} == set(states)
+
+
+def test_a_study_where_everything_fails_stops_with_the_cause(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="OSError: the disk is gone"):
+        loop(tmp_path, replace(STUDY, trials=100), lambda task: Outcome(error="OSError: the disk is gone"))
+    record = Record(tmp_path, "s", "ndcg@10")
+    assert len(record.trials()) == MAX_FAILURES
+    record.close()
+
+
+def test_a_dead_worker_costs_no_trial(tmp_path: Path) -> None:
+    marker = str(tmp_path / "died")
+
+    def dies_once(task: Task) -> Outcome:
+        if task.solver == "RankSVM" and not os.path.exists(marker):
+            open(marker, "w").close()
+            os._exit(9)
+        return Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
+
+    record = Record(tmp_path, "s", "ndcg@10")
+    with Processes(2) as executor:
+        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), dies_once).run()
+    trials = record.trials()
+    record.close()
+    assert os.path.exists(marker)
+    assert [number_of(t) for t in trials] == list(range(12))
+    assert {t.state for t in trials} == {TrialState.COMPLETE}
+
+
+def test_a_worker_that_always_dies_is_a_failure_and_the_rest_goes_on(tmp_path: Path) -> None:
+    def dies(task: Task) -> Outcome:
+        if task.solver == "RankSVM" and task.parameters == STUDY.union_space().split(first)[1]:
+            os._exit(9)
+        return Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
+
+    first = next(d for d in STUDY.union_space().defaults() if d["solver"] == "RankSVM")
+    record = Record(tmp_path, "s", "ndcg@10")
+    with Processes(1) as executor:
+        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), dies).run()
+    failed = [t for t in record.trials() if t.state == TrialState.FAIL]
+    assert len(record.trials()) == 12
+    record.close()
+    assert ["lost twice" in t.user_attrs["error"] for t in failed] == [True]
+
+
+def test_what_is_given_up_for_lack_of_time_never_was(tmp_path: Path) -> None:
+    """The third trial is given up: it is not in the record, no other is begun, and a resumed run asks for it again."""
+    count = 0
+
+    def limited(task: Task) -> Outcome:
+        nonlocal count
+        count += 1
+        return Outcome(error="given up", given_up=True) if count == 3 else smooth(task)
+
+    assert [t[0] for t in loop(tmp_path, objective=limited)] == [0, 1]  # type: ignore[index]
+    assert count == 3
+    assert [t[0] for t in loop(tmp_path)] == list(range(12))  # type: ignore[index]
+
+
+def test_the_end_has_its_time_put_aside(tmp_path: Path) -> None:
+    """Each trial takes 10 seconds of a clock of ours, the end 35 of 100: trials are begun while they still fit."""
+    now = [0.0]
+
+    def slow(task: Task) -> Outcome:
+        now[0] += 10.0
+        return replace(smooth(task), begun=now[0] - 10.0, ended=now[0])
+
+    record = Record(tmp_path, "s", STUDY.metric)
+    deadline = Deadline.after(100.0, lambda: now[0])
+    with InProcess() as executor:
+        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), slow, deadline, lambda seconds: 35.0).run()
+    assert len(record.trials()) == 6
+    record.close()
+
+
+def test_learning_is_given_up_between_two_steps(tmp_path: Path) -> None:
+    queries = judged(20, 0)
+    write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, tmp_path)
+    task = Task(str(tmp_path), ("ndcg@10",), "RankSVM", {"C": 1.0}, 0)
+    late = evaluate(replace(task, limit=0.0))
+    assert late.given_up
+    assert late.error == "given up after 0 seconds"
+    assert evaluate(replace(task, limit=60.0)).error is None

@@ -1,0 +1,218 @@
+"""What the optimiser believes: equal to the sampler's own surrogate, in the units of the metric."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState, create_trial
+
+from ranktune.solvers.registry import solver_class
+from ranktune.tuner.gp.hyperparameters import fit
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standardised
+from ranktune.tuner.samplers.belief import MOST, Belief, Seen, believe
+from ranktune.tuner.samplers.history import read
+from ranktune.tuner.samplers.space import UnionSpace
+from tests.support.study_samples import sampled, worth
+
+SOLVERS = ("RankSVM", "LambdaRank", "ElasticRank")
+
+
+def space_of(*solvers: str) -> UnionSpace:
+    return UnionSpace({name: solver_class(name).space for name in solvers or SOLVERS})
+
+
+def seen_of(count: int, *solvers: str, failing: int = 0, seed: int = 0) -> list[Seen]:
+    generator = np.random.default_rng(seed)
+    found = []
+    for k in range(count):
+        solver = (solvers or SOLVERS)[k % len(solvers or SOLVERS)]
+        own = sampled(solver, generator)
+        flat = {"solver": solver} | {f"{solver}.{name}": value for name, value in own.items()}
+        value = None if failing and k % failing == 1 else worth(own, generator)
+        found.append(Seen(flat, value, None if value is None else 1e-4 * (1 + k % 3)))
+    return found
+
+
+def history_of(space: UnionSpace, seen: list[Seen]) -> Any:
+    """Return the sampler's own view of the same trials, through an Optuna study."""
+    study = optuna.create_study(direction="maximize")
+    for one in seen:
+        study.add_trial(
+            create_trial(
+                state=TrialState.FAIL if one.value is None else TrialState.COMPLETE,
+                value=one.value,
+                params=dict(one.params),
+                distributions={name: space.distributions[name] for name in one.params},
+                user_attrs={} if one.variance is None else {"variance": one.variance},
+            )
+        )
+    current = study.ask()
+    return read(study, study.get_trials(deepcopy=False)[current.number], space.distributions, space)
+
+
+def believed(space: UnionSpace, seen: list[Seen], most: int = MOST) -> Belief:
+    found = believe(space, seen, most)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("failing", [0, 5])
+def test_it_is_the_samplers_own_surrogate(failing: int) -> None:
+    space, seen = space_of(), seen_of(40, failing=failing)
+    history = history_of(space, seen)
+    belief = believed(space, seen)
+    np.testing.assert_array_equal(belief.rows, history.trials.rows)
+    np.testing.assert_array_equal(belief.gains, history.trials.gains)
+    np.testing.assert_array_equal(belief.noise, history.trials.noise)
+    E, y = history.cube.embed(history.trials.rows), standardised(history.trials.gains)
+    theta = fit(E, history.trials.gains, history.trials.noise, history.cube.owner)
+    own = Posterior.of(E, y, history.trials.noise, Hyperparameters.from_log(theta), history.cube.owner)
+    asked = history.cube.masked(history.cube.from_unit(np.random.default_rng(3).random((20, len(history.cube.axes)))))
+    mean, variance = own.mean_and_variance(history.cube.embed(asked))
+    told_mean, told_sd = belief.mean_and_sd(asked)
+    np.testing.assert_allclose(told_mean, belief.centre + belief.spread * mean, rtol=1e-12)
+    np.testing.assert_allclose(told_sd, belief.spread * np.sqrt(variance), rtol=1e-12)
+
+
+def test_a_trial_that_was_stopped_counts_as_much_as_it_tells() -> None:
+    space, seen = space_of(), seen_of(30)
+    plain = believed(space, seen)
+    stopped = [replace(one, partial=1e9 if k % 3 == 0 else 0.0) for k, one in enumerate(seen)]
+    belief = believed(space, stopped)
+    noise = belief.posterior.noise * belief.spread**2
+    assert (noise[::3] > 1e8).all() and (np.delete(noise, np.s_[::3]) < 1).all()
+    _, sd = belief.mean_and_sd(belief.rows[::3])
+    assert (sd > plain.mean_and_sd(plain.rows[::3])[1]).all()
+
+
+def test_units_are_those_of_the_metric() -> None:
+    seen = seen_of(30, "RankSVM")
+    belief = believed(space_of("RankSVM"), seen)
+    values = np.array([one.value for one in seen])
+    told = belief.centre + belief.spread * standardised(values)
+    usual = values > np.median(values)
+    np.testing.assert_allclose(told[usual], values[usual], rtol=1e-9)
+    shifted = [Seen(one.params, 100.0 + 8.0 * (one.value or 0.0), one.variance) for one in seen]
+    other = believed(space_of("RankSVM"), shifted)
+    a, b = belief.mean_and_sd(belief.rows), other.mean_and_sd(belief.rows)
+    np.testing.assert_allclose(b[0], 100.0 + 8.0 * a[0], rtol=1e-5)
+    np.testing.assert_allclose(b[1], 8.0 * a[1], rtol=1e-2)
+
+
+def test_left_out_is_what_the_others_predict() -> None:
+    space, seen = space_of("RankSVM", "LambdaRank"), seen_of(16, "RankSVM", "LambdaRank")
+    belief = believed(space, seen)
+    expected, sd = belief.left_out()
+    E, y, own = belief.cube.embed(belief.rows), standardised(belief.gains), belief.posterior
+    for i in range(16):
+        rest = np.arange(16) != i
+        without = Posterior.of(E[rest], y[rest], belief.noise[rest], own.hyperparameters, belief.cube.owner)
+        mean, variance = without.mean_and_variance(E[i : i + 1])
+        assert expected[i] == pytest.approx(belief.centre + belief.spread * mean[0], rel=1e-6)
+        noisy = variance[0] + own.noise[i]
+        assert sd[i] == pytest.approx(belief.spread * np.sqrt(noisy), rel=1e-6)
+
+
+def test_a_slice_passes_through_the_configuration_it_starts_from() -> None:
+    space, seen = space_of(), seen_of(45)
+    belief = believed(space, seen)
+    start = next(one.params for one in seen if one.params["solver"] == "ElasticRank")
+    here, here_sd = belief.mean_and_sd(belief.cube.masked(belief.full(start)[None]))
+    for name in start:
+        if name.count(".") and not space.distributions[name].single():
+            found = belief.slice(start, name)
+            if not found.is_number:
+                at = list(found.values).index(start[name])
+                assert found.mean[at] == pytest.approx(here[0])
+                assert found.sd[at] == pytest.approx(here_sd[0])
+            else:
+                assert found.mean.min() <= here[0] + 1e-3
+                assert found.mean.max() >= here[0] - 1e-3
+                low, high = min(found.values), max(found.values)
+                assert low <= start[name] <= high
+
+
+def test_draws_with_one_seed_are_of_the_same_functions_and_spread_as_believed() -> None:
+    belief = believed(space_of("RankSVM"), seen_of(12, "RankSVM"))
+    start = dict(seen_of(1, "RankSVM")[0].params)
+    a, b = (belief.slice(start, "RankSVM.C", draws=3, seed=5).draws for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+    many = belief.slice(start, "RankSVM.C", draws=400, seed=1)
+    np.testing.assert_allclose(many.draws.mean(axis=0), many.mean, atol=4 * many.sd.max() / 20)
+    assert np.median(many.draws.std(axis=0) / many.sd) == pytest.approx(1.0, abs=0.15)
+
+
+def test_dependence_is_the_mean_over_rows_with_the_uncertainty_of_that_mean() -> None:
+    belief = believed(space_of("ElasticRank"), seen_of(30, "ElasticRank"))
+    others = belief.cube.from_unit(np.random.default_rng(0).random((12, len(belief.cube.axes))))
+    name = "ElasticRank.l1"  # active with some optimizers only
+    found = belief.dependence(name, others, 5)
+    j = belief.axis(name)
+    kept = others[~np.isnan(belief.cube.masked(others)[:, j])]
+    assert 0 < len(kept) < len(others)
+    for i, place in enumerate(belief.grid(name, 5)):
+        rows = kept.copy()
+        rows[:, j] = place
+        E = belief.cube.embed(belief.cube.masked(rows))
+        assert found.mean[i] == pytest.approx(belief.centre + belief.spread * belief.posterior.mean(E).mean())
+        variance = belief.posterior.covariance(E).mean()
+        assert found.sd[i] == pytest.approx(belief.spread * np.sqrt(variance), rel=1e-6)
+
+
+def test_of_many_trials_a_choice_with_the_best_stands_for_all() -> None:
+    space, seen = space_of("RankSVM"), seen_of(90, "RankSVM")
+    belief = believed(space, seen, 30)
+    values = np.array([one.value for one in seen])
+    assert len(belief.chosen) == 30
+    assert set(np.argsort(-values)[:15].tolist()) <= set(belief.chosen.tolist())
+    assert int(np.argmin(values)) in belief.chosen
+    np.testing.assert_array_equal(belief.gains, values[belief.chosen])
+
+
+def test_there_is_no_belief_without_values_or_without_anything_to_vary() -> None:
+    space = space_of("RankSVM")
+    assert believe(space, []) is None
+    assert believe(space, [Seen(one.params, None) for one in seen_of(5, "RankSVM")]) is None
+    fixed = UnionSpace({"RankSVM": solver_class("RankSVM").space}).restricted(
+        {
+            "RankSVM.C": 1.0,
+            "RankSVM.loss": "l2",
+            "RankSVM.pairs": "all",
+            "RankSVM.scaling": "standard",
+            "RankSVM.average": "pairs",
+        }
+    )
+    assert believe(fixed, [Seen({"solver": "RankSVM", "RankSVM.C": 1.0}, 0.5)]) is None
+
+
+def test_equal_values_and_a_single_trial_are_believed_without_warnings() -> None:
+    space, seen = space_of("RankSVM"), seen_of(6, "RankSVM")
+    for some in (seen[:1], [Seen(one.params, 0.25) for one in seen]):
+        belief = believed(space, some)
+        mean, sd = belief.mean_and_sd(belief.rows)
+        np.testing.assert_allclose(mean, belief.gains[0])
+        assert np.isfinite(sd).all()
+        assert np.isfinite(belief.slice(some[0].params, "RankSVM.C", 2).draws).all()
+
+
+def test_levelled_draws_do_not_come_back_to_the_mean_of_what_was_tried_most() -> None:
+    space = space_of("RankSVM")
+    seen = seen_of(12, "RankSVM")
+    best = max(seen, key=lambda one: one.value or 0.0)
+    crowded = [*seen, *[replace(best, value=(best.value or 0.0) + 1e-4 * k) for k in range(30)]]
+    belief = believed(space, crowded)
+    d = len(belief.cube.axes)
+    rows = belief.cube.masked(belief.cube.from_unit(np.random.default_rng(0).random((200, d))))
+    plain, levelled = (belief.draws(rows, 4000, np.random.default_rng(1), levelled=own) for own in (False, True))
+    K = belief.posterior.L @ belief.posterior.L.T
+    one, y, cross = np.ones(len(K)), standardised(belief.gains), belief.posterior.cross(belief.cube.embed(rows))
+    level = (one @ np.linalg.solve(K, y)) / (one @ np.linalg.solve(K, one))
+    expected = belief.centre + belief.spread * (level + cross @ np.linalg.solve(K, y - level))
+    sd = levelled.std(axis=0)
+    assert (np.abs(levelled.mean(axis=0) - expected) < 5.0 * sd / np.sqrt(4000) + 1e-6).all()
+    assert levelled.mean() < plain.mean()
+    assert (levelled.var(axis=0) > plain.var(axis=0) * 0.9).all()  # the level is not known for sure

@@ -1,0 +1,110 @@
+"""What a suggestion is expected to gain: for who wants to stop when that is not worth a trial."""
+
+from __future__ import annotations
+
+import numpy as np
+import optuna
+import pytest
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner import ThompsonSampler
+from ranktune.tuner.gp import propose as thompson
+from ranktune.tuner.gp.encoding import Axis, Cube, keys
+from ranktune.tuner.gp.propose import ACQUISITIONS, Trials, propose
+
+pytestmark = pytest.mark.usefixtures("everywhere")
+
+SQUARE = Cube((Axis("x"), Axis("y")))
+
+
+def worth(rows: Floats) -> Floats:
+    result: Floats = -((rows - 0.4) ** 2).sum(axis=1)
+    return result
+
+
+def seen(rows: Floats, scale: float = 1.0, shift: float = 0.0) -> Trials:
+    return Trials(rows, shift + scale * worth(rows), np.ones(len(rows)), np.empty((0, 2)))
+
+
+@pytest.fixture
+def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no decision look in the trust region alone, after which no gain is told."""
+    monkeypatch.setattr(thompson, "CLOSELY", 0.0)
+
+
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+def test_it_is_in_units_of_the_objective(acquisition: str) -> None:
+    rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
+    one, thousand, shifted = (
+        propose(SQUARE, seen(rows, *units), frozenset(keys(rows)), np.random.default_rng(1), acquisition).gain
+        for units in ((1.0, 0.0), (1000.0, 0.0), (1.0, 50.0))
+    )
+    assert one is not None and one > 0
+    assert thousand == pytest.approx(1000 * one, rel=1e-3) and shifted == pytest.approx(one, rel=1e-3)
+
+
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+def test_it_goes_to_nothing_once_a_smooth_problem_is_exhausted(acquisition: str) -> None:
+    generator = np.random.default_rng(0)
+    few = SQUARE.from_unit(generator.random((5, 2)))
+    many = np.vstack([SQUARE.from_unit(generator.random((40, 2))), 0.4 + 0.003 * generator.standard_normal((5, 2))])
+    gains = [
+        propose(SQUARE, seen(rows), frozenset(keys(rows)), np.random.default_rng(1), acquisition).gain
+        for rows in (few, many)
+    ]
+    assert gains[0] is not None and gains[1] is not None
+    assert 0.0 <= gains[1] < 2e-4 and gains[0] > 100 * gains[1]
+
+
+def test_it_is_about_what_is_gained() -> None:
+    """Over many functions drawn from such a model, up to its hyperparameters, which few trials tell badly."""
+    line, generator = Cube((Axis("x"),)), np.random.default_rng(0)
+    grid = np.linspace(0, 1, 201)
+    distances = 4 * np.abs(grid[:, None] - grid)
+    root = np.sqrt(5) * distances
+    factor = np.linalg.cholesky((1 + root + root**2 / 3) * np.exp(-root) + 1e-9 * np.eye(201))
+    expected, gained = [], []
+    for seed in range(60):
+        truth = factor @ generator.standard_normal(201)
+        places = generator.choice(201, 8, replace=False)
+        trials = Trials(grid[places, None], truth[places], np.ones(8), np.empty((0, 1)))
+        proposal = propose(line, trials, (), np.random.default_rng(seed))
+        expected.append(proposal.gain)
+        gained.append(max(0.0, float(np.interp(proposal.row[0], grid, truth)) - truth[places].max()))
+    assert 0.5 < np.mean(expected) / np.mean(gained) < 2  # type: ignore[arg-type]
+
+
+def test_the_sampler_tells_it_once_there_is_a_model() -> None:
+    sampler = ThompsonSampler(seed=0, startup=4)
+    study = optuna.create_study(sampler=sampler)
+    told = []
+    for _ in range(25):
+        trial = study.ask()
+        value = (trial.suggest_float("x", 0, 1) - 0.3) ** 2
+        told.append(sampler.expected_gain)
+        study.tell(trial, value)
+    assert told[:4] == [None] * 4 and all(gain is not None and gain >= 0.0 for gain in told[5:])
+    assert told[-1] is not None and told[-1] < 1e-3
+
+
+def test_none_after_a_suggestion_that_looked_in_the_trust_region_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thompson, "CLOSELY", 1.0)
+    rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
+    assert propose(SQUARE, seen(rows), frozenset(keys(rows)), np.random.default_rng(1)).gain is None
+
+
+def test_no_gain_where_nothing_varies_and_none_of_several_objectives() -> None:
+    only = Cube((Axis("one", 2.0, 2.0),))
+    nothing = Trials(np.array([[0.5]]), np.zeros(1), np.ones(1), np.empty((0, 1)))
+    assert propose(only, nothing, (), np.random.default_rng(0)).gain == 0.0
+    rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
+    several = Trials(rows, worth(rows), np.ones(12), np.empty((0, 2)), (rows[:, 0],))
+    assert propose(SQUARE, several, (), np.random.default_rng(0)).gain is None
+
+
+def test_what_breaks_a_constraint_gains_nothing() -> None:
+    rows = SQUARE.from_unit(np.random.default_rng(0).random((20, 2)))
+    free, bound = seen(rows), seen(rows)
+    forbidden = Trials(rows, bound.gains, bound.noise, bound.pending, constraints=(0.7 - rows[:, 0],))
+    gains = [propose(SQUARE, t, (), np.random.default_rng(0)).gain for t in (free, forbidden)]
+    assert all(gain is not None and gain >= 0.0 for gain in gains)

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from ranktune.solvers.core.space import Choice, Float, When
+from ranktune.tuner.samplers.history import History, read, seen_distributions
+from ranktune.tuner.samplers.space import UnionSpace
+
+X = {"x": FloatDistribution(0.0, 1.0)}
+
+
+def add(
+    study: optuna.Study, x: float, value: float | None, state: TrialState = TrialState.COMPLETE, **more: object
+) -> None:
+    study.add_trial(create_trial(state=state, value=value, params={"x": x}, distributions=X, **more))  # type: ignore[arg-type]
+
+
+def now(study: optuna.Study) -> FrozenTrial:
+    number = study.ask().number
+    return study.trials[number]
+
+
+def history(study: optuna.Study, space: dict[str, BaseDistribution] | None = None) -> History:
+    return read(study, now(study), X if space is None else space)
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
+def test_gains_are_larger_where_better(direction: Literal["minimize", "maximize"], sign: float) -> None:
+    study = optuna.create_study(direction=direction)
+    for value in (3.0, 1.0, 2.0):
+        add(study, 0.5, value)
+    seen = history(study)
+    assert seen.trials.gains.tolist() == [sign * 3, sign * 1, sign * 2] and seen.completed == 3
+
+
+def test_infinite_values_count_as_the_worst_and_best_finite_ones() -> None:
+    study = optuna.create_study(direction="minimize")
+    for value in (float("inf"), 1.0, 2.0, float("-inf")):
+        add(study, 0.5, value)
+    assert history(study).trials.gains.tolist() == [-2.0, -1.0, -2.0, -1.0]
+
+
+def test_only_infinite_values_are_as_good_as_none() -> None:
+    study = optuna.create_study()
+    add(study, 0.5, float("inf"))
+    assert history(study).completed == 0
+
+
+def test_a_failed_trial_counts_as_the_worst_and_is_taken() -> None:
+    study = optuna.create_study(direction="maximize")
+    add(study, 0.2, 1.0)
+    add(study, 0.3, 5.0)
+    add(study, 0.9, None, TrialState.FAIL)
+    seen = history(study)
+    assert seen.trials.gains.tolist() == [1.0, 5.0, 1.0] and seen.trials.noise.tolist() == [1.0, 1.0, 4.0]
+    assert seen.completed == 2 and len(seen.taken) == 3
+
+
+@pytest.mark.parametrize(("reported", "expected"), [(0.5, 0.5), (99.0, 3.0), (float("nan"), None), (None, None)])
+def test_a_pruned_trial_counts_with_its_last_report_but_no_better_than_the_median(
+    reported: float | None, expected: float | None
+) -> None:
+    study = optuna.create_study(direction="maximize")
+    for value in (1.0, 3.0, 5.0):
+        add(study, 0.2, value)
+    steps = {} if reported is None else {0: 7.0, 4: reported}
+    add(study, 0.9, None, TrialState.PRUNED, intermediate_values=steps)
+    assert history(study).trials.gains[3:].tolist() == ([] if expected is None else [expected])
+
+
+def test_variances_are_relative_to_their_median() -> None:
+    study = optuna.create_study()
+    for variance in (0.01, 0.02, 0.08, 1e9, 0.0, "?", None):
+        add(study, 0.5, 1.0, user_attrs={} if variance is None else {"variance": variance})
+    # the median of those given is (0.02 + 0.08) / 2
+    assert history(study).trials.noise.tolist() == pytest.approx([0.2, 0.4, 1.6, 100.0, 1.0, 1.0, 1.0])
+
+
+def test_running_trials_are_pending_once_all_their_parameters_are_known() -> None:
+    study = optuna.create_study()
+    space: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
+    study.add_trial(create_trial(value=0.0, params={"x": 0.5, "y": 0.5}, distributions=space))
+    study.ask(space)
+    study.ask({"x": space["x"]})
+    seen = history(study, space)
+    assert seen.trials.pending.shape == (1, 2) and seen.running == {1, 2}
+    suggested = read(study, now(study), space, suggested={0: {"x": 9.0}, 2: {"y": 0.25}, 3: {"x": 0.5, "y": 0.75}})
+    assert suggested.trials.pending[1:, 1].tolist() == [0.25, 0.75] and suggested.trials.rows.tolist() == [[0.5, 0.5]]
+
+
+def test_the_current_trial_is_not_its_own_past() -> None:
+    study = optuna.create_study()
+    trial = study.ask(dict(X))
+    assert len(read(study, study.trials[trial.number], X).taken) == 0
+
+
+def test_ranges_that_changed_take_the_latest_and_keep_what_was_seen() -> None:
+    study = optuna.create_study()
+    add(study, 0.9, 1.0)
+    wider = FloatDistribution(0.0, 3.0)
+    study.add_trial(create_trial(value=2.0, params={"x": 1.5}, distributions={"x": wider}))
+    assert seen_distributions(study.trials) == {"x": wider}
+    np.testing.assert_allclose(history(study, {"x": wider}).trials.rows[:, 0], [0.3, 0.5])
+    narrow = FloatDistribution(0.0, 1.0)
+    np.testing.assert_allclose(history(study, {"x": narrow}).trials.rows[:, 0], [0.9, 1.5])
+
+
+def test_params_are_of_the_types_that_optuna_wants() -> None:
+    space: dict[str, BaseDistribution] = {
+        "f": FloatDistribution(0, 1), "i": IntDistribution(1, 9), "c": CategoricalDistribution((None, True, 2.5, "a")),
+    }  # fmt: skip
+    seen = history(optuna.create_study(), space)
+    rows = seen.cube.from_unit(np.random.default_rng(0).random((40, 3)))
+    for row in rows:
+        params = seen.params(row)
+        assert type(params["f"]) is float and type(params["i"]) is int
+        assert params["c"] in (None, True, 2.5, "a")
+        assert seen.cube.axes[0].encode(np.array([params["f"]]))[0] == pytest.approx(row[0])
+    assert {type(seen.params(row)["c"]) for row in rows} == {type(None), bool, float, str}
+
+
+def branching(trial: optuna.Trial) -> float:
+    kind = trial.suggest_categorical("kind", ["a", "b", "c"])
+    value = trial.suggest_float("always", 0, 1)
+    if kind == "a":
+        value += trial.suggest_float("only a", 0, 1)
+    elif kind == "b" and trial.suggest_categorical("b's own", [True, False]):
+        value += trial.suggest_int("b and true", 1, 5)
+    return value
+
+
+def test_conditions_are_learnt_from_the_trials() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(branching, n_trials=40)
+    seen = read(study, now(study), seen_distributions(study.trials))
+    names = list(seen.distributions)
+    full = seen.cube.from_unit(np.random.default_rng(0).random((200, len(names))))
+    for row in seen.cube.masked(full):
+        params = seen.params(row)
+        expected = {"kind", "always"}
+        if params["kind"] == "a":
+            expected |= {"only a"}
+        if params["kind"] == "b":
+            expected |= {"b's own"} | ({"b and true"} if params["b's own"] else set())
+        assert set(params) == expected
+
+
+def test_declared_conditions_and_a_function_agree() -> None:
+    space = UnionSpace(
+        {
+            "A": (Choice("p", ("l1", "l2"), "l2"), Float("r", 0, 1, 0.5, when=When("p", ("l1",)))),
+            "B": (Float("C", 0.1, 10, 1.0, log=True),),
+        }
+    )
+    study = optuna.create_study()
+    declared = read(study, now(study), space.distributions, space)
+    called = read(study, now(study), space.distributions, space.active)
+    rows = declared.cube.from_unit(np.random.default_rng(0).random((50, 4)))
+    np.testing.assert_array_equal(declared.cube.activity(rows), called.cube.activity(rows))
+    for row in declared.cube.masked(rows):
+        assert list(declared.params(row)) == space.active(declared.params(row))
+
+
+def test_noise_that_is_known_is_believed_and_other_noise_is_learnt() -> None:
+    def told(attribute: str, variances: list[float]) -> History:
+        study = optuna.create_study()
+        for k, variance in enumerate(variances):
+            trial = create_trial(
+                params={"x": k / 10},
+                distributions={"x": FloatDistribution(0, 1)},
+                value=float(k),
+                user_attrs={attribute: variance},
+            )
+            study.add_trial(trial)
+        return read(study, None, {"x": FloatDistribution(0, 1)})
+
+    known = told("paired_variance", [0.0, 4.0, 4.0, 8.0])  # the first is the reference itself
+    assert known.trials.level == 4.0 and known.trials.noise.tolist() == [1.0, 1.0, 1.0, 2.0]
+    assert told("paired_variance", [0.0, float("nan"), 4.0, 8.0]).trials.level == 0.0
+    relative = told("variance", [4.0, 4.0, 4.0, 8.0])
+    assert relative.trials.level == 0.0 and relative.trials.noise.tolist() == [1.0, 1.0, 1.0, 2.0]
+
+
+def test_an_estimate_that_tells_how_sure_it_is_counts_as_it_is() -> None:
+    def told(direction: Literal["minimize", "maximize"], sign: float, attrs: dict[str, object]) -> History:
+        study = optuna.create_study(direction=direction)
+        for k, value in enumerate((1.0, 3.0, 5.0)):
+            add(study, k / 10, sign * value)
+        steps = {0: 0.0, 3: sign * 9.0}
+        add(study, 0.9, None, TrialState.PRUNED, intermediate_values=steps, user_attrs=attrs)
+        add(study, 0.8, None, TrialState.FAIL)
+        return history(study)
+
+    for direction, sign in (("maximize", 1.0), ("minimize", -1.0)):
+        sure = told(direction, sign, {"partial_variance": 0.25})  # type: ignore[arg-type]
+        assert sure.trials.gains.tolist() == [1.0, 3.0, 5.0, 9.0, 1.0]
+        assert sure.trials.noise.tolist() == [1.0, 1.0, 1.0, 1.0, 4.0]
+        assert np.asarray(sure.trials.extra).tolist() == [0.0, 0.0, 0.0, 0.25, 0.0]
+        assert (sure.completed, sure.informed) == (3, 4)
+    for nonsense in ({}, {"partial_variance": -1.0}, {"partial_variance": "much"}, {"partial_variance": float("nan")}):
+        unsure = told("maximize", 1.0, nonsense)  # type: ignore[arg-type]
+        assert unsure.trials.gains.tolist() == [1.0, 3.0, 5.0, 3.0, 1.0] and unsure.informed == 3
+        assert unsure.trials.noise.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0] and not np.any(unsure.trials.extra)
+
+
+def test_the_window_keeps_what_belongs_together() -> None:
+    study = optuna.create_study()
+    for k in range(12):
+        add(study, k / 12, float(k % 5))
+        more = {"intermediate_values": {0: k % 4}, "user_attrs": {"partial_variance": k + 1.0}}
+        add(study, k / 12 + 0.01, None, TrialState.PRUNED, **more)
+    trials = history(study).trials
+    whole = {tuple(row): extra for row, extra in zip(trials.rows.tolist(), np.asarray(trials.extra), strict=True)}
+    few = trials.within(7)
+    assert [whole[tuple(row)] for row in few.rows.tolist()] == np.asarray(few.extra).tolist() and len(few.gains) == 7

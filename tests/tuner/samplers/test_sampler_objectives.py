@@ -1,0 +1,230 @@
+"""Several objectives, constraints, and studies whose space changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.space import When
+from ranktune.tuner import ThompsonSampler
+
+
+def two(trial: optuna.Trial) -> tuple[float, float]:
+    """The front is x in [0.2, 0.8] with c = "b": (x - 0.2)^2 against (x - 0.8)^2."""
+    x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+    away = (y - 0.6) ** 2 + 0.3 * (trial.suggest_categorical("c", ["a", "b", "d"]) != "b")
+    return (x - 0.2) ** 2 + away, (x - 0.8) ** 2 + away
+
+
+def area(study: optuna.Study, corner: float = 0.5) -> float:
+    """The area that the front of two minimised objectives dominates below a corner."""
+    points = sorted(tuple(t.values) for t in study.best_trials)
+    total, high = 0.0, corner
+    for first, second in points:
+        if first < corner and second < high:
+            total += (corner - first) * (high - second)
+            high = second
+    return total
+
+
+@pytest.mark.parametrize("draws", [1, 64])
+def test_two_objectives_are_traded_off(draws: int) -> None:
+    areas = []
+    for sampler in (ThompsonSampler(seed=0, draws=draws), optuna.samplers.RandomSampler(seed=0)):
+        study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+        study.optimize(two, n_trials=32)
+        areas.append(area(study))
+    x = np.linspace(0, 1, 2001)
+    whole = np.trapezoid(0.5 - np.minimum.accumulate((x - 0.2) ** 2)[::-1], (x[::-1] - 0.8) ** 2)
+    assert max(0.22, areas[1]) < areas[0] < whole
+
+
+def test_directions_are_heeded_one_by_one() -> None:
+    mixed = optuna.create_study(directions=["maximize", "minimize"], sampler=ThompsonSampler(seed=0))
+    plain = optuna.create_study(directions=["minimize", "minimize"], sampler=ThompsonSampler(seed=0))
+    plain.optimize(two, n_trials=14)
+    mixed.optimize(lambda t: (-two(t)[0], two(t)[1]), n_trials=14)
+    assert [t.params for t in mixed.trials] == [t.params for t in plain.trials]
+
+
+def test_three_objectives_one_of_them_constant_or_infinite() -> None:
+    study = optuna.create_study(directions=["minimize"] * 3, sampler=ThompsonSampler(seed=0, startup=4))
+    study.optimize(lambda t: (*two(t), float("inf") if t.number % 3 else 1.0), n_trials=10)
+    assert len({str(t.params) for t in study.trials}) == 10
+
+
+def narrow(trial: optuna.Trial) -> float:
+    """The best allowed value is 0.75, at x = 0.5, y = 0.25; without the constraint it would be 2."""
+    x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+    trial.set_user_attr("over", [x - 0.5, y - 0.25])
+    return x + y
+
+
+def over(trial: FrozenTrial) -> Sequence[float]:
+    limits: list[float] = trial.user_attrs["over"]
+    return limits
+
+
+def test_constraints_are_learnt_from_a_function() -> None:
+    sampler = ThompsonSampler(seed=0, constraints_func=over)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(narrow, n_trials=30)
+    allowed = [t.value for t in study.trials if max(over(t)) <= 0 and t.value is not None]
+    assert 0.72 < max(allowed) <= 0.75 and len(allowed) > 5
+    assert sampler.believed_best(study).value == pytest.approx(max(allowed), abs=0.02)
+    assert max(over(sampler.believed_best(study))) <= 0
+
+
+def test_constraints_are_read_from_the_trials() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        value = narrow(trial)
+        for name, limit in zip("ab", trial.user_attrs["over"], strict=True):
+            trial.set_constraint(name, limit)
+        return value
+
+    by_function = optuna.create_study(direction="maximize", sampler=ThompsonSampler(seed=0, constraints_func=over))
+    read = optuna.create_study(direction="maximize", sampler=ThompsonSampler(seed=0))
+    by_function.optimize(narrow, n_trials=14)
+    read.optimize(objective, n_trials=14)
+    assert [t.params for t in read.trials] == [t.params for t in by_function.trials]
+
+
+@pytest.mark.parametrize("limit", [-1.0, 0.0, 1.0, 1e300, float("inf"), float("nan")])
+def test_constraints_that_always_or_never_hold(limit: float) -> None:
+    sampler = ThompsonSampler(seed=0, startup=4, constraints_func=lambda _: [limit])
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_int("k", 0, 50), n_trials=12)
+    assert len({str(t.params) for t in study.trials}) == 12
+    assert sampler.believed_best(study).state == TrialState.COMPLETE
+
+
+def test_of_trials_that_all_break_a_constraint_the_least_is_best() -> None:
+    sampler = ThompsonSampler(seed=0, constraints_func=lambda t: [1.0 + abs(t.params["x"] - 0.3)])
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=20)
+    assert sampler.believed_best(study).params["x"] == pytest.approx(0.3, abs=0.05)
+
+
+def test_the_improvement_in_closed_form_knows_one_objective() -> None:
+    study = optuna.create_study(
+        directions=["minimize"] * 2, sampler=ThompsonSampler(seed=0, startup=1, acquisition="ei")
+    )
+    with pytest.raises(ParameterError, match="one objective and no constraints"):
+        study.optimize(two, n_trials=3)
+    with pytest.raises(ParameterError, match="2 objectives"):
+        ThompsonSampler().believed_best(study)
+    with pytest.raises(ParameterError, match="no trial of the study is complete"):
+        ThompsonSampler().believed_best(optuna.create_study())
+    with pytest.raises(ParameterError, match="draws=0"):
+        ThompsonSampler(draws=0)
+
+
+def test_the_believed_best_is_not_the_luckiest() -> None:
+    """A single lucky value among many good ones of its neighbours' opposite is not believed."""
+    study = optuna.create_study(direction="maximize")
+    distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
+    noise = np.random.default_rng(0).normal(0, 0.15, 60)
+    for k, x in enumerate(np.linspace(0, 1, 60)):
+        value = 1 - 4 * (x - 0.7) ** 2 + noise[k]
+        value = 1.4 if k == 12 else value
+        study.add_trial(create_trial(params={"x": float(x)}, distributions=distributions, value=float(value)))
+    assert study.best_trial.number == 12
+    assert abs(ThompsonSampler().believed_best(study).params["x"] - 0.7) < 0.15
+
+
+class Declared:
+    """A space with conditions, of which some cannot be."""
+
+    def __init__(self, high: float, choices: tuple[str, ...], conditions: dict[str, tuple[When, ...]]) -> None:
+        self.distributions = {
+            "c": CategoricalDistribution(choices), "x": FloatDistribution(0.0, high), "k": IntDistribution(1, 9)
+        }  # fmt: skip
+        self.conditions = {"c": (), "x": (), "k": ()} | conditions
+
+
+def told(choices: tuple[str, ...], high: float, n: int = 15) -> optuna.Study:
+    """A study of trials over some ranges; the best are at the right end, with c = "b"."""
+    study = optuna.create_study(direction="maximize")
+    generator = np.random.default_rng(0)
+    space = Declared(high, choices, {})
+    for _ in range(n):
+        c, x, k = str(generator.choice(choices)), float(generator.uniform(0, high)), int(generator.integers(1, 10))
+        params = {"c": c, "x": x, "k": k}
+        study.add_trial(
+            create_trial(params=params, distributions=space.distributions, value=x + (c == "b"))
+        )  # fmt: skip
+    return study
+
+
+def suggestions(study: optuna.Study, space: Declared, count: int = 8, draws: int = 64) -> list[dict[str, object]]:
+    drawn = []
+    for number in range(count):
+        sampler = ThompsonSampler(seed=0, startup=5, conditions=space, number=100 + number, draws=draws)
+        trial = study.get_trials(deepcopy=False)[-1]
+        coming = optuna.trial.FrozenTrial(
+            number=100 + number, trial_id=100 + number, state=TrialState.RUNNING, value=None, datetime_start=None,
+            datetime_complete=None, params={}, distributions={}, user_attrs=trial.user_attrs, system_attrs={},
+            intermediate_values={},
+        )  # fmt: skip
+        drawn.append(sampler.sample_relative(study, coming, dict(space.distributions)))
+    return drawn
+
+
+def test_a_category_is_added_and_a_range_widened() -> None:
+    """What was learnt within the old ranges holds in the new ones: more at the right, and the new is looked at."""
+    study, wider = told(("a",), 1.0), Declared(2.0, ("a", "new"), {})
+    drawn = suggestions(study, wider, 16, draws=1)
+    assert any(float(str(params["x"])) > 1 for params in drawn) and any(params["c"] == "new" for params in drawn)
+    assert np.mean([float(str(params["x"])) for params in drawn]) > 0.8
+
+
+def test_a_category_is_gone_and_a_range_narrowed() -> None:
+    study, narrower = told(("a", "b", "old"), 1.0), Declared(0.5, ("a", "b"), {})
+    drawn = suggestions(study, narrower)
+    assert all(0 <= float(str(params["x"])) <= 0.5 and params["c"] in ("a", "b") for params in drawn)
+    assert np.mean([params["c"] == "b" for params in drawn]) > 0.7
+    assert np.mean([float(str(params["x"])) for params in drawn]) > 0.3
+
+
+@pytest.mark.parametrize(
+    ("conditions", "active"),
+    [
+        ({"x": (When("absent", (1,)),)}, {"c", "x", "k"}),  # nobody can tell: asked for always
+        ({"x": (When("c", ("nowhere",)),)}, {"c", "k"}),  # never
+        ({"x": (When("c", ("a",)), When("c", ("b",)))}, {"c", "k"}),  # both at once: never
+        ({"x": (When("k", (1, 2, 3, 4, 5, 6, 7, 8, 9)),)}, {"c", "x", "k"}),
+    ],
+)
+def test_conditions_that_cannot_be(conditions: dict[str, tuple[When, ...]], active: set[str]) -> None:
+    drawn = suggestions(told(("a", "b"), 1.0), Declared(1.0, ("a", "b"), conditions))
+    assert all(set(params) <= active for params in drawn) and any(set(params) == active for params in drawn)
+
+
+def test_a_function_that_names_parameters_that_there_are_not() -> None:
+    study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=3, conditions=lambda _: ["x", "absent"]))
+    study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_float("y", 0, 1), n_trials=8)
+    assert len({t.params["y"] for t in study.trials}) == 8  # suggested all the same when asked for
+
+
+def test_all_trials_fail() -> None:
+    study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=2))
+
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_float("x", 0, 1)
+        raise ArithmeticError
+
+    study.optimize(objective, n_trials=12, catch=ArithmeticError)
+    places = np.sort([t.params["x"] for t in study.trials])
+    assert len(np.unique(places)) == 12 and np.diff(places).max() < 0.4
+
+
+def test_one_point_only() -> None:
+    study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=2))
+    study.optimize(lambda t: t.suggest_float("x", 1, 1) + t.suggest_categorical("c", [3]), n_trials=5)
+    assert [t.params for t in study.trials] == [{"x": 1.0, "c": 3}] * 5

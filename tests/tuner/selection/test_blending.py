@@ -1,0 +1,114 @@
+"""Blends: no worse than their members where these err apart, honest about what they score, indifferent to scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.evaluation.plans import query_folds
+from ranktune.tuner.selection.blending import choose_blend, choosing, first_unless_better, scale
+from ranktune.tuner.statistics.intervals import lead, mean
+
+METRIC = parse_metric("ndcg@10")
+
+
+def judged(count: int = 60, length: int = 15) -> tuple[Queries, Floats]:
+    generator = np.random.default_rng(0)
+    truth = generator.normal(size=count * length)
+    grades = np.digitize(truth, [0.5, 1.2, 2.0]).astype(float)
+    queries = Queries.from_arrays(np.zeros((len(truth), 1)), grades, qid=np.repeat(np.arange(count), length))
+    return queries, truth
+
+
+QUERIES, TRUTH = judged()
+FOLDS = query_folds(QUERIES, 5, 0)
+APART = ("A", "B", "C", "D")  # a solver each
+
+
+def noisy(seed: int, noise: float = 1.0) -> Floats:
+    return np.asarray(TRUTH + noise * np.random.default_rng(100 + seed).normal(size=len(TRUTH)))
+
+
+def scaled(*scores: Floats) -> Floats:
+    return np.stack([own / scale(own, QUERIES) for own in scores])
+
+
+def test_scale_is_the_spread_within_queries() -> None:
+    within = [TRUTH[a:b].var() for a, b in zip(QUERIES.starts[:-1], QUERIES.starts[1:], strict=True)]
+    assert scale(TRUTH, QUERIES) == pytest.approx(np.sqrt(np.mean(within)))
+    assert scale(3 * TRUTH + 100, QUERIES) == pytest.approx(3 * scale(TRUTH, QUERIES))
+    offsets = np.repeat(np.random.default_rng(1).normal(size=QUERIES.n_queries), QUERIES.lengths)
+    assert scale(TRUTH + offsets, QUERIES) == pytest.approx(scale(TRUTH, QUERIES))
+
+
+def test_models_that_err_apart_are_better_together() -> None:
+    own = [noisy(seed) for seed in range(4)]
+    blend = choose_blend(scaled(*own), APART, QUERIES, METRIC, FOLDS)
+    assert float(np.nanmean(blend.per_query)) > max(METRIC.mean(one, QUERIES) for one in own) + 0.02
+    assert blend.shares.sum() == pytest.approx(1.0)
+    assert (blend.shares > 0.1).all()
+
+
+def test_a_useless_model_among_good_ones_gets_little() -> None:
+    own = [noisy(0), noisy(1), noisy(2), np.random.default_rng(109).normal(size=len(TRUTH))]
+    blend = choose_blend(scaled(*own), APART, QUERIES, METRIC, FOLDS)
+    assert blend.shares[3] == blend.shares.min()
+    assert blend.shares[3] <= 0.05
+
+
+def test_the_perfect_model_takes_all() -> None:
+    own = [TRUTH, *(np.random.default_rng(100 + seed).normal(size=len(TRUTH)) for seed in range(3))]
+    blend = choose_blend(scaled(*own), APART, QUERIES, METRIC, FOLDS)
+    np.testing.assert_array_equal(blend.shares, [1.0, 0.0, 0.0, 0.0])
+    assert np.nanmean(blend.per_query) == pytest.approx(1.0)
+
+
+def test_what_a_blend_of_noise_scores_is_no_better_than_noise() -> None:
+    own = [np.random.default_rng(100 + seed).normal(size=len(TRUTH)) for seed in range(12)]
+    typical = np.mean([METRIC.mean(one, QUERIES) for one in own])
+    blend = choose_blend(scaled(*own), [f"S{k}" for k in range(12)], QUERIES, METRIC, FOLDS)
+    assert float(np.nanmean(blend.per_query)) < typical + 0.05  # the best of them by luck scores more
+    assert mean(choosing(np.stack([METRIC.per_query(one, QUERIES) for one in own]), FOLDS)) < typical + 0.05
+
+
+def test_choosing_is_worth_the_best_where_it_is_plain() -> None:
+    values = np.stack([np.full(QUERIES.n_queries, 0.4), np.full(QUERIES.n_queries, 0.6)])
+    np.testing.assert_array_equal(choosing(values, FOLDS), 0.6)
+
+
+def test_choosing_on_other_queries_is_what_is_valued() -> None:
+    per_query = np.random.default_rng(0).random((5, QUERIES.n_queries))
+    expected = np.zeros(QUERIES.n_queries)
+    for fold in FOLDS:
+        best = max(range(5), key=lambda k: per_query[k, fold.train].mean())
+        expected[fold.vali] = per_query[best, fold.vali]
+    np.testing.assert_array_equal(choosing(per_query, FOLDS), expected)
+
+
+def test_few_queries_do_not_choose_among_alike_models() -> None:
+    """Models that err apart and are as good as each other: shares stay equal, one a solver, the better of its two."""
+    numbers = np.arange(20)
+    rows = np.concatenate([np.arange(QUERIES.starts[q], QUERIES.starts[q + 1]) for q in numbers])
+    few = QUERIES.select(numbers)
+    own = np.stack([noisy(seed)[rows] for seed in range(4)] + [noisy(5, noise=9.0)[rows]])
+    own /= np.array([scale(one, few) for one in own])[:, None]
+    blend = choose_blend(own, (*APART, "D"), few, METRIC, query_folds(few, 5, 0))
+    np.testing.assert_allclose(blend.shares, [0.25, 0.25, 0.25, 0.25, 0.0])
+
+
+def test_what_is_told_beyond_doubt_takes_the_place_of_what_is_simpler() -> None:
+    generator = np.random.default_rng(0)
+    simple = generator.random(400)
+    noise = generator.normal(size=400)
+    noise -= noise.mean()
+    error = noise.std() / np.sqrt(400)
+    assert lead(simple + noise + 1.4 * error, simple) == pytest.approx(1.4)
+    assert first_unless_better([simple, simple + noise + 1.4 * error]) == 0
+    assert first_unless_better([simple, simple + noise + 1.6 * error]) == 1
+    assert first_unless_better([simple, simple + noise - 9.0 * error]) == 0
+    assert first_unless_better([simple, simple, simple + 0.1]) == 2
+    many = [np.tile(values, 3) for values in (simple, simple + noise + 0.4 * error)]  # of 1,200 queries: .7 errors
+    assert first_unless_better(many) == 1

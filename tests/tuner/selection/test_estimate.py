@@ -1,0 +1,306 @@
+"""The corrected estimate of the chosen one: laws, brute force on few queries, and coverage in simulated studies."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import ndtr
+
+from ranktune.solvers.core.errors import DataError
+from ranktune.tuner.selection.estimate import chosen_estimate
+from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(400)
+DENSITY = np.exp(-((8 * NODES) ** 2) / 2) * WEIGHTS
+DENSITY /= DENSITY.sum()  # weights of a standard normal on [-8, 8]
+
+
+def generator(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@dataclass(frozen=True)
+class Regime:
+    """How simulated studies look: latent scores z, of which a metric shows offset + scale z, cut to [0, 1].
+
+    shared     part of the variance that is the query's difficulty, the same for all candidates
+    spread     standard deviation of the candidates' true latent means, where a query's is 1
+    families   half of the candidates are that much worse
+    relatives  candidates in groups whose noise is 0.8 common
+    fresh      part of the variance that is drawn again where finalists are scored again; None: they are not
+    """
+
+    queries: int
+    candidates: int
+    shared: float = 0.7
+    spread: float = 0.0
+    offset: float = 0.5
+    scale: float = 0.6
+    families: float = 0.0
+    relatives: int = 1
+    fresh: float | None = None
+    bounded: bool = True
+
+    def __str__(self) -> str:
+        return ",".join(f"{value}" for value in vars(self).values())
+
+    def shown(self, latent: np.ndarray) -> np.ndarray:
+        return np.clip(self.offset + self.scale * latent, 0, 1) if self.bounded else latent
+
+    def study(self, source: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None, int, float]:
+        """Draw a study: values, again, the chosen one and its true mean."""
+        K, n = self.candidates, self.queries
+        means = self.spread * source.normal(size=K) - self.families * (np.arange(K) < K // 2)
+        noise = source.normal(size=(K, n))
+        if self.relatives > 1:
+            common = source.normal(size=(-(-K // self.relatives), n))[np.arange(K) // self.relatives]
+            noise = np.sqrt(0.8) * common + np.sqrt(0.2) * noise
+        latent = np.sqrt(self.shared) * source.normal(size=n) + np.sqrt(1 - self.shared) * noise
+        values = self.shown(latent + means[:, None])
+        again, final = None, values.mean(axis=1)
+        if self.fresh is not None:
+            finalists = np.argsort(-final)[: max(2, min(10, K // 3))]
+            latent = np.sqrt(1 - self.fresh) * latent + np.sqrt(self.fresh) * source.normal(size=(K, n))
+            again = np.full((K, n), np.nan)
+            again[finalists] = self.shown(latent + means[:, None])[finalists]
+            final = np.where(np.isnan(again[:, 0]), -np.inf, again.mean(axis=1))
+        chosen = int(final.argmax())
+        return values, again, chosen, float(self.shown(means[chosen] + 8 * NODES) @ DENSITY)
+
+    def studies(self, count: int, seed: int, splits: int = 200) -> np.ndarray:
+        """Return (count, 7): truth, then mean, low and high of the estimate and of the winner's own bootstrap."""
+        source, rows = generator(seed), []
+        for _ in range(count):
+            values, again, chosen, truth = self.study(source)
+            ours = chosen_estimate(values, chosen, source, again=again, splits=splits)
+            own = (values if again is None else again)[chosen]
+            naive = bootstrap_interval(own, source, resamples=400)
+            rows.append([truth, ours.mean, ours.low, ours.high, naive.mean, naive.low, naive.high])
+        return np.array(rows)
+
+
+def covered(rows: np.ndarray, low: int = 2) -> float:
+    return float(((rows[:, low] <= rows[:, 0]) & (rows[:, 0] <= rows[:, low + 1])).mean())
+
+
+EQUAL, HARD = Regime(60, 60, shared=0.5), Regime(60, 30, shared=0.5, offset=-0.7, scale=1.0, spread=0.1)
+SPREAD, AGAIN = Regime(100, 30, spread=0.1), Regime(60, 60, spread=0.1, fresh=0.2)
+
+
+@pytest.mark.parametrize("regime", [EQUAL, HARD, SPREAD, AGAIN], ids=str)
+def test_interval_covers_and_the_mean_is_close_to_the_truth(regime: Regime) -> None:
+    """Of 300 studies .915 is nearly three standard errors under the promised .95; what is not corrected fails."""
+    rows = regime.studies(300, seed=1, splits=60)
+    error = (rows[:, 1] - rows[:, 0]).std() / np.sqrt(len(rows))
+    assert covered(rows) >= 0.915
+    assert abs((rows[:, 1] - rows[:, 0]).mean()) <= 4 * error
+    assert abs((rows[:, 1] - rows[:, 0]).mean()) < 0.4 * (rows[:, 4] - rows[:, 0]).mean()  # most of the luck is gone
+    assert covered(rows, low=5) < covered(rows)
+    assert (rows[:, 3] - rows[:, 2]).mean() <= 1.25 * (rows[:, 6] - rows[:, 5]).mean()  # not needlessly wide
+
+
+FULL = [
+    Regime(queries, candidates, **kind)  # type: ignore[arg-type]
+    for queries, candidates in itertools.product((20, 100, 500), (5, 30, 200))
+    for kind in (
+        {"shared": 0.0},
+        {"shared": 0.7},
+        {"shared": 0.0, "spread": 0.1},
+        {"shared": 0.7, "spread": 0.1},
+        {"shared": 0.7, "spread": 0.3},
+        {"shared": 0.5, "spread": 0.1, "families": 1.0},
+        {"shared": 0.5, "spread": 0.1, "relatives": 10},
+        {"offset": -0.7, "scale": 1.0, "spread": 0.1},
+        {"bounded": False, "spread": 0.1},
+        {"spread": 0.1, "fresh": 0.2},
+        {"shared": 0.3, "spread": 0.3, "fresh": 0.2},
+    )
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("regime", FULL, ids=str)
+def test_interval_covers_in_every_regime(regime: Regime, record_property: Callable[[str, object], None]) -> None:
+    """At least 93 percent of 500 studies, two standard errors of the count allowed."""
+    rows = regime.studies(500, seed=2)
+    width = (rows[:, 3] - rows[:, 2]).mean() / (rows[:, 6] - rows[:, 5]).mean()
+    report = f"{covered(rows):.3f} {covered(rows, low=5):.3f} {width:.2f} {(rows[:, 1] - rows[:, 0]).mean():+.4f}"
+    record_property("covered, naive covered, width / naive width, bias", report)
+    assert covered(rows) >= 0.93 - 2 * np.sqrt(0.93 * 0.07 / 500), report
+
+
+def close(one: Interval, other: Interval, within: float) -> None:
+    assert (one.mean, one.low, one.high) == pytest.approx((other.mean, other.low, other.high), abs=within)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_every_division_of_eight_queries_by_brute_force(stages: int) -> None:
+    """All choices of two quarters of 8 queries, enumerated, are what random divisions approach."""
+    values = generator(3).normal(size=(5, 8)) + np.array([0.0, 0.2, 0.4, 0.6, 0.8])[:, None]
+    again = np.full_like(values, np.nan)
+    finalists = np.argsort(-values.mean(axis=1))[:2]
+    again[finalists] = values[finalists] + generator(4).normal(size=(2, 8))
+    final = np.where(np.isnan(again), values, again) if stages == 2 else values
+
+    def best(choosing: list[int]) -> int:
+        ranked = np.argsort(-values[:, choosing].mean(axis=1))[: 2 if stages == 2 else 5]
+        return int(ranked[final[ranked][:, choosing].mean(axis=1).argmax()])
+
+    half, quarter, variance = [], [], []
+    for choosing in map(list, itertools.combinations(range(8), 4)):
+        scoring = sorted(set(range(8)) - set(choosing))
+        scores = final[best(choosing), scoring]
+        half.append(scores.mean())
+        variance.append(scores.var(ddof=1))
+        quarter += [final[best(list(part)), scoring].mean() for part in itertools.combinations(choosing, 2)]
+    gain = np.mean(half) - np.mean(quarter)
+    among = finalists if stages == 2 else np.arange(5)
+    chosen = int(among[final[among].mean(axis=1).argmax()])
+    mean = np.mean(half) + 0.75 * gain
+    reach = stats.t.ppf(0.975, 7) * np.sqrt(np.mean(variance) / 8 + 1.5 * gain**2)
+    assert gain > 0.05 and mean < final[chosen].mean() - 0.05  # nothing is at a limit of the formula
+    found = chosen_estimate(values, chosen, generator(), again=again if stages == 2 else None, splits=20_000)
+    close(found, Interval(mean, mean - reach, mean + reach), within=0.03)
+
+
+def test_luck_of_the_best_of_equals_is_removed() -> None:
+    """The mean of the best of 50 equals is high by E max of 50 normals; what is reported by none of it."""
+    rows = np.array(
+        [
+            (values[chosen].mean(), chosen_estimate(values, chosen, generator(k), splits=40).mean)
+            for k in range(200)
+            for values in [generator(1_000 + k).normal(size=(50, 100))]
+            for chosen in [int(values.mean(axis=1).argmax())]
+        ]
+    )
+    grid = np.linspace(-8, 8, 10_001)
+    luck = np.sum(1 - ndtr(grid[5_000:]) ** 50) * 0.0016 - np.sum(ndtr(grid[:5_000]) ** 50) * 0.0016  # E max
+    assert rows[:, 0].mean() == pytest.approx(luck / 10, abs=0.01)
+    assert rows[:, 1].mean() == pytest.approx(0.0, abs=0.02)
+
+
+def test_a_clear_winner_needs_no_correction() -> None:
+    values = generator(4).uniform(0.0, 0.4, (20, 80))
+    values[7] += 0.5
+    found = chosen_estimate(values, 7, generator())
+    assert found.mean == pytest.approx(values[7].mean(), rel=1e-12)
+    close(found, bootstrap_interval(values[7], generator()), within=0.01)
+
+
+def test_a_single_candidate_has_nothing_to_correct() -> None:
+    values = generator(5).beta(2, 3, (1, 200))
+    close(chosen_estimate(values, 0, generator()), bootstrap_interval(values[0], generator()), within=0.005)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_order_of_candidates_and_copies_of_losers_do_not_matter(bounded: bool) -> None:
+    values = generator(6).random((6, 50)) * (1.0 if bounded else 10.0)
+    scale = 1.0 if bounded else 10.0
+    chosen = int(values.mean(axis=1).argmax())
+    found = chosen_estimate(values, chosen, generator())
+    order = generator(7).permutation(6)
+    shuffled = chosen_estimate(values[order], int(np.flatnonzero(order == chosen)[0]), generator())
+    close(found, shuffled, within=1e-9 * scale)
+    close(found, chosen_estimate(np.vstack([values, values]), chosen, generator()), within=1e-9 * scale)
+
+
+def test_shift_and_scale_of_unbounded_scores_carry_over() -> None:
+    values = generator(8).normal(size=(10, 40))
+    chosen = int(values.mean(axis=1).argmax())
+    found, other = chosen_estimate(values, chosen, generator()), chosen_estimate(3 * values - 50, chosen, generator())
+    close(Interval(3 * found.mean - 50, 3 * found.low - 50, 3 * found.high - 50), other, within=1e-9)
+
+
+def test_hopeless_candidates_change_nothing() -> None:
+    values = generator(9).random((5, 100))
+    bad = generator(10).random((30, 100)) * 0.1
+    chosen = int(values.mean(axis=1).argmax())
+    close(
+        chosen_estimate(values, chosen, generator()),
+        chosen_estimate(np.vstack([values, bad]), chosen, generator()),
+        within=1e-9,
+    )
+
+
+def test_never_above_the_score_that_was_seen_and_always_inside_its_limits() -> None:
+    for seed in range(40):
+        source = generator(seed)
+        n, K = source.integers(2, 30), source.integers(1, 12)
+        values = np.clip(source.normal(0.8, 0.5, (K, n)), 0, 1)  # many exact ones
+        chosen = int(values.mean(axis=1).argmax())
+        found = chosen_estimate(values, chosen, source, splits=20)
+        assert 0.0 <= found.low <= found.mean <= found.high <= 1.0
+        assert found.mean <= values[chosen].mean() + 1e-12
+
+
+def test_skipped_queries_do_not_count() -> None:
+    values = generator(11).random((8, 60))
+    holes = np.full((8, 100), np.nan)
+    holes[:, generator(12).permutation(100)[:60]] = values
+    chosen = int(values.mean(axis=1).argmax())
+    close(chosen_estimate(holes, chosen, generator()), chosen_estimate(values, chosen, generator()), within=0.01)
+    ragged = values.copy()
+    ragged[generator(13).random((8, 60)) < 0.1] = np.nan
+    best = int(np.nanmean(ragged, axis=1).argmax())
+    close(chosen_estimate(ragged, best, generator()), chosen_estimate(values, chosen, generator()), within=0.06)
+
+
+def test_little_to_go_by() -> None:
+    nothing = chosen_estimate(np.full((3, 4), np.nan), 1, generator())
+    assert np.isnan([nothing.mean, nothing.low, nothing.high]).all()
+    assert chosen_estimate(np.array([[0.3], [0.1]]), 0, generator()) == Interval(0.3, 0.3, 0.3)
+    two = chosen_estimate(np.array([[0.3, 0.5], [0.1, 0.2]]), 0, generator())
+    assert two.low < 0.1 and two.mean == pytest.approx(0.4) and two.high > 0.8  # two queries say little
+    perfect = chosen_estimate(np.ones((3, 20)), 0, generator())
+    assert perfect.high == perfect.mean == 1.0 and perfect.low < 0.9  # the next query may not be perfect
+
+
+def test_candidates_passed_over_take_no_part() -> None:
+    values = generator(14).random((6, 80))
+    order = np.argsort(-values.mean(axis=1))
+    kept = np.sort(order[2:])
+    close(
+        chosen_estimate(values, int(order[2]), generator()),
+        chosen_estimate(values[kept], int(np.flatnonzero(kept == order[2])[0]), generator()),
+        within=1e-12,
+    )
+
+
+def test_scoring_all_again_is_choosing_by_that_alone() -> None:
+    values, again = generator(15).random((2, 6, 80))
+    chosen = int(again.mean(axis=1).argmax())
+    close(
+        chosen_estimate(values, chosen, generator(), again=again),
+        chosen_estimate(again, chosen, generator()),
+        within=1e-9,
+    )
+
+
+def test_a_single_finalist_carries_the_luck_of_its_first_stage() -> None:
+    """Its fresh score agrees with the first by query, so that being first was luck that it still has."""
+    values = generator(16).random((40, 60))
+    chosen = int(values.mean(axis=1).argmax())
+    again = np.full_like(values, np.nan)
+    again[chosen] = values[chosen]
+    close(
+        chosen_estimate(values, chosen, generator(), again=again),
+        chosen_estimate(values, chosen, generator()),
+        within=1e-9,
+    )
+
+
+@pytest.mark.parametrize("chosen", [-1, 3])
+def test_a_chosen_one_that_is_not_there_is_refused(chosen: int) -> None:
+    with pytest.raises(DataError, match="among the rows"):
+        chosen_estimate(np.zeros((3, 4)), chosen, generator())
+
+
+@pytest.mark.parametrize("again", [np.zeros((2, 4)), np.zeros(4), np.array([[0.0] * 4, [np.nan] * 4, [0.0] * 4])])
+def test_second_scores_must_fit_and_include_the_chosen_one(again: np.ndarray) -> None:
+    with pytest.raises(DataError, match="scored again"):
+        chosen_estimate(np.zeros((3, 4)), 1, generator(), again=again)

@@ -1,0 +1,138 @@
+"""The end of a study: blends, evidence, estimates, plans that keep to queries, and limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
+from ranktune.solvers.data.queries import concatenate
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import load_model
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.registry import make
+from ranktune.tuner.selection.blending import scale
+from ranktune.tuner.selection.evidence import read_evidence
+from ranktune.tuner.selection.results import LINEAR_BLEND, Result
+from tests.support.engine_samples import SOLVERS, judged, on_test, weights
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    home = tmp_path_factory.mktemp("home")
+    return ranktune.tune(
+        judged(40, 0), vali=judged(20, 1), test=judged(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
+        trials=9, sampler="random", name="known", home=home, jobs=1,
+    )  # fmt: skip
+
+
+def test_blends_are_what_their_shares_say(result: Result) -> None:
+    folder = Path(result.folder)
+    rows = {row.solver: row for row in result.leaderboard}
+    shares = rows[LINEAR_BLEND].params or {}
+    assert sum(cast(float, share) for share in shares.values()) == pytest.approx(1.0, abs=1e-5)
+    models = {name: load_model(folder / "models" / f"{name}.json") for name in (*SOLVERS, LINEAR_BLEND)}
+    assert isinstance(models[LINEAR_BLEND], LinearModel)
+    development = concatenate([judged(40, 0), judged(20, 1)])
+    members = rows[LINEAR_BLEND].params or {}
+    if set(members) <= set(SOLVERS):  # one of each: their models are those of the rows
+        total = np.zeros(development.n_documents)
+        for name, share in members.items():
+            scores = models[name].predict(development)
+            total += cast(float, share) * scores / scale(scores, development)
+        np.testing.assert_allclose(models[LINEAR_BLEND].predict(development), total, rtol=1e-9)
+
+
+def test_the_evidence_is_what_the_models_score(result: Result) -> None:
+    evidence = read_evidence(Path(result.folder) / "evidence.npz")
+    assert evidence.part == "test"
+    assert evidence.labels == tuple(row.solver for row in result.leaderboard)
+    test = judged(30, 2)
+    for k, file in enumerate(evidence.models):
+        model = load_model(Path(result.folder) / file)
+        expected = parse_metric("ndcg@10").per_query(model.predict(test), test)
+        np.testing.assert_allclose(evidence.values["ndcg@10"][k], expected, rtol=1e-12)
+    assert evidence.closely[0].query in evidence.queries
+
+
+def test_the_estimate_is_of_what_was_chosen(result: Result) -> None:
+    found = result.as_dict()
+    low, high = found["estimate_interval"]
+    assert low < found["estimate"] < high
+    assert low <= on_test(result.best) <= high
+    assert {row["verdict"] for row in found["leaderboard"][1:]} <= {"not told apart", "worse", "better"}
+    assert set(found["alternatives"]) == {"smallest", "fastest", "knee"}
+
+
+def test_a_strict_plan_keeps_to_the_given_validation_queries(tmp_path: Path) -> None:
+    found = ranktune.tune(
+        judged(40, 0), vali=judged(20, 1), test=judged(9, 2), solvers=SOLVERS, plan="split", trials=3,
+        sampler="random", home=tmp_path, jobs=1,
+    )  # fmt: skip
+    assert {row.solver for row in found.leaderboard} == set(SOLVERS)
+    assert all(row.again is None for row in found.leaderboard)
+    ranker = make("RidgeRanker", {}, 0)
+    row = next(row for row in found.leaderboard if row.solver == "RidgeRanker")
+    ranker.set_params(**(row.params or {})).fit(judged(40, 0))
+    assert row.vali is not None
+    vali = judged(20, 1)
+    assert row.vali.mean == pytest.approx(parse_metric("ndcg@10").mean(ranker.predict(vali), vali))
+
+
+def test_without_test_queries_nothing_is_set_aside(tmp_path: Path) -> None:
+    found = ranktune.tune(
+        judged(40, 0), test="none", solvers=SOLVERS, trials=3, sampler="random", home=tmp_path, jobs=1
+    )
+    assert found.best.test is None
+    assert found.test_metrics == {}
+    evidence = read_evidence(Path(found.folder) / "evidence.npz")
+    assert (evidence.part, len(evidence.queries)) == ("vali", 40)
+    assert evidence.values["ndcg@10"].shape == (4, 40)
+
+
+def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_path: Path) -> None:
+    found = ranktune.tune(
+        judged(30, 0), plan="nested", outer=3, solvers=("RidgeRanker",), trials=2, sampler="random",
+        home=tmp_path, jobs=1,
+    )  # fmt: skip
+    assert [fold.name for fold in found.folds] == ["outer1", "outer2", "outer3", "all"]
+    assert found.folds[-1].best.test is None
+    means = [on_test(fold.best) for fold in found.folds[:-1]]
+    assert on_test(found.best) == pytest.approx(float(np.mean(means)))
+    assert Path(found.model) == Path(found.folder).resolve() / "all" / "model.json"
+    row = next(row for row in found.folds[-1].leaderboard if row.solver == "RidgeRanker")
+    ranker = make("RidgeRanker", dict(row.params or {}), 0)
+    assert isinstance(ranker, LinearRanker)
+    own = load_model(Path(found.folder) / "all" / "models" / "RidgeRanker.json")
+    np.testing.assert_allclose(weights(own), ranker.fit(judged(30, 0)).coef_, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"plan": "split", "folds": 3}, "does not deal queries into folds"),
+        ({"plan": "nested", "test": "x.txt"}, "judges on outer folds"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"repeats": 0}, "repeats=0"),
+        ({"plan": "split"}, "there are none"),
+    ],
+)
+def test_plans_that_contradict_themselves_are_refused(tmp_path: Path, fields: dict[str, Any], told: str) -> None:
+    with pytest.raises((ParameterError, DataError), match=told):
+        ranktune.tune(judged(40, 0), solvers=SOLVERS, home=tmp_path, jobs=1, **fields)
+
+
+def test_the_chosen_keeps_within_limits(tmp_path: Path) -> None:
+    options = {"solvers": SOLVERS, "trials": 4, "sampler": "random", "home": tmp_path, "jobs": 1}
+    found = ranktune.tune(judged(40, 0), within="features<=2", **options)  # type: ignore[arg-type]
+    assert found.best.solver == "BestFeature"
+    assert all(row.nonzeros <= 2 for row in found.leaderboard)
+    with pytest.raises(StudyError, match="none of 4 trials keeps within bytes<=1"):
+        ranktune.tune(judged(40, 0), within="bytes<=1", **options)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="is no limit"):
+        ranktune.tune(judged(40, 0), within="features<29", **options)  # type: ignore[arg-type]

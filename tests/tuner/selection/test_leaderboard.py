@@ -1,0 +1,112 @@
+"""Rows of the leaderboard: means over splits, verdicts, what may be taken instead, what validation promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.tuner.selection.finals import Entry
+from ranktune.tuner.selection.leaderboard import alternatives, estimate, leaderboard
+from ranktune.tuner.selection.results import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE
+from ranktune.tuner.selection.selection import Candidate
+from ranktune.tuner.statistics.comparisons import holm
+
+
+def candidate(solver: str, vali: Floats, again: Floats | None = None, number: int = -1) -> Candidate:
+    return Candidate(solver, {}, float(vali.mean()) if len(vali) else float("nan"), vali, 5, again, number)
+
+
+def entry(solver: str, vali: float, test: Floats) -> Entry:
+    model = LinearModel(weights=np.array([1.0, 0.0]), solver=solver, parameters={})
+    return Entry(candidate(solver, np.full(4, vali)), model, {"map": test}, 0.01, 0.1)
+
+
+def test_over_several_splits_the_first_row_is_what_choosing_on_each_gives() -> None:
+    a, b = np.array([0.2, 0.4]), np.array([0.6, 0.8])
+    splits = [[entry("A", 0.9, a), entry("B", 0.8, b)], [entry("B", 0.7, b), entry("A", 0.6, a)]]
+    rows = leaderboard(splits, "map", np.random.default_rng(0))
+    assert [row.solver for row in rows] == [CHOSEN, "A", "B"]
+    assert [row.test.mean if row.test else None for row in rows] == pytest.approx([(0.3 + 0.7) / 2, 0.3, 0.7])
+    assert [row.nonzeros for row in rows] == [1, 1, 1]
+    assert rows[0].p_value is None
+    assert rows[0].trials == 20
+
+
+def test_a_solver_that_failed_on_a_split_has_no_mean_row() -> None:
+    test = np.array([0.5, 0.5])
+    splits = [[entry("A", 0.9, test), entry("B", 0.8, test)], [entry("A", 0.7, test)]]
+    assert [row.solver for row in leaderboard(splits, "map", np.random.default_rng(0))] == [CHOSEN, "A"]
+
+
+def spread(mean: float, seed: int, n: int = 80) -> Floats:
+    """Values whose queries are as difficult for all, and differ by a little noise."""
+    difficulty = np.random.default_rng(0).uniform(-0.2, 0.2, n)
+    return mean + difficulty + 0.02 * np.random.default_rng(seed).normal(size=n)
+
+
+def compared(**tests: float) -> list[Entry]:
+    return [entry(name, 0.5, spread(mean, seed)) for seed, (name, mean) in enumerate(tests.items(), start=1)]
+
+
+def test_verdicts_are_against_the_chosen_and_corrected() -> None:
+    rows = leaderboard([compared(A=0.5, B=0.4, C=0.5, D=0.6)], "map", np.random.default_rng(0))
+    assert [row.verdict for row in rows] == [FIRST, WORSE, ALIKE, BETTER]
+    p_values = [row.p_value for row in rows]
+    assert [row.p_holm for row in rows] == pytest.approx(holm(p_values))
+    assert rows[0].difference is None
+    assert rows[1].difference is not None
+    assert rows[1].difference.low < rows[1].difference.mean < rows[1].difference.high < 0.0
+
+
+def test_without_test_queries_fresh_folds_are_compared() -> None:
+    found: list[Entry] = []
+    for name, mean in (("A", 0.7), ("B", 0.4)):
+        model = LinearModel(weights=np.ones(2), solver=name)
+        found.append(Entry(candidate(name, np.full(3, 0.5), spread(mean, len(found))), model, {}, 0.01, 0.1))
+    rows = leaderboard([found], "map", np.random.default_rng(0))
+    assert rows[1].verdict == WORSE
+    assert rows[1].difference is not None
+    assert rows[1].difference.mean == pytest.approx(-0.3, abs=0.02)
+
+
+def test_a_blend_has_no_validation_score_of_trials() -> None:
+    blend = Entry(candidate(BLEND, np.empty(0), spread(0.6, 1)), LinearModel(np.ones(2), solver=BLEND), {}, 0.01, 0.1)
+    (row,) = leaderboard([[blend]], "map", np.random.default_rng(0))
+    assert row.vali is None
+    assert row.again is not None
+    assert row.is_blend
+
+
+def test_the_smallest_and_the_fastest_are_among_those_not_told_apart() -> None:
+    sizes = {"A": (5, 3.0), "B": (1, 0.1), "C": (2, 2.0), "D": (4, 1.0)}
+    tests = {"A": 0.5, "B": 0.3, "C": 0.5, "D": 0.5}
+    found: list[Entry] = []
+    for name, (nonzeros, microseconds) in sizes.items():
+        model = LinearModel(weights=np.repeat([1.0, 0.0], [nonzeros, 6 - nonzeros]), solver=name)
+        own = spread(tests[name], nonzeros)
+        found.append(Entry(candidate(name, own, own), model, {"map": own}, microseconds, 0.1))
+    taken = alternatives(leaderboard([found], "map", np.random.default_rng(0)))
+    assert (taken["smallest"], taken["fastest"]) == ("C", "D")
+
+
+def test_the_estimate_of_the_luckiest_of_many_equals_is_lower_than_its_score() -> None:
+    generator = np.random.default_rng(0)
+    difficulty = generator.uniform(0.2, 0.8, 60)
+    trials = {k: np.clip(difficulty + 0.2 * generator.normal(size=60), 0, 1) for k in range(40)}
+    best = max(trials, key=lambda k: float(trials[k].mean()))
+    chosen = candidate("A", trials[best], number=best)
+    found = estimate(chosen, [chosen], trials, np.random.default_rng(1))
+    assert found.low < found.mean < chosen.value - 0.01
+    assert found.low < float(np.mean([values.mean() for values in trials.values()])) < found.high
+
+
+def test_the_estimate_of_a_blend_is_among_what_was_scored_again() -> None:
+    trials = {k: spread(0.5, k) for k in range(6)}
+    single = candidate("A", trials[0], spread(0.5, 10), number=0)
+    blend = candidate(BLEND, np.empty(0), spread(0.55, 11))
+    found = estimate(blend, [single, blend], trials, np.random.default_rng(0))
+    assert found.low < 0.55 < found.high
+    assert blend.again is not None
+    assert found.mean == pytest.approx(float(blend.again.mean()), abs=0.01)

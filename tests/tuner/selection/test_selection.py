@@ -1,0 +1,93 @@
+"""Choosing: noise is not mistaken for merit, ties go to the earlier trial, nothing looks at test to choose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.selection.candidates import candidates
+from ranktune.tuner.selection.selection import MOST, PER_SOLVER, Candidate, contenders, settled
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.study.declaration import Study
+
+GENERATOR = np.random.default_rng(0)
+STUDY = Study(solvers=("RankSVM", "RidgeRanker"))
+
+
+def candidate(solver: str, vali: Floats, again: Floats | None = None) -> Candidate:
+    return Candidate(solver, {}, float(vali.mean()), vali, 5, again)
+
+
+def test_the_best_few_trials_of_each_solver_are_candidates(tmp_path: Path) -> None:
+    record, space = Record(tmp_path, "s", STUDY.metric), STUDY.union_space()
+    for number, value in enumerate([0.5, 0.9, 0.7, 0.9, 0.1, 0.8]):
+        params = space.defaults()[0] | {"RankSVM.C": 0.01 * (number + 1)}
+        record.append(number, params, space.distributions, Outcome({STUDY.metric: np.full(4, value)}))
+    record.append(6, space.defaults()[1], space.distributions, Outcome({STUDY.metric: np.full(4, 0.85)}))
+    record.append(7, space.defaults()[1], space.distributions, Outcome(error="x"))
+    found = candidates(record, space)
+    record.close()
+    assert [(c.solver, c.value) for c in found] == [
+        ("RankSVM", 0.9), ("RankSVM", 0.9), ("RidgeRanker", 0.85), ("RankSVM", 0.8),
+    ]  # fmt: skip
+    assert [c.params["C"] for c in found[:2]] == [0.02, 0.04]
+    assert [c.trials for c in found] == [6, 6, 1, 6]
+    assert PER_SOLVER == 3
+
+
+def test_when_nothing_succeeded_the_cause_is_told(tmp_path: Path) -> None:
+    record, space = Record(tmp_path, "s", STUDY.metric), STUDY.union_space()
+    record.append(0, space.defaults()[0], space.distributions, Outcome(error="ValueError: no"))
+    with pytest.raises(StudyError, match="none of 1 trials succeeded: ValueError: no"):
+        candidates(record, space)
+    record.close()
+
+
+def test_contenders_are_those_within_the_noise_and_every_solvers_best() -> None:
+    best = GENERATOR.random(60)
+    alike = best - 0.01 + 0.2 * GENERATOR.normal(size=60)
+    worse = best - 0.3
+    found = [candidate(solver, vali) for solver, vali in (("A", best), ("A", alike), ("A", worse), ("B", worse))]
+    assert contenders(found, GENERATOR) == [0, 3, 1]
+
+
+def test_every_solvers_best_comes_before_anyones_second() -> None:
+    vali = GENERATOR.random(20)
+    found = [candidate(solver, vali) for solver in "AAABBBCCCDDD"]
+    order = contenders(found, GENERATOR)
+    assert order[:4] == [0, 3, 6, 9]
+    assert len(order) == MOST
+
+
+def test_fresh_folds_overrule_a_lucky_trial() -> None:
+    lucky = candidate("A", np.full(5, 0.9), np.full(20, 0.5))
+    sound = candidate("B", np.full(5, 0.8), np.full(20, 0.6))
+    out = candidate("C", np.full(5, 0.85))
+    assert [c.solver for c in settled([lucky, out, sound])] == ["B", "A", "C"]
+
+
+def test_a_solver_is_represented_once_by_its_best() -> None:
+    first, second = candidate("A", np.full(5, 0.9), np.full(9, 0.4)), candidate("A", np.full(5, 0.8), np.full(9, 0.6))
+    assert settled([first, second]) == [second]
+
+
+def test_choosing_the_maximum_of_noise_is_what_fresh_folds_prevent() -> None:
+    """A flexible solver with many noisy trials and a sound one: how good is what is chosen, over 200 studies?"""
+    generator = np.random.default_rng(1)
+    by_maximum, by_fresh = [], []
+    for _ in range(200):
+        difficulty = generator.normal(0.5, 0.2, 100)
+        truths = [0.50] * 12 + [0.52]
+        scored = [difficulty + truth - 0.5 + 0.15 * generator.normal(size=100) for truth in truths]
+        found = sorted(
+            (candidate(f"S{k}", own[:20], own + 0.05 * generator.normal(size=100)) for k, own in enumerate(scored)),
+            key=lambda c: -c.value,
+        )
+        by_maximum.append(truths[int(found[0].solver[1:])])
+        by_fresh.append(truths[int(settled(found)[0].solver[1:])])
+    assert np.mean(by_fresh) > np.mean(by_maximum) + 0.002

@@ -1,0 +1,188 @@
+"""Paired comparisons: scipy as the judge, every sign pattern by brute force, laws of both, and Holm's definition."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ranktune.solvers.core.errors import DataError
+from ranktune.tuner.statistics.comparisons import (
+    EXACT,
+    Comparison,
+    compare,
+    compare_splits,
+    holm,
+    paired_t,
+    signed_rank,
+)
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+
+
+def generator() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def untied(n: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0.3, 1.0, n)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 50, 51, 400])
+def test_t_and_signed_ranks_agree_with_scipy(n: int) -> None:
+    difference = untied(n)
+    method = "exact" if n <= EXACT else "asymptotic"
+    assert paired_t(difference) == pytest.approx(stats.ttest_1samp(difference, 0).pvalue, rel=1e-10)
+    assert signed_rank(difference) == pytest.approx(stats.wilcoxon(difference, method=method).pvalue, rel=1e-10)
+
+
+def test_ties_and_zeros_of_many_queries_agree_with_scipy() -> None:
+    difference = np.round(untied(300), 1)
+    assert len(np.unique(np.abs(difference))) < 40 and (difference == 0).any()
+    theirs = stats.wilcoxon(difference, zero_method="wilcox", method="asymptotic").pvalue
+    assert 1e-12 < theirs < 0.5
+    assert signed_rank(difference) == pytest.approx(theirs, rel=1e-10)
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
+def test_ties_of_few_queries_are_counted_pattern_by_pattern(values: list[int]) -> None:
+    difference = np.array(values, dtype=float)
+    ranks = stats.rankdata(np.abs(difference[difference != 0]))
+    observed = abs(np.dot(ranks, np.sign(difference[difference != 0])))
+    reached = [abs(np.dot(ranks, signs)) >= observed for signs in itertools.product((-1, 1), repeat=len(ranks))]
+    assert signed_rank(difference) == pytest.approx(np.mean(reached), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [13, 16])
+def test_sampled_signs_agree_with_all_of_them(n: int) -> None:
+    difference = np.random.default_rng(3).normal(0.6, 1.0, n)
+    signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+    expected = np.mean(np.abs(signs @ difference) >= abs(difference.sum()) - 1e-12)
+    found = compare(difference, np.zeros(n), generator()).p_randomisation
+    assert 0.02 < expected < 0.5
+    assert found == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 10_000))
+
+
+def test_where_exact_ends_the_normal_one_goes_on() -> None:
+    counted = np.random.default_rng(2).normal(0.2, 1.0, EXACT)
+    normal = np.append(counted, 1e-9)  # one more query, of the lowest rank
+    assert 0.02 < signed_rank(counted) < 0.5
+    assert signed_rank(normal) == pytest.approx(signed_rank(counted), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "difference", [np.zeros(0), np.zeros(5), np.array([0.4])], ids=["no query", "no difference", "one query"]
+)
+def test_nothing_told_is_a_p_value_of_one(difference: np.ndarray) -> None:
+    found = compare(difference, np.zeros_like(difference), generator())
+    assert (found.p_randomisation, found.p_t, found.p_wilcoxon) == (1.0, 1.0, 1.0)
+
+
+def test_the_same_difference_everywhere_is_certain_and_without_effect_size() -> None:
+    found = compare(np.full(30, 0.1) + np.linspace(0, 1, 30), np.linspace(0, 1, 30), generator())
+    assert found.p_t == 0.0 and found.p_wilcoxon < 1e-8 and found.p_randomisation < 1e-3
+    assert math.isnan(found.effect)  # in standard deviations of zero
+
+
+def test_parts_of_a_comparison_add_up() -> None:
+    a = np.array([0.5, 0.2, np.nan, 0.9, 0.4, 0.1])
+    b = np.array([0.1, 0.2, 0.3, np.nan, 0.6, 0.0])  # counted differences 0.4, 0, -0.2, 0.1
+    found = compare(a, b, generator())
+    assert (found.wins, found.ties, found.losses) == (2, 1, 1)
+    assert found.difference == pytest.approx(0.3 / 4)
+    assert found.effect == pytest.approx((0.3 / 4) / np.std([0.4, 0.0, -0.2, 0.1], ddof=1))
+    interval = bootstrap_interval(a - b, generator())
+    assert (found.low, found.high) == (interval.low, interval.high)
+    assert found.low < found.difference < found.high
+
+
+def test_swapping_sides_mirrors() -> None:
+    a, b = generator().random((2, 60))
+    one, other = compare(a, b, generator()), compare(b, a, generator())
+    assert (one.difference, one.effect) == pytest.approx((-other.difference, -other.effect), rel=1e-12)
+    assert (one.wins, one.losses) == (other.losses, other.wins)
+    for name in ("p_randomisation", "p_t", "p_wilcoxon"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-12)
+
+
+def test_neither_scale_nor_shift_of_the_metric_changes_a_verdict() -> None:
+    a, b = generator().integers(0, 64, (2, 40)) / 64.0  # exact in binary: no tie is made or broken by rounding
+    one, other = compare(a, b, generator()), compare(4 * a + 8, 4 * b + 8, generator())
+    assert (one.p_randomisation, one.p_wilcoxon) == (other.p_randomisation, other.p_wilcoxon)
+    assert (one.p_t, one.effect) == pytest.approx((other.p_t, other.effect), rel=1e-9)
+    assert 4 * one.difference == pytest.approx(other.difference, rel=1e-12)
+
+
+def test_a_higher_level_is_a_wider_interval() -> None:
+    a, b = generator().random((2, 40))
+    narrow, wide = compare(a, b, generator(), level=0.8), compare(a, b, generator(), level=0.99)
+    assert wide.low < narrow.low < narrow.high < wide.high
+    assert (narrow.level, wide.level) == (0.8, 0.99)
+
+
+def test_splits_count_equally_in_the_difference_and_by_query_in_the_tests() -> None:
+    large = generator().random((2, 100))
+    a, b = [np.array([1.0, 0.5]), large[0]], [np.zeros(2), large[1]]
+    found = compare_splits(a, b, generator())
+    assert found.difference == pytest.approx((0.75 + large[0].mean() - large[1].mean()) / 2)
+    pooled = np.concatenate(a) - np.concatenate(b)
+    assert found.p_t == paired_t(pooled) and found.p_wilcoxon == signed_rank(pooled)
+    assert found.wins + found.ties + found.losses == 102
+    assert compare_splits([a[1]], [b[1]], generator()) == compare(a[1], b[1], generator())
+
+
+@pytest.mark.parametrize(("a", "b"), [([2], [3]), ([2, 3], [3, 2]), ([2], [2, 2]), ([], [])])
+def test_unequal_sides_are_refused_with_their_shapes(a: list[int], b: list[int]) -> None:
+    with pytest.raises(DataError, match="same queries"):
+        compare_splits([np.zeros(n) for n in a], [np.zeros(n) for n in b], generator())
+
+
+def test_json_knows_all_of_it() -> None:
+    a, b = generator().random((2, 30))
+    found = compare(a, b, generator())
+    assert Comparison(**json.loads(json.dumps(dataclasses.asdict(found)))) == found
+
+
+def test_false_alarms_are_as_rare_as_promised() -> None:
+    source = np.random.default_rng(5)
+    drawn = [np.round(source.normal(size=60) * source.random(60), 2) for _ in range(1_000)]  # ties, zeros, heavy tails
+    for test in (paired_t, signed_rank):
+        alarms = np.mean([test(difference) <= 0.05 for difference in drawn])
+        assert 0.03 <= alarms <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1_000)
+
+
+P_VALUES = st.lists(st.one_of(st.none(), st.just(math.nan), st.floats(0, 1)), max_size=6)
+
+
+@given(P_VALUES)
+def test_holm_is_the_closure_of_bonferroni(p_values: list[float | None]) -> None:
+    """An hypothesis' adjusted p is the largest Bonferroni p over all sets of hypotheses that it is in."""
+    known = {k: p for k, p in enumerate(p_values) if p is not None and not math.isnan(p)}
+    adjusted = holm(p_values)
+    for k, found in enumerate(adjusted):
+        if k not in known:
+            assert found is p_values[k]
+            continue
+        others = [j for j in known if j != k]
+        sets = [{k, *more} for size in range(len(others) + 1) for more in itertools.combinations(others, size)]
+        expected = max(min(1.0, len(chosen) * min(known[j] for j in chosen)) for chosen in sets)
+        assert found == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@given(P_VALUES)
+def test_holm_keeps_the_order_and_never_lowers(p_values: list[float | None]) -> None:
+    pairs = []
+    for p, q in zip(p_values, holm(p_values), strict=True):
+        if p is not None and not math.isnan(p):
+            assert q is not None
+            pairs.append((p, q))
+    assert all(p <= q <= 1.0 for p, q in pairs)
+    ordered = [q for _, q in sorted(pairs)]
+    assert ordered == sorted(ordered)
+    assert len(pairs) != 1 or pairs[0][0] == pairs[0][1]

@@ -1,0 +1,93 @@
+"""Intervals and tests over queries: laws, brute force, and coverage by simulation."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ranktune.tuner.statistics.intervals import bootstrap_interval, lead, mean, randomisation_test, stratified_interval
+
+
+def test_interval_agrees_with_the_normal_one_on_many_values() -> None:
+    values = np.random.default_rng(0).normal(0.5, 0.2, 2_000)
+    interval = bootstrap_interval(values, np.random.default_rng(1))
+    half = 1.96 * values.std(ddof=1) / np.sqrt(len(values))
+    assert interval.mean == pytest.approx(values.mean(), rel=1e-12)
+    assert interval.low == pytest.approx(values.mean() - half, abs=0.1 * half)
+    assert interval.high == pytest.approx(values.mean() + half, abs=0.1 * half)
+
+
+def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(2)
+    covered = 0
+    for _ in range(300):
+        interval = bootstrap_interval(generator.beta(2, 3, 60), generator, resamples=400)
+        covered += interval.low <= 0.4 <= interval.high
+    assert 0.90 <= covered / 300 <= 0.98  # nominal .95, standard error .013, percentile intervals a little short
+
+
+def test_skipped_queries_do_not_count() -> None:
+    values = np.array([0.2, np.nan, 0.6, np.nan])
+    assert bootstrap_interval(values, np.random.default_rng(0)).mean == pytest.approx(0.4)
+    none = bootstrap_interval(np.full(3, np.nan), np.random.default_rng(0))
+    assert np.isnan([none.mean, none.low, none.high]).all()
+
+
+def test_one_query_gives_an_interval_without_width() -> None:
+    interval = bootstrap_interval(np.array([0.3]), np.random.default_rng(0))
+    assert (interval.low, interval.mean, interval.high) == (0.3, 0.3, 0.3)
+
+
+def test_strata_count_equally_whatever_their_sizes() -> None:
+    strata = [np.array([1.0, 0.0]), np.full(1_000, 0.25)]
+    interval = stratified_interval(strata, np.random.default_rng(0))
+    assert interval.mean == pytest.approx((0.5 + 0.25) / 2)
+    assert (interval.low, interval.high) == pytest.approx(((0 + 0.25) / 2, (1 + 0.25) / 2))
+
+
+def test_few_queries_are_tested_exactly() -> None:
+    a, b = np.array([0.9, 0.5, 0.7, 0.2]), np.array([0.4, 0.6, 0.1, 0.2])
+    difference = (a - b)[:3]  # the last query does not differ
+    sums = [abs(np.dot(signs, difference)) for signs in itertools.product((-1, 1), repeat=3)]
+    expected = np.mean(np.array(sums) >= abs(difference.sum()) - 1e-12)
+    assert randomisation_test(a, b, np.random.default_rng(0)) == expected
+
+
+def test_many_queries_agree_with_an_independent_implementation() -> None:
+    generator = np.random.default_rng(3)
+    a = generator.normal(0.50, 0.1, 80)
+    b = a - generator.normal(0.02, 0.1, 80)
+    theirs = stats.permutation_test(
+        (a, b), lambda x, y: (x - y).mean(), permutation_type="samples", n_resamples=20_000, rng=generator
+    ).pvalue
+    ours = randomisation_test(a, b, generator, resamples=20_000)
+    assert 0.001 < theirs < 0.5
+    assert ours == pytest.approx(theirs, abs=4 * np.sqrt(2 * theirs * (1 - theirs) / 20_000))
+
+
+def test_p_value_is_symmetric_and_one_for_equals() -> None:
+    generator = np.random.default_rng(4)
+    a, b = generator.random(30), generator.random(30)
+    assert randomisation_test(a, a, generator) == 1.0
+    one = randomisation_test(a, b, np.random.default_rng(0))
+    assert one == randomisation_test(b, a, np.random.default_rng(0))
+
+
+def test_false_alarms_are_as_rare_as_promised() -> None:
+    generator = np.random.default_rng(5)
+    alarms = sum(
+        randomisation_test(generator.random(40), generator.random(40), generator, resamples=400) <= 0.05
+        for _ in range(400)
+    )
+    assert alarms / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_queries_that_a_metric_skips_do_not_count() -> None:
+    one = np.array([1.0, np.nan, 0.5, 0.75])
+    assert mean(one) == pytest.approx(0.75)
+    assert mean(np.array([np.nan])) == 0.0
+    assert lead(one, one) == 0.0
+    assert lead(one, one - 0.25) == np.inf

@@ -1,0 +1,307 @@
+"""Leases: nobody's trial is another's, what is lost is tried once more, and a clock that jumps ends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.storage.leases import Leases
+from ranktune.tuner.storage.record import Record
+
+PARAMS: dict[str, Value] = {"solver": "A", "A.x": 0.1 + 0.2, "A.n": 3, "A.b": True, "A.none": None}
+DONE = Outcome({"map": np.array([0.5, 1.0])}, worker="w")
+PERIOD = 30.0
+
+
+class Clock:
+    now = 1e6
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def leases(tmp_path: Path, clock: Clock, storage_url: str | None) -> Iterator[Leases]:
+    record = Record(tmp_path, "s", "map", storage_url)
+    made = Leases(record.storage, "s", PERIOD, clock)
+    yield made
+    made.disconnect()
+    record.close()
+
+
+def states(leases: Leases) -> dict[int, str]:
+    return {lease.number: f"{lease.state} {lease.attempt}" for lease in leases.rows()}
+
+
+def test_a_lease_holds_the_parameters_to_the_last_bit(leases: Leases) -> None:
+    given = leases.give(7, PARAMS | {"A.y": np.float64(1) / 3}, "lane", limit=1.5)
+    assert given is not None
+    (row,) = leases.rows()
+    assert row == given
+    assert (row.number, row.attempt, row.worker, row.limit, row.joined) == (7, 1, "lane", 1.5, False)
+    assert row.params == PARAMS | {"A.y": 1.0 / 3.0}
+    assert [type(row.params[name]) for name in PARAMS] == [type(value) for value in PARAMS.values()]
+
+
+def test_what_is_offered_is_claimed_once_the_first_first(leases: Leases) -> None:
+    for number in (2, 0, 1):
+        leases.offer(number, PARAMS)
+    leases.offer(1, {"solver": "B"})  # again: nothing happens
+    claimed = [leases.claim(worker) for worker in "abc"]
+    assert [lease.number for lease in claimed if lease] == [0, 1, 2]
+    assert {lease.worker for lease in claimed if lease} == {"a", "b", "c"}
+    assert len({lease.token for lease in claimed if lease}) == 3
+    assert all(lease.params == PARAMS and lease.joined for lease in claimed if lease)
+    assert leases.claim("d") is None
+
+
+def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leases) -> None:
+    rival = np.array([0.1 + 0.2, np.nan, 1.0 / 3.0])
+    leases.offer(0, PARAMS, rival=rival)
+    leases.offer(1, PARAMS)
+    leases.offer(1, PARAMS, rival=rival)  # again: nothing happens
+    first, second = leases.claim("a"), leases.claim("b")
+    assert first is not None and first.rival is not None and first.rival.tobytes() == rival.tobytes()
+    assert second is not None and second.rival is None
+    leases.give_back([first.token])
+    again = leases.claim("c")
+    assert again is not None and again.rival is not None and again.rival.tobytes() == rival.tobytes()
+    leases.race(1, rival[::-1])
+    leases.give_back([second.token])
+    other = leases.claim("d")
+    assert other is not None and other.rival is not None and other.rival.tolist()[0] == rival[2]
+    for number in (0, 1):
+        leases.close(number)
+        leases.offer(number, PARAMS)
+        fresh = leases.claim("e")
+        assert fresh is not None and fresh.rival is None
+
+
+def test_the_owner_takes_back_what_it_offered_but_not_what_is_claimed(leases: Leases) -> None:
+    leases.offer(0, PARAMS)
+    leases.offer(1, PARAMS)
+    leases.claim("w")
+    assert leases.give(0, PARAMS, "lane") is None
+    given = leases.give(1, PARAMS, "lane")
+    assert given is not None and not given.joined
+    assert leases.claim("w") is None
+
+
+def test_a_lost_trial_is_given_out_once_more_with_the_same_parameters(leases: Leases) -> None:
+    first = leases.give(0, PARAMS, "lane")
+    assert first is not None
+    again = leases.reissue(0, first.token)
+    assert again is not None
+    assert (again.attempt, again.state, again.params) == (2, "waiting", PARAMS)
+    second = leases.give(0, {"other": 1}, "lane")
+    assert second is not None
+    assert (second.attempt, second.params) == (2, PARAMS)
+    assert leases.reissue(0, first.token) is None  # a stale token
+    assert states(leases) == {0: "leased 2"}
+    assert leases.reissue(0, second.token) is None
+    assert states(leases) == {0: "lost 2"}
+    assert leases.give(0, PARAMS, "lane") is None
+    assert leases.claim("w") is None
+
+
+def test_what_was_interrupted_keeps_its_attempt(leases: Leases) -> None:
+    for number in (0, 1):
+        lease = leases.give(number, PARAMS, "lane")
+        assert lease is not None
+        if number:
+            leases.reissue(1, lease.token)
+            lease = leases.give(1, PARAMS, "lane")
+    leases.requeue([0, 1])
+    assert states(leases) == {0: "waiting 1", 1: "waiting 2"}
+    assert lease is not None and leases.renew([lease.token]) == set()
+    mine = leases.claim("w")
+    assert mine is not None
+    leases.give_back([mine.token, "unknown"])
+    assert states(leases) == {0: "waiting 1", 1: "waiting 2"}
+
+
+def test_handing_in_twice_is_as_once_and_stale_tokens_are_refused(leases: Leases) -> None:
+    leases.offer(0, PARAMS)
+    lease = leases.claim("w")
+    assert lease is not None
+    assert not leases.deliver(0, "another", DONE)
+    assert not leases.deliver(1, lease.token, DONE)
+    assert leases.collect() == []
+    assert leases.deliver(0, lease.token, DONE)
+    assert leases.deliver(0, lease.token, Outcome(error="another"))
+    ((collected, outcome),) = leases.collect()
+    assert (collected.number, collected.worker, outcome.error) == (0, "w", None)
+    np.testing.assert_array_equal(outcome.per_query["map"], DONE.per_query["map"])
+    assert leases.expired() == []
+    leases.close(0)
+    leases.close(0)
+    assert leases.deliver(0, lease.token, DONE)  # the answer to the first may have been lost
+    assert leases.collect() == [] and leases.rows() == []
+
+
+def test_who_was_given_up_cannot_hand_in(leases: Leases, clock: Clock) -> None:
+    leases.offer(0, PARAMS)
+    lease = leases.claim("w")
+    assert lease is not None
+    lapse(leases, clock)
+    assert states(leases) == {0: "waiting 2"}
+    assert not leases.deliver(0, lease.token, DONE)
+    assert leases.renew([lease.token]) == set()
+
+
+def lapse(leases: Leases, clock: Clock, seconds: float = PERIOD, step: float = PERIOD / 10) -> list[tuple[int, bool]]:
+    """Let time pass with the looks of an owner in between."""
+    found, until = [], clock.now + seconds
+    found += [(lease.number, again) for lease, again in leases.expired()]
+    while clock.now < until - 1e-6:
+        clock.now += step
+        found += [(lease.number, again) for lease, again in leases.expired()]
+    return found
+
+
+def test_a_worker_that_dies_right_after_its_claim_is_found_within_a_period(leases: Leases, clock: Clock) -> None:
+    leases.offer(0, PARAMS)
+    leases.claim("w")
+    assert lapse(leases, clock, 0.9 * PERIOD) == []
+    assert lapse(leases, clock, 0.2 * PERIOD) == [(0, True)]
+    second = leases.claim("v")
+    assert second is not None and (second.attempt, second.params) == (2, PARAMS)
+    assert lapse(leases, clock, 0.9 * PERIOD) == []
+    assert lapse(leases, clock, 0.1 * PERIOD) == [(0, False)]
+    assert [(lease.worker, again) for lease, again in leases.expired()] == [("v", False)]  # until it is recorded
+    leases.close(0)
+    assert leases.expired() == []
+
+
+def test_who_renews_is_never_given_up_and_lanes_of_the_owner_are_not_looked_at(leases: Leases, clock: Clock) -> None:
+    leases.offer(0, PARAMS)
+    lease = leases.claim("w")
+    leases.give(1, PARAMS, "lane")
+    assert lease is not None
+    for _ in range(20):
+        assert leases.renew([lease.token, "unknown"]) == {lease.token}
+        assert lapse(leases, clock, PERIOD / 3) == []
+
+
+def test_jumps_and_gaps_expire_nothing(leases: Leases, clock: Clock) -> None:
+    """An owner that was asleep, or cut off from the server, gives the others time to show up first."""
+    tokens = []
+    for number in range(5):
+        leases.offer(number, PARAMS)
+        lease = leases.claim("w")
+        assert lease is not None
+        tokens.append(lease.token)
+    for jump in (3600.0, -7200.0, 86400.0):
+        assert leases.expired() == []
+        clock.now += jump
+        assert leases.expired() == []
+        assert leases.renew(tokens) == set(tokens)
+
+
+def test_settling_leaves_only_what_is_not_in_the_record(tmp_path: Path, storage_url: str | None) -> None:
+    from tests.tuner.storage.test_record import DISTRIBUTIONS
+    from tests.tuner.storage.test_record import PARAMS as REAL
+
+    record = Record(tmp_path, "s", "map", storage_url)
+    for number in range(3):
+        record.leases.give(number, REAL, "lane")
+    record.leases.offer(3, REAL)
+    lease = record.leases.claim("w")
+    assert lease is not None and record.leases.deliver(3, lease.token, DONE)
+    other = Record(tmp_path, "s", "map", storage_url)  # has no leases of its own: appends only
+    other.append(0, REAL, DISTRIBUTIONS, DONE)
+    other.close()
+    record.append(1, REAL, DISTRIBUTIONS, DONE)
+    assert states(record.leases) == {0: "leased 1", 2: "leased 1", 3: "delivered 1"}
+    record.append(3, REAL, DISTRIBUTIONS, DONE)
+    record.settle()
+    assert states(record.leases) == {2: "leased 1"}
+    record.close()
+
+
+# the owner, and workers that joined
+
+
+def test_a_study_has_one_owner(leases: Leases, clock: Clock) -> None:
+    def alive(pid: int) -> bool:
+        return pid != 5
+
+    token = leases.own("here", 1, "noon", alive=alive)
+    moves = 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal moves
+        clock.now += seconds
+        moves += 1
+        if moves % 10 == 0:
+            leases.keep(token)
+
+    for host, pid in (("there", 2), ("here", 2)):
+        with pytest.raises(StudyError, match=r"study 's' is run by process 1 on here since noon.*--join"):
+            leases.own(host, pid, "one", alive=alive, sleep=sleep)
+    leases.keep(token)
+    leases.release(token, concluded=True)
+    owner = leases.owner()
+    assert owner is not None and (owner.held, owner.concluded) == (False, True)
+    assert leases.own("here", 5, "two", alive=alive) != token
+    assert leases.own("here", 6, "three", alive=alive, sleep=sleep)  # 5 is dead: at once
+    with pytest.raises(StudyError, match="taken over by another process"):
+        leases.keep(token)
+    owner = leases.owner()
+    assert owner is not None and (owner.pid, owner.held, owner.concluded) == (6, True, False)
+
+
+def test_an_owner_without_a_sign_of_life_is_replaced_after_a_period(leases: Leases, clock: Clock) -> None:
+    begun = clock.now
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+
+    leases.own("there", 1, "noon")
+    leases.own("here", 2, "one", sleep=sleep)
+    assert PERIOD <= clock.now - begun < 1.1 * PERIOD
+
+
+def test_who_was_replaced_cannot_write(tmp_path: Path, storage_url: str | None) -> None:
+    from tests.tuner.storage.test_record import DISTRIBUTIONS
+    from tests.tuner.storage.test_record import PARAMS as REAL
+
+    asleep, awake = Record(tmp_path, "s", "map", storage_url), Record(tmp_path, "s", "map", storage_url)
+    asleep.leases.own("here", 1, "noon", alive=lambda pid: False)
+    asleep.append(0, REAL, DISTRIBUTIONS, DONE)
+    awake.leases.own("here", 2, "one", alive=lambda pid: False)
+    with pytest.raises(StudyError, match="taken over"):
+        asleep.append(1, REAL, DISTRIBUTIONS, DONE)
+    awake.append(1, REAL, DISTRIBUTIONS, DONE)
+    assert len(asleep.trials()) == len(awake.trials()) == 2
+    asleep.close()
+    awake.close()
+
+
+def test_workers_come_and_go(leases: Leases, clock: Clock) -> None:
+    leases.join("w", "here", 1, 2, "1.0")
+    leases.join("v", "there", 2, 8, "1.0")
+    leases.join("w", "here", 3, 4, "1.1")
+    assert [(w.name, w.host, w.pid, w.jobs, w.version) for w in leases.workers()] == [
+        ("v", "there", 2, 8, "1.0"),
+        ("w", "here", 3, 4, "1.1"),
+    ]
+    for _ in range(12):
+        clock.now += PERIOD / 10
+        assert leases.seen("w")
+        names = [worker.name for worker in leases.workers()]
+    assert names == ["w"]
+    assert not leases.seen("v")
+    leases.leave("w")
+    assert leases.workers() == []

@@ -1,0 +1,97 @@
+"""The record: what was written is there, whole, whoever opens it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.trial import TrialState
+
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.storage.record import Record, number_of
+
+DISTRIBUTIONS: dict[str, BaseDistribution] = {
+    "solver": CategoricalDistribution(["A", "B"]),
+    "A.x": FloatDistribution(1e-3, 1.0, log=True),
+}
+PARAMS: dict[str, Value] = {"solver": "A", "A.x": 0.1}
+VALUES = np.array([0.25, np.nan, 0.75, 0.5])
+
+
+def test_a_trial_comes_back_as_it_was(tmp_path: Path, storage_url: str | None) -> None:
+    record = Record(tmp_path, "s", "map", storage_url)
+    record.append(3, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES, "ndcg@10:letor": VALUES / 2}, 7.0, 1.5))
+    record.close()
+    again = Record(tmp_path, "s", "map", storage_url)
+    (trial,) = again.trials()
+    arrays = again.per_query(trial)
+    again.close()
+    assert (trial.params, trial.value, number_of(trial)) == (PARAMS, 0.5, 3)
+    assert trial.user_attrs["variance"] == pytest.approx(np.var([0.25, 0.75, 0.5], ddof=1) / 3)
+    assert trial.user_attrs["means"] == {"map": 0.5, "ndcg@10:letor": 0.25}
+    np.testing.assert_array_equal(arrays["map"], VALUES)
+    np.testing.assert_array_equal(arrays["ndcg@10:letor"], VALUES / 2)
+
+
+@pytest.mark.parametrize("values", [np.full(3, np.nan), np.array([np.inf, 1.0]), np.zeros(0)])
+def test_a_metric_that_is_no_number_is_a_failure(tmp_path: Path, values: np.ndarray) -> None:
+    record = Record(tmp_path, "s", "map")
+    trial = record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": values}))
+    record.close()
+    assert trial.state == TrialState.FAIL
+    assert "map is not a finite number" in trial.user_attrs["error"]
+
+
+def test_a_failure_says_why(tmp_path: Path, storage_url: str | None) -> None:
+    record = Record(tmp_path, "s", "map", storage_url)
+    record.append(0, PARAMS, DISTRIBUTIONS, Outcome(error="ValueError: no"))
+    assert [t.user_attrs["error"] for t in record.trials()] == ["ValueError: no"]
+    record.close()
+
+
+def test_trials_come_by_number_whatever_the_order_of_finishing(tmp_path: Path, storage_url: str | None) -> None:
+    record = Record(tmp_path, "s", "map", storage_url)
+    for number in (2, 0, 1):
+        record.append(number, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
+    assert [number_of(t) for t in record.trials()] == [0, 1, 2]
+    record.close()
+
+
+def test_optuna_reads_the_record(tmp_path: Path) -> None:
+    record = Record(tmp_path, "s", "map")
+    record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
+    record.close()
+    study = optuna.load_study(study_name="s", storage=f"sqlite:///{tmp_path / 'record.db'}")
+    assert study.best_value == 0.5
+    assert study.best_params == PARAMS
+    study._storage.remove_session()
+
+
+def test_commits_are_durable(tmp_path: Path) -> None:
+    record = Record(tmp_path, "s", "map")
+    with record.storage.engine.connect() as connection:
+        raw = connection.connection.cursor()
+        assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert raw.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    record.close()
+
+
+def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "record.db").write_bytes(b"this is not a database" * 100)
+    with pytest.raises(StudyError, match=r"cannot use the record .*record.db: file is not a database. Restore"):
+        Record(tmp_path, "s", "map")
+
+
+def test_a_renamed_folder_keeps_its_trials(tmp_path: Path) -> None:
+    record = Record(tmp_path / "old", "old", "map")
+    record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
+    record.close()
+    (tmp_path / "old").rename(tmp_path / "new")
+    again = Record(tmp_path / "new", "new", "map")
+    assert [number_of(t) for t in again.trials()] == [0]
+    again.close()

@@ -1,0 +1,119 @@
+"""The declaration: fields checked, names normalised, TOML and Python the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.registry import SOLVERS, STANDARD
+from ranktune.tuner.study.declaration import Study
+from tests.support.paths import ROOT
+
+TOML = """
+data = "train.txt"
+metric = "NDCG@5"
+solvers = ["ranksvm", "elasticrank"]
+trials = 7
+
+[space]
+"RankSVM.C" = { low = 0.5, high = 2.0 }
+"""
+
+
+def test_toml_and_python_agree(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("")
+    (tmp_path / "mine.toml").write_text(TOML)
+    declared = Study.from_toml(tmp_path / "mine.toml")
+    space = {"RankSVM.C": {"low": 0.5, "high": 2.0}}
+    assert declared == Study(
+        name="mine",
+        data=str(tmp_path / "train.txt"),
+        metric="ndcg@5",
+        solvers=("RankSVM", "ElasticRank"),
+        trials=7,
+        space=space,
+    )
+
+
+def test_a_dictionary_round_trips() -> None:
+    study = Study(name="x", also=("map", "mrr"), folds=3, reading={"missing": "zero"})
+    assert Study.from_dict(study.as_dict()) == study
+
+
+def test_the_standard_solvers_compete_unless_others_are_named() -> None:
+    assert Study().solvers == STANDARD
+    assert set(STANDARD) <= set(SOLVERS)
+    assert Study(solvers=("all",)).solvers == tuple(SOLVERS)
+    assert Study(solvers=("ranksvm", "all")).solvers[0] == "RankSVM"
+
+
+def test_a_progressive_plan_is_for_solvers_that_go_from_query_to_query() -> None:
+    study = Study(plan="progressive")
+    assert "ElasticRank" in study.solvers and "RankSVM" not in study.solvers
+    with pytest.raises(ParameterError, match=r"RankSVM does not learn from query to query.*ElasticRank"):
+        Study(plan="progressive", solvers=("RankSVM",))
+
+
+def test_the_own_metric_is_not_reported_twice() -> None:
+    assert Study(metric="map", also=("map", "mrr", "mrr")).metrics == ("map", "mrr")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"metric": "ndgc@10"}, "ndcg"),
+        ({"solvers": ("RankSWM",)}, "RankSVM"),
+        ({"plan": "progresive"}, "progressive"),
+        ({"permutations": 0}, "at least 1"),
+        ({"sampler": "tompson"}, "Did you mean 'thompson'"),
+        ({"trials": 0}, "at least 1"),
+        ({"seed": -1}, "at least 0"),
+        ({"folds": 1}, "at least 2"),
+        ({"name": "../x"}, "becomes a folder"),
+        ({"name": ".x"}, "becomes a folder"),
+        ({"name": "a\nb"}, "becomes a folder"),
+        ({"space": {"RankSVM.c": 1.0}}, "RankSVM.C"),
+        ({"space": {"RankSVM.C": [1.0, -1.0]}}, "RankSVM.C.*cannot be -1.0"),
+        ({"space": {"RankSVM.C": {"low": -1.0, "log": False}}}, "RankSVM.C.*cannot be -1.0"),
+        ({"space": 3}, "a table of parameters"),
+        ({"reading": "x"}, "a table of options"),
+        ({"also": "map"}, "a list of texts"),
+        ({"solvers": (1,)}, "a list of texts"),
+        ({"sampler": 3}, "sampler=3: it must be text"),
+        ({"refit": "no"}, "true or false"),
+        ({"data": 5}, "data=5: it must be text"),
+        ({"name": 3}, "name=3: it must be text"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_remedy(fields: dict[str, object], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        Study(**fields)  # type: ignore[arg-type]
+
+
+def test_an_unknown_field_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text("metrics = 'map'")
+    with pytest.raises(ParameterError, match="Did you mean 'metric'"):
+        Study.from_toml(tmp_path / "s.toml")
+
+
+@pytest.mark.parametrize("text", ["data = ", "\udcff"])
+def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "s.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ParameterError, match="is not TOML"):
+        Study.from_toml(tmp_path / "s.toml")
+    with pytest.raises(ParameterError, match="cannot read the study"):
+        Study.from_toml(tmp_path / "none.toml")
+
+
+SHIPPED = sorted((ROOT / "studies").glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in SHIPPED if not file.name.startswith("reproduce-")], ids=lambda f: f.stem
+)
+def test_every_shipped_study_is_declared_soundly(file: Path) -> None:
+    study = Study.from_toml(file)
+    assert study.name == file.stem
+    assert Study.from_dict(study.as_dict()) == study

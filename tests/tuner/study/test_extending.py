@@ -1,0 +1,291 @@
+"""A study under the same name: what is the same, what widens it soundly, and what is refused with its name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import RDBStorage
+
+import ranktune
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.space import Choice, Float, Int, When
+from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.storage.database import open_storage
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.storage.widening import widen
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.extending import noted_space, space_differences
+from ranktune.tuner.study.fingerprint import claim
+from ranktune.tuner.study.home import StudyFolder
+from tests.support.engine_samples import SOLVERS, judged
+
+C = {"RankSVM.C": {"low": 0.1, "high": 10.0}}
+DECLARED = Study(
+    name="s", data="d", metric="ndcg@10", also=("map",), solvers=SOLVERS, trials=4, sampler="random",
+    space={**C, "RankSVM.loss": ["l2"]}, reading={"missing": "zero"},
+)  # fmt: skip
+
+
+def folder_of(home: Path, study: Study, digest: str = "1") -> StudyFolder:
+    folder = StudyFolder(home / "s")
+    folder.path.mkdir()
+    folder.declare(study, {"": digest})
+    return folder
+
+
+UNSOUND: dict[str, tuple[dict[str, Any], str]] = {
+    "metric": ({"metric": "map", "also": ("ndcg@10",)}, "metric is 'ndcg@10' there, 'map' here"),
+    "also": ({"also": ("map", "mrr")}, "also is ['map'] there, ['map', 'mrr'] here"),
+    "data": ({"data": "e"}, "data is 'd' there, 'e' here"),
+    "test": ({"test": "none"}, "test is None there, 'none' here"),
+    "seed": ({"seed": 1}, "seed is 0 there, 1 here"),
+    "plan": ({"plan": "nested"}, "plan is 'auto' there, 'nested' here"),
+    "folds": ({"folds": 3}, "folds is None there, 3 here"),
+    "refit": ({"refit": False}, "refit is True there, False here"),
+    "within": ({"within": "features<=3"}, "within is '' there, 'features<=3' here"),
+    "sampler": ({"sampler": "tpe"}, "sampler is 'random' there, 'tpe' here"),
+    "reading": ({"reading": {}}, "reading is {'missing': 'zero'} there, {} here"),
+    "a solver less": ({"solvers": SOLVERS[:2], "space": C}, "solvers is ['RankSVM', 'RidgeRanker', 'BestFeature'] th"),
+    "another solver": ({"solvers": ("RankSVM", "RidgeRanker", "ListNet")}, "'ListNet'] here"),
+    "a narrower range": (
+        {"space": {**DECLARED.space, "RankSVM.C": {"low": 0.2, "high": 100.0}}},
+        "'RankSVM.C' is 0.1 to 10.0 (log) there, 0.2 to 100.0 (log) here",
+    ),
+    "another scale": (
+        {"space": {**DECLARED.space, "RankSVM.C": {"low": 0.1, "high": 10.0, "log": False}}},
+        "'RankSVM.C' is 0.1 to 10.0 (log) there, 0.1 to 10.0 here",
+    ),
+    "a list for a range": (
+        {"space": {**DECLARED.space, "RankSVM.C": [0.1, 1.0, 10.0]}},
+        "'RankSVM.C' is 0.1 to 10.0 (log) there, one of 0.1, 1.0, 10.0 here",
+    ),
+    "another choice": (
+        {"space": {**C, "RankSVM.loss": ["l1"]}},
+        "'RankSVM.loss' is one of l2 there, one of l1 here",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", UNSOUND)
+def test_what_is_another_study_is_refused_and_named_also_with_extend(tmp_path: Path, change: str) -> None:
+    folder = folder_of(tmp_path, DECLARED)
+    before = (folder.path / "study.json").read_bytes()
+    changes, said = UNSOUND[change]
+    other = replace(DECLARED, **changes)
+    for extend in (False, True):
+        for refused in (folder.check_settings, lambda study, **options: folder.declare(study, {"": "1"}, **options)):
+            with pytest.raises(StudyError) as caught:
+                refused(other, extend=extend)
+            assert said in str(caught.value)
+            assert str(caught.value).endswith("Choose another name (--name), or repeat its settings.")
+    assert (folder.path / "study.json").read_bytes() == before
+
+
+SOUND: dict[str, dict[str, Any]] = {
+    "a solver more": {"solvers": (*SOLVERS, "ListNet")},
+    "solvers in another order": {"solvers": ("ListNet", *SOLVERS[::-1])},
+    "a wider range": {"space": {**DECLARED.space, "RankSVM.C": {"low": 0.1, "high": 100.0}}},
+    "no bounds of our own": {"space": {"RankSVM.loss": ["l2"]}},
+    "a choice more": {"space": {**C, "RankSVM.loss": ["l1", "l2"]}},
+}
+
+
+@pytest.mark.parametrize("change", SOUND)
+def test_what_is_wider_needs_extend_and_says_so(tmp_path: Path, change: str) -> None:
+    folder = folder_of(tmp_path, DECLARED)
+    wider = replace(DECLARED, **SOUND[change])
+    with pytest.raises(StudyError, match=r"repeat its settings, or widen the study \(--extend\)\.$"):
+        folder.check_settings(wider)
+    with pytest.raises(StudyError, match="seed is 0 there, 1 here"):
+        folder.check_settings(replace(wider, seed=1), extend=True)
+    with pytest.raises(StudyError, match="other data"):
+        folder.declare(wider, {"": "2"}, extend=True)
+    folder.declare(wider, {"": "1"}, extend=True)
+    kept = folder.check_settings(wider, extend=True)
+    assert folder.study() == kept
+    assert kept.solvers[:3] == SOLVERS
+    assert set(kept.solvers) == set(wider.solvers)
+    assert kept.space == wider.space
+
+
+def test_more_trials_or_time_and_another_spelling_are_the_same_study(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, DECLARED)
+    same = replace(
+        DECLARED,
+        metric="NDCG@10",
+        trials=99,
+        timeout=5.0,
+        space={**DECLARED.space, "RankSVM.C": {"low": 0.1, "high": 10}},
+    )
+    assert folder.check_settings(same) == same
+    folder.declare(same, {"": "1"})
+    assert folder.study().trials == 99
+
+
+def test_other_data_is_named_by_its_parts(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    folder.declare(DECLARED, {"Fold1": "1", "Fold2": "2"})
+    with pytest.raises(StudyError, match=r"other data \(the digest of Fold2 differs\)"):
+        folder.declare(DECLARED, {"Fold1": "1", "Fold2": "3"})
+    with pytest.raises(StudyError, match=r"its parts are \['Fold1', 'Fold2'\] there, \['Fold1'\] here"):
+        folder.declare(DECLARED, {"Fold1": "1"})
+
+
+def test_a_solver_whose_own_space_has_changed_since_is_seen(tmp_path: Path) -> None:
+    """As after an upgrade: what was searched is noted, so that the same declaration is no excuse."""
+    folder = folder_of(tmp_path, replace(DECLARED, space={}))
+    declared = json.loads((folder.path / "study.json").read_text())
+    own = declared["space"]["RankSVM.C"]
+    declared["space"]["RankSVM.C"] = own | {"high": 2 * own["high"]}
+    (folder.path / "study.json").write_text(json.dumps(declared))
+    with pytest.raises(StudyError, match=r"'RankSVM\.C' is .* there, .* here\. Choose another name"):
+        folder.check_settings(folder.study())
+    declared["space"]["RankSVM.C"] = own | {"high": own["high"] / 2}
+    (folder.path / "study.json").write_text(json.dumps(declared))
+    with pytest.raises(StudyError, match=r"\(--extend\)"):
+        folder.check_settings(folder.study())
+    folder.declare(folder.study(), {"": "1"}, extend=True)
+    assert json.loads((folder.path / "study.json").read_text())["space"]["RankSVM.C"] == own
+    del declared["space"]  # as an older release left it
+    (folder.path / "study.json").write_text(json.dumps(declared))
+    assert folder.check_settings(folder.study()) == folder.study()
+
+
+def test_a_parameter_that_comes_or_goes_or_changes_its_condition_is_no_widening() -> None:
+    def noted(*parameters: Any) -> Any:
+        return noted_space(UnionSpace({"A": parameters}))
+
+    loss = Choice("loss", ("x", "y"), "x")
+    size = Int("size", 1, 9, 3, when=When("loss", ("x",)))
+    assert space_differences(noted(loss, size), noted(loss, size)) == []
+    for other, said in (
+        ((loss,), "'A.size' is searched there, not here"),
+        ((loss, size, Float("c", 0.1, 1.0, 0.5)), "'A.c' is searched here, not there"),
+        ((loss, replace(size, when=None)), "'A.size' is 1 to 9 where A.loss is x there, 1 to 9 here"),
+        ((loss, Float("size", 1, 9, 3, when=size.when)), "'A.size' is 1 to 9 where"),
+        ((Choice("loss", (True, "x", "y"), "x"), replace(size, low=2)), "'A.size' is 1 to 9"),
+    ):
+        found = space_differences(noted(loss, size), noted(*other))
+        assert said in found[-1].text
+        assert not found[-1].sound
+    (changed,) = space_differences(noted(Choice("n", (1, 2), 1)), noted(Choice("n", (True, 2), True)))
+    assert not changed.sound  # which Python takes for the same
+
+
+def test_the_trials_of_a_record_get_the_wider_space_in_one_go(tmp_path: Path, storage_url: str | None) -> None:
+    narrow = UnionSpace({"B": [Float("c", 0.1, 1.0, 0.5, log=True), Choice("k", ("p", None, True), "p")]})
+    wide = UnionSpace(
+        {
+            "A": [Int("n", 1, 5, 2)],
+            "B": [Float("c", 0.01, 9.0, 0.5, log=True), Choice("k", ("q", True, "p", None, 1.5), "p")],
+        }
+    )
+    where = storage_url or tmp_path / "record.db"
+    storage = open_storage(where)
+    studies = [optuna.create_study(storage=storage, study_name=name) for name in ("mine", "other")]
+    for study in studies:
+        study.sampler = optuna.samplers.RandomSampler(seed=0)
+        study.optimize(lambda trial: float(len(narrow.suggest(trial))), n_trials=12)
+    before = [trial.params for trial in studies[0].trials]
+    assert len({params["B.k"] for params in before}) == 3
+    assert widen(storage, "mine", narrow) == 0
+    assert widen(storage, "mine", wide) == 36
+    assert widen(storage, "mine", wide) == 0
+    fresh = open_storage(where)
+    for name, space in (("mine", wide), ("other", narrow)):
+        found = optuna.load_study(study_name=name, storage=fresh)
+        assert [trial.params for trial in found.trials] == before
+        assert all(trial.distributions == {n: space.distributions[n] for n in trial.params} for trial in found.trials)
+    with pytest.raises(StudyError, match=r"trials with 'B\.\w' .* here\. Choose another name"):
+        widen(storage, "mine", narrow)
+    with pytest.raises(StudyError, match="it is not searched here"):
+        widen(storage, "mine", UnionSpace({"A": [Int("n", 1, 5, 2)], "B": []}))
+    assert [trial.params for trial in optuna.load_study(study_name="mine", storage=fresh).trials] == before
+    for opened in (fresh, storage):
+        opened.remove_session()
+        opened.engine.dispose()
+
+
+WIDER = {"RankSVM.C": {"low": 1e-4, "high": 1e4}, "RankSVM.loss": ["l1", "l2"]}
+
+
+@pytest.mark.parametrize(("sampler", "trials"), [("thompson", 30), ("tpe", 40), ("random", 70)])
+def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: Path, sampler: str, trials: int) -> None:
+    options: dict[str, Any] = {"sampler": sampler, "name": "s", "home": tmp_path, "jobs": 1}
+    data = judged(24, 0)
+    first = ranktune.tune(data, solvers=SOLVERS, trials=12, space=DECLARED.space, **options)
+    record = Record(tmp_path / "s", "s", "ndcg@10")
+    before = [(trial.params, trial.value) for trial in record.trials()]
+    record.close()
+    with pytest.raises(StudyError, match="--extend"):
+        ranktune.tune(data, solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, **options)
+    more = ranktune.tune(data, solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, extend=True, **options)
+    assert (first.trials, more.trials) == (12, trials)
+    storage = RDBStorage(f"sqlite:///{tmp_path / 's' / 'record.db'}")
+    found = optuna.load_study(study_name="s", storage=storage)
+    every = found.trials
+    assert [(trial.params, trial.value) for trial in every[:12]] == before
+    assert every[12].params["solver"] == "ListNet"  # a new solver begins with its defaults
+    space = StudyFolder(tmp_path / "s").study().union_space()
+    assert every[12].params == space.defaults()[3]
+    for trial in every:
+        assert trial.distributions == {name: space.distributions[name] for name in trial.params}
+    new = [trial.params for trial in every[12:]]
+    strengths = [params["RankSVM.C"] for params in new if "RankSVM.C" in params]
+    assert any(not 0.1 <= value <= 10.0 for value in strengths)
+    assert any(params.get("RankSVM.loss") == "l1" for params in new)
+    assert found.best_value == max(trial.value or 0.0 for trial in every)
+    declared = StudyFolder(tmp_path / "s").study()
+    again = ranktune.tune(data, solvers=declared.solvers, trials=trials + 1, space=declared.space, **options)
+    assert again.trials == trials + 1  # what was extended is the study now
+    storage.engine.dispose()
+
+
+def test_an_extension_that_was_killed_before_the_record_is_finished_by_resuming(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=judged(24, 0).features, y=judged(24, 0).grades, qid=np.repeat(np.arange(24), 12))
+    ranktune.tune(
+        tmp_path / "d.npz", solvers=("RankSVM",), trials=3, sampler="tpe", name="s", home=tmp_path, jobs=1,
+        space=DECLARED.space,
+    )  # fmt: skip
+    folder = StudyFolder(tmp_path / "s")
+    wider = replace(folder.study(), solvers=("RankSVM", "RidgeRanker"), space={}, trials=8)
+    folder.declare(wider, folder.digests(), extend=True)
+    result = ranktune.resume("s", home=tmp_path, jobs=1)
+    assert result.trials == 8
+    assert {row.solver for row in result.leaderboard} >= {"RankSVM", "RidgeRanker"}
+
+
+def test_the_record_says_whose_it_is() -> None:
+    record = optuna.create_study(direction="maximize", study_name="s")
+    claim(record, DECLARED, "1")
+    claim(record, replace(DECLARED, trials=99, data="/elsewhere/d", solvers=(*SOLVERS, "ListNet")), "1")
+    for other, digest, said in (
+        (replace(DECLARED, metric="map", also=()), "1", "metric is 'ndcg@10' there, 'map' here; also is ['map'] there"),
+        (replace(DECLARED, seed=3), "1", "seed is 0 there, 3 here"),
+        (DECLARED, "2", "the digest of its data differs"),
+    ):
+        with pytest.raises(StudyError) as caught:
+            claim(record, other, digest)
+        assert f"the record of study 's' is another study's: {said}" in str(caught.value)
+    with pytest.raises(StudyError, match="direction is 'minimize' there, 'maximize' here"):
+        claim(optuna.create_study(direction="minimize"), DECLARED, "1")
+
+
+def test_a_space_is_noted_completely() -> None:
+    space = UnionSpace({"A": [Float("c", 0.1, 1.0, 0.5, log=True), Choice("k", ("p", None), "p"), Int("n", 1, 5, 2)]})
+    assert noted_space(space) == {
+        "solver": {"choices": ["A"]},
+        "A.c": {"low": 0.1, "high": 1.0, "log": True, "whole": False},
+        "A.k": {"choices": ["p", None]},
+        "A.n": {"low": 1, "high": 5, "log": False, "whole": True},
+    }
+    assert {type(one) for one in space.distributions.values()} == {
+        FloatDistribution, IntDistribution, CategoricalDistribution,
+    }  # fmt: skip

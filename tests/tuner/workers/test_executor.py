@@ -1,0 +1,70 @@
+"""What a worker computes for the coordinator, and what the coordinator never loads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.tuner.workers.executor import InProcess, Processes, make_executor
+
+RUN = """
+import sys
+import ranktune
+if __name__ == "__main__":
+    ranktune.tune(sys.argv[1], trials=2, solvers=["RankSVM", "ElasticRank"], jobs=2, home=sys.argv[2])
+    print(*sorted({"numba", "llvmlite", "narwhals", "rich", "sklearn", "scipy.stats"} & set(sys.modules)))
+"""
+
+
+def test_the_coordinator_of_workers_loads_nothing_that_only_they_need(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    values = generator.random((30, 6, 2))
+    rows = [f"{int(a * 3)} qid:{q} 1:{a:.3f} 2:{b:.3f}" for q, own in enumerate(values) for a, b in own]
+    (tmp_path / "train.txt").write_text("\n".join(rows) + "\n")
+    (tmp_path / "run.py").write_text(RUN)
+    command = [sys.executable, "run.py", "train.txt", "home"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+    assert any((tmp_path / "home").glob("*/result.json"))
+
+
+@pytest.mark.parametrize("module", ["reading", "tuner.finals", "tuner.keeping", "tuner.objective"])
+def test_what_workers_do_for_the_coordinator_loads_no_database(module: str) -> None:
+    """Reading the data, blending, learning for use, keeping: all that it calls elsewhere."""
+    program = f"import sys, ranktune.{module}; print('sqlalchemy' in sys.modules, 'ranktune.api' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def warned(number: int) -> int:
+    warnings.warn(f"{number} is odd", UserWarning, stacklevel=1)
+    return number + 1
+
+
+def test_what_is_called_elsewhere_returns_warns_and_fails_as_here() -> None:
+    for jobs in (1, 2):
+        with make_executor(jobs) as executor:
+            with pytest.warns(UserWarning, match="3 is odd"):
+                assert executor.call(warned, 3) == 4
+            with pytest.raises(ZeroDivisionError):
+                executor.call(divmod, 1, 0)
+
+
+def test_what_a_dying_worker_was_to_compute_is_computed_here() -> None:
+    here = os.getpid()
+
+    def dies_elsewhere() -> int:
+        if os.getpid() != here:
+            os._exit(9)
+        return 7
+
+    with Processes(1) as executor:
+        assert executor.call(dies_elsewhere) == 7
+    with InProcess() as own:
+        assert own.call(dies_elsewhere) == 7

@@ -1,0 +1,385 @@
+"""Worker processes: what dies, hangs or is stopped costs itself only; nothing of them is left afterwards."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, wait
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
+from ranktune.tuner.workers.lanes import Processes
+from ranktune.tuner.workers.limits import Limits
+from tests.support.process_samples import SOON, alive, note, pid_in, soon
+
+
+@pytest.fixture(scope="module")
+def two_lanes() -> Iterator[Processes]:
+    executor = Processes(2)
+    yield executor
+    executor.__exit__(KeyboardInterrupt, None, None)
+
+
+@pytest.fixture
+def lanes(two_lanes: Processes) -> Iterator[Processes]:
+    """Two lanes that serve one test after the other, whatever was done to them; what still runs is ended."""
+    begun: list[Future[object]] = []
+
+    def submit(*arguments: object, **limits: object) -> Future[object]:
+        begun.append(Processes.submit(two_lanes, *arguments, **limits))  # type: ignore[arg-type]
+        return begun[-1]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(two_lanes, "submit", submit)
+        yield two_lanes
+    for future in begun:
+        two_lanes.stop(future)
+    wait(begun, SOON)
+
+
+def sleeps(path: Path) -> None:
+    note(path, os.getpid())
+    time.sleep(1000.0)
+
+
+def number(value: int) -> int:
+    return value
+
+
+def test_more_functions_than_lanes_wait_for_their_turn(lanes: Processes) -> None:
+    futures = [lanes.submit(number, value) for value in range(40)]
+    assert [future.result(SOON) for future in futures] == list(range(40))
+    assert lanes.worker_of(futures[0]) == ""
+    assert lanes.watch() == float("inf")
+
+
+def test_killing_one_worker_costs_its_own_function_only(lanes: Processes, tmp_path: Path) -> None:
+    other = lanes.submit(sleeps, tmp_path / "other")
+    killed = lanes.submit(sleeps, tmp_path / "killed")
+    pid = pid_in(tmp_path / "killed")
+    assert {lanes.worker_of(other), lanes.worker_of(killed)} == {"lane-0", "lane-1"}
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(WorkerLost, match="killed by signal 9") as caught:
+        killed.result(SOON)
+    assert caught.value.reason == "killed by signal 9 (out of memory?)"
+    assert alive(pid_in(tmp_path / "other"))
+    assert [lanes.submit(number, 3).result(SOON) for _ in range(3)] == [3, 3, 3]  # the lane serves again
+    assert not other.done()
+    lanes.stop(other)
+    with pytest.raises(WorkerLost, match="stopped"):
+        other.result(SOON)
+
+
+def test_a_worker_that_dies_idle_is_replaced_unnoticed(lanes: Processes) -> None:
+    pid = lanes.submit(os.getpid).result(SOON)
+    os.kill(pid, signal.SIGKILL)
+    assert lanes.submit(os.getpid).result(SOON) != pid
+
+
+def test_a_dead_worker_whose_child_holds_its_pipes_is_noticed(lanes: Processes, tmp_path: Path) -> None:
+    def forks() -> None:
+        if os.fork() == 0:
+            os.setsid()  # nothing of the worker's group
+            note(tmp_path / "child", os.getpid())
+            time.sleep(1000.0)
+        note(tmp_path / "worker", os.getpid())
+        time.sleep(1000.0)
+
+    future = lanes.submit(forks)
+    child = pid_in(tmp_path / "child")
+    try:
+        os.kill(pid_in(tmp_path / "worker"), signal.SIGKILL)
+        with pytest.raises(WorkerLost, match="killed by signal 9"):
+            future.result(SOON)
+        assert lanes.submit(number, 5).result(SOON) == 5
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_worker_that_cannot_be_started_is_told(lanes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: object, payload: bytes, limits: Limits) -> None:
+        raise OSError("no more files")
+
+    monkeypatch.setattr("ranktune.tuner.workers.process.WorkerProcess.send", fails)
+    with pytest.raises(WorkerLost, match="not started: no more files"):
+        lanes.submit(number, 1).result(SOON)
+    monkeypatch.undo()
+    assert lanes.submit(number, 2).result(SOON) == 2
+
+
+def test_a_worker_that_has_grown_is_replaced_between_functions(
+    lanes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ranktune.tuner.workers.process.GROWTH", 2**25)
+    lanes.submit(os.getpid).result(SOON)
+
+    def keeps(size: int) -> int:
+        sys.kept = bytes(bytearray(size))  # type: ignore[attr-defined]
+        return os.getpid()
+
+    small = lanes.submit(keeps, 2**20).result(SOON)
+    assert alive(small)
+    assert lanes.submit(keeps, 2**20).result(SOON) == small
+    large = lanes.submit(keeps, 2**27).result(SOON)
+    assert large == small
+    assert soon(lambda: not alive(large))
+    assert lanes.submit(os.getpid).result(SOON) != large
+
+
+def test_a_fault_of_the_keeper_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(self: Processes) -> None:
+        raise ValueError("fault")
+
+    heard: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", heard.append)
+    executor, sound = Processes(1), Processes._send
+    monkeypatch.setattr(Processes, "_send", faulty)
+    future = executor.submit(number, 1)
+    with pytest.raises(RuntimeError, match="keeper of the lanes failed: ValueError: fault"):
+        future.result(SOON)
+    assert soon(lambda: len(heard) > 0)
+    monkeypatch.setattr(Processes, "_send", sound)
+    with executor:
+        assert executor.submit(number, 1).result(SOON) == 1
+
+
+def test_stopping_what_waits_leaves_what_runs(lanes: Processes, tmp_path: Path) -> None:
+    running = [lanes.submit(sleeps, tmp_path / str(n)) for n in range(2)]
+    waiting = lanes.submit(number, 1)
+    cancelled = lanes.submit(number, 2)
+    pids = [pid_in(tmp_path / str(n)) for n in range(2)]
+    assert cancelled.cancel()
+    lanes.stop(waiting)
+    with pytest.raises(WorkerLost, match="stopped"):
+        waiting.result(SOON)
+    assert all(alive(pid) for pid in pids)
+    for future in running:
+        lanes.stop(future)
+    wait(running, SOON)
+    with pytest.raises(CancelledError):
+        cancelled.result()
+
+
+def test_what_a_function_raises_comes_back_with_where_it_did(lanes: Processes) -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        lanes.submit(divmod, 1, 0).result(SOON)
+    assert "In the worker process" in caught.value.__notes__[0]
+
+
+def test_the_keeper_is_gone_after_the_block_and_comes_back() -> None:
+    executor = Processes(1)
+    for _ in range(2):
+        with executor:
+            pid = executor.submit(os.getpid).result(SOON)
+            assert alive(pid)
+        assert not alive(pid)
+
+
+def test_leaving_early_ends_the_workers_at_once(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), Processes(2) as executor:
+        futures = [executor.submit(sleeps, tmp_path / str(n)) for n in range(3)]
+        pids = [pid_in(tmp_path / str(n)) for n in range(2)]
+        raise KeyboardInterrupt
+    assert all(isinstance(future.exception(SOON), WorkerLost) for future in futures)
+    assert not any(alive(pid) for pid in pids)
+
+
+@pytest.mark.parametrize("how", ["sleeping", "holding the lock of Python", "in Python's own C", "deaf to signals"])
+def test_what_hangs_is_ended_at_its_limit_with_all_that_it_started(lanes: Processes, tmp_path: Path, how: str) -> None:
+    def hangs() -> None:
+        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(name, signal.SIG_IGN)
+        child = subprocess.Popen(["sleep", "1000"])
+        note(tmp_path / "child", child.pid)
+        note(tmp_path / "worker", os.getpid())
+        if how == "holding the lock of Python":
+            ctypes.PyDLL(None).sleep(1000)
+        elif how == "in Python's own C":
+            pow(10, 10**9)
+        time.sleep(1000.0)
+
+    other = lanes.submit(sleeps, tmp_path / "other")
+    pid_in(tmp_path / "other")
+    hanging = lanes.submit(hangs, limits=Limits(seconds=0.5))
+    assert soon(lambda: 0.0 < lanes.watch() <= 0.5 or hanging.done())
+    with pytest.raises(TooLong, match=r"ended after its limit of 0\.5 seconds"):
+        hanging.result(SOON)
+    assert soon(lambda: not alive(pid_in(tmp_path / "worker")))
+    assert soon(lambda: not alive(pid_in(tmp_path / "child")))
+    assert lanes.submit(number, 5).result(SOON) == 5
+    assert not other.done()
+
+
+def test_compiling_a_kernel_does_not_count(lanes: Processes) -> None:
+    def compiles() -> int:
+        from numba.core.event import trigger_event
+
+        with trigger_event("numba:compile"):
+            time.sleep(1.5)
+        return 1
+
+    assert lanes.submit(compiles, limits=Limits(seconds=1.0)).result(SOON) == 1
+
+
+def test_memory_over_the_limit_fails_that_function_only(lanes: Processes, tmp_path: Path) -> None:
+    import resource
+
+    def takes(size: int) -> int:
+        return len(np.empty(size, np.uint8))  # not touched, which would take a second
+
+    other = lanes.submit(sleeps, tmp_path / "other")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    pid_in(tmp_path / "other")
+    limits = Limits(bytes=2**30)
+    with pytest.raises(MemoryError, match="more than the 1024 MiB"):
+        lanes.submit(takes, 4 * 2**30, limits=limits).result(SOON)
+    assert lanes.submit(takes, 2**29, limits=limits).result(SOON) == 2**29
+    assert lanes.submit(takes, 2**30 + 2**28).result(SOON) == 2**30 + 2**28  # the limit was that function's
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 2**17  # KiB: 128 MiB
+    assert not other.done()
+
+
+def crashes() -> None:
+    ctypes.string_at(0)
+
+
+def aborts() -> None:
+    os.write(2, b"the last word\n")
+    os.abort()
+
+
+def leaves() -> None:
+    sys.exit(3)
+
+
+class Unpicklable(Exception):
+    def __init__(self) -> None:
+        super().__init__("words")
+        self.lock = __import__("threading").Lock()
+
+
+class Unreadable(Exception):
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def raises(kind: type[Exception], *arguments: int) -> None:
+    raise kind(*arguments)
+
+
+def endless() -> Iterator[int]:
+    yield 1
+
+
+def huge() -> bytes:
+    return bytes(10**9)
+
+
+def prints() -> int:
+    line = "x" * 99_999 + "\n"
+    for _ in range(10_000):
+        sys.stdout.write(line)
+    for _ in range(1_000):
+        os.write(2, line.encode())
+    return 7
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (crashes, WorkerLost, r"killed by signal 11 \(segmentation fault\)"),
+        (aborts, WorkerLost, r"killed by signal 6 \(aborted\); the last it wrote: (.|\n)*"),
+        (lambda: os._exit(3), WorkerLost, "exited with code 3"),
+        (leaves, ResultRefused, "SystemExit: 3"),
+        (endless, ResultRefused, "cannot be pickled: TypeError: cannot pickle 'generator'"),
+        (lambda: raises(Unpicklable), ResultRefused, "the error cannot be pickled: Unpicklable: words"),
+        (lambda: raises(Unreadable, 1, 2), ResultRefused, "Unreadable: 1 and 2"),
+        (huge, ResultRefused, "the result takes more than 64 MiB"),
+    ],
+)
+def test_however_a_function_goes_wrong_it_is_told_how(
+    lanes: Processes, function: Callable[[], object], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        lanes.submit(function).result(SOON)
+    assert lanes.submit(number, 5).result(SOON) == 5
+
+
+def test_the_last_words_of_the_dead_are_kept(lanes: Processes) -> None:
+    with pytest.raises(WorkerLost) as caught:
+        lanes.submit(aborts).result(SOON)
+    assert "the last word" in caught.value.last_words
+
+
+def test_what_is_printed_neither_blocks_nor_floods(lanes: Processes, capfd: pytest.CaptureFixture[str]) -> None:
+    assert lanes.submit(prints).result(2 * SOON) == 7
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_worker_uses_one_thread_and_hears_no_interrupt(lanes: Processes) -> None:
+    def threads() -> tuple[list[int], int, int, bool]:
+        import lightgbm
+        import numba
+        import sklearn  # noqa: F401
+        from threadpoolctl import threadpool_info
+
+        np.ones((300, 300)) @ np.ones((300, 300))
+        data = lightgbm.Dataset(np.random.default_rng(0).random((5000, 20)), np.arange(5000) % 2)
+        lightgbm.train({"objective": "binary", "verbose": -1}, data, 5)
+        own = len(os.listdir("/proc/self/task"))
+        deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN and os.getpgid(0) == os.getpid()
+        return [pool["num_threads"] for pool in threadpool_info()], numba.get_num_threads(), own, deaf
+
+    pools, numbas, own, deaf = lanes.submit(threads).result(SOON)
+    assert set(pools) == {1}
+    assert numbas == 1
+    assert own == lanes.submit(threads).result(SOON)[2]
+    assert deaf
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a worker ends when it next asks for work")
+def test_workers_end_with_a_coordinator_that_is_killed_also_in_c(tmp_path: Path) -> None:
+    code = f"""
+import ctypes, os, time
+from ranktune.tuner.workers.lanes import Processes
+def begins(name):
+    with open(os.path.join({str(tmp_path)!r}, name), "w") as file:
+        print(os.getpid(), file=file)
+    ctypes.PyDLL(None).sleep(1000) if name == "c" else time.sleep(1000)
+if __name__ == "__main__":
+    with Processes(2) as lanes:
+        [future.result() for future in [lanes.submit(begins, "c"), lanes.submit(begins, "python")]]
+"""
+    (tmp_path / "run.py").write_text(code)
+    with subprocess.Popen([sys.executable, str(tmp_path / "run.py")]) as coordinator:
+        pids = [pid_in(tmp_path / name) for name in ("c", "python")]
+        coordinator.send_signal(signal.SIGKILL)
+    assert soon(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_the_first_call_has_the_other_lanes_load_their_libraries() -> None:
+    with Processes(2) as executor:
+        pid = executor.call(os.getpid)
+        futures = [executor.submit(loaded) for _ in range(2)]
+        answers = dict(future.result(SOON) for future in futures)
+        assert answers[pid] is False or len(answers) == 1
+        assert all(heavy for worker, heavy in answers.items() if worker != pid)
+
+
+def loaded() -> tuple[int, bool]:
+    time.sleep(0.2)
+    return os.getpid(), "ranktune.tuner.evaluation.objective" in sys.modules and "numba" in sys.modules
+
+
+def test_no_lanes_are_refused() -> None:
+    with pytest.raises(ParameterError, match="jobs=0"):
+        Processes(0)

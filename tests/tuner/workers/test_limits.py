@@ -1,0 +1,94 @@
+"""Limits inside the worker, with the data of a study, and what may be asked for."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.objective import PLAN, read_development, write_problem
+from ranktune.tuner.evaluation.plans import query_folds
+from ranktune.tuner.workers.executor import InProcess, make_executor
+from ranktune.tuner.workers.lanes import Processes
+from ranktune.tuner.workers.limits import RESULT_CAP, Limits, check_limits, pickled, run, uncounted
+
+
+def with_the_data(folder: str, more: int) -> float:
+    """Map the data, touch a page of it, and take so many bytes more."""
+    features = read_development(folder).features
+    taken = np.ones(more, dtype=np.uint8)
+    return float(features[0, 0]) + float(taken[-1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory can be limited on Linux only")
+def test_the_data_do_not_count_and_what_is_taken_beside_them_does(tmp_path: Path) -> None:
+    features = np.full((2000, 16_000), 2.0)  # 256 MB
+    queries = Queries.from_arrays(features, np.arange(2000) % 3, qid=np.repeat(np.arange(200), 10))
+    write_problem(queries, {PLAN: query_folds(queries, 2, 0)}, tmp_path / "all")
+    del features, queries
+    folder, limits = str(tmp_path / "all"), Limits(bytes=128 * 2**20)
+    with Processes(1, limits) as executor:
+        for _ in range(2):  # when they are mapped, and when they are already
+            assert executor.submit(with_the_data, folder, 64 * 2**20).result(60.0) == 3.0
+            with pytest.raises(MemoryError, match="more than the 128 MiB"):
+                executor.submit(with_the_data, folder, 192 * 2**20).result(60.0)
+
+
+def test_what_does_not_count_needs_no_limit() -> None:
+    with uncounted():
+        assert bytearray(10) == bytes(10)
+
+
+def test_a_result_is_refused_before_it_takes_memory() -> None:
+    array = np.zeros(RESULT_CAP // 8 + 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ResultRefused, match="more than 64 MiB"):
+            pickled([array], RESULT_CAP)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    assert len(pickle.loads(pickled([array], None))[0]) == len(array)
+    assert len(pickled(b"x" * 1000, 1100)) <= 1100
+    with pytest.raises(ResultRefused):
+        pickled(b"x" * 1000, 1000)  # with what pickle adds it is more
+
+
+def test_what_is_not_a_function_is_an_error_like_any_other() -> None:
+    returned, payload = run(b"nonsense", Limits())
+    assert not returned
+    assert isinstance(pickle.loads(payload), Exception)
+
+
+def test_errors_of_workers_travel() -> None:
+    for error in (WorkerLost("killed by signal 9", "words"), TooLong(2.5), ResultRefused("too large")):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, math.nan, math.inf])
+def test_limits_that_nothing_could_keep_are_refused(seconds: float) -> None:
+    with pytest.raises(ParameterError, match="trial_timeout="):
+        check_limits(Limits(seconds=seconds))
+    with pytest.raises(ParameterError, match="trial_memory="):
+        make_executor(2, Limits(bytes=0))
+
+
+def test_memory_is_limited_on_linux_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(ParameterError, match="on Linux only"):
+        check_limits(Limits(bytes=1))
+    check_limits(Limits(seconds=1.0))
+
+
+def test_one_job_with_limits_runs_in_a_process_that_can_be_ended() -> None:
+    assert isinstance(make_executor(1), InProcess)
+    assert isinstance(make_executor(1, Limits()), InProcess)
+    assert isinstance(make_executor(1, Limits(seconds=1.0)), Processes)

@@ -1,0 +1,130 @@
+"""Problems on hosts that do not share a file system: packed, sent, and unpacked under the user's cache folder.
+
+A packed problem is an uncompressed zip file of the arrays (.npy, .npz) and JSON files of its folder; what is in its
+folders, the test queries, stays at home. The same folder is always packed into the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import tempfile
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.tuner.evaluation.cache_folder import cache_folder
+
+KINDS = (".json", ".npy", ".npz")
+DIGEST = "packed.sha256"
+
+_elsewhere: dict[str, Path] = {}
+
+
+def located(folder: str) -> Path:
+    """Return where this host has the problem of folder: there, or where it was unpacked. Raises StudyError if nowhere.
+
+    Unpacked is looked for where use_instead says, then under the cache folder by folder's name, which tells the data.
+    """
+    path = Path(folder)
+    if path.is_dir():
+        return path
+    for other in (_elsewhere.get(folder), store() / path.name):
+        if other is not None and other.is_dir():
+            return other
+    raise StudyError(f"the data of the study are not on this host: neither {path} nor {store() / path.name} exists.")
+
+
+def use_instead(folder: str, path: Path) -> None:
+    """Have this process find the problem of folder in path, where folder does not exist."""
+    _elsewhere[folder] = path
+
+
+def store() -> Path:
+    """Return the folder of unpacked problems."""
+    return cache_folder() / "problems"
+
+
+def pack_problem(folder: Path) -> bytes:
+    """Return the files of folder, not those of folders in it, as one: the same bytes for the same files."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for path in sorted(folder.iterdir()):
+            if path.suffix in KINDS and path.is_file():
+                archive.writestr(zipfile.ZipInfo(path.name), path.read_bytes())
+    return packed.getvalue()
+
+
+def unpack_problem(packed: bytes, name: str) -> Path:
+    """Unpack what pack_problem packed under the cache folder by name, whole or not at all, and return where.
+
+    Where it has been unpacked already nothing is done. Raises DataError where packed is anything else.
+    """
+    if not re.fullmatch(r"[^/\\\0:]{1,200}", name) or name.startswith("."):
+        raise DataError(f"{name!r} is no name for a problem's folder.")
+    target, digest = store() / name, hashlib.sha256(packed).hexdigest()
+    if _digest(target) == digest:
+        return target
+    files = _members(packed)
+    store().mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".", dir=store()))
+    try:
+        for file, content in files.items():
+            (fresh / file).write_bytes(content)
+        (fresh / DIGEST).write_text(digest)
+        _put(fresh, target, digest)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return target
+
+
+def _digest(folder: Path) -> str | None:
+    try:
+        return (folder / DIGEST).read_text()
+    except OSError:
+        return None
+
+
+def _put(fresh: Path, target: Path, digest: str) -> None:
+    """Rename fresh to target, in place of another; another process may do the same at the same time."""
+    for _ in range(10):
+        with suppress(OSError):
+            os.rename(fresh, target)
+            return
+        if _digest(target) == digest:
+            return
+        with suppress(OSError):  # other content: moved away, into what is removed afterwards
+            old = Path(tempfile.mkdtemp(prefix=".", dir=target.parent))
+            os.rename(target, old)
+            shutil.rmtree(old, ignore_errors=True)
+    raise OSError(f"{target} cannot be written.")
+
+
+def _members(packed: bytes) -> dict[str, bytes]:
+    """Return file name -> content. Nothing is decompressed, so it takes no more than packed does."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            members = archive.infolist()
+            names = {member.filename for member in members}
+            starts = min((member.header_offset for member in members), default=-1)  # not 0: a file in a torn file
+            if (
+                starts != 0
+                or len(names) < len(members)
+                or not all(_is_plain(member, len(packed)) for member in members)
+            ):
+                raise DataError("the packed problem is damaged: it holds what no problem does.")
+            return {member.filename: archive.read(member) for member in members}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"the packed problem is damaged: {error}") from None
+
+
+def _is_plain(member: zipfile.ZipInfo, size: int) -> bool:
+    """Whether member is a plain file of a problem, stored as it is."""
+    stored = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size <= size
+    return stored and re.fullmatch(r"\w[\w.-]*\.(json|npy|npz)", member.filename) is not None

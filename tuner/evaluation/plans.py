@@ -1,0 +1,114 @@
+"""Validation plans: how one configuration is scored on the development queries.
+
+By folds, it learns from some queries and is scored on others. Progressively, for learners that go from query to query,
+it ranks each query before it learns from it, in several orders of all queries: what it would have delivered in use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.digests import distinct
+
+PLANS = ("auto", "split", "nested", "progressive")
+DEFAULT_FOLDS = 5
+DEFAULT_PERMUTATIONS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Numbers of the development queries to learn from and to score, (n,) each."""
+
+    train: Ints
+    vali: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Progressive:
+    """Orders in which to go through all development queries, (n_queries,) each."""
+
+    orders: tuple[Ints, ...]
+
+
+Plan: TypeAlias = tuple[Fold, ...] | Progressive
+
+
+def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeats: int = 1) -> tuple[Fold, ...]:
+    """Deal the queries into folds at random and return, for each, the others to learn from and itself to score.
+
+    Queries of the same documents and grades come into one fold, so that none is scored on what was learnt. Every fold
+    gets its part of the queries of each highest grade: of those without a relevant document, say. With repeats, they
+    are dealt that many times.
+    """
+    if folds < 2:
+        raise ParameterError(f"folds={folds}: cross-validation needs at least 2 folds.")
+    if queries.n_queries < folds:
+        raise DataError(
+            f"{queries.n_queries} queries cannot be dealt into {folds} folds: a query is never split. "
+            f"Give a validation file, or fewer folds, or more queries{_grouping_hint(queries)}."
+        )
+    content = distinct(queries)
+    n_distinct = int(content.max()) + 1
+    if n_distinct < folds:
+        raise DataError(
+            f"only {n_distinct} of {queries.n_queries} queries differ in their documents and grades: they cannot be "
+            f"dealt into {folds} folds, since the same query is not learnt from and scored. Give a validation file, or "
+            "fewer folds, or more queries."
+        )
+    highest = np.maximum.reduceat(queries.grades, queries.starts[:-1])
+    of_content = np.zeros(n_distinct)
+    of_content[content] = highest
+    generator = np.random.default_rng([seed, stream])
+    dealt = []
+    for _ in range(repeats):
+        order = generator.permutation(n_distinct)
+        order = order[np.argsort(of_content[order], kind="stable")]
+        part = np.empty(n_distinct, dtype=np.int64)
+        part[order] = np.arange(n_distinct) % folds
+        dealt += [Fold(np.flatnonzero(part[content] != k), np.flatnonzero(part[content] == k)) for k in range(folds)]
+    return tuple(dealt)
+
+
+def _grouping_hint(queries: Queries) -> str:
+    return " (all rows are one query: is the query id missing?)" if queries.n_queries == 1 else ""
+
+
+def random_orders(queries: Queries, permutations: int, seed: int, stream: int = 1) -> Progressive:
+    """Return that many random orders of the queries."""
+    generator = np.random.default_rng([seed, stream])
+    return Progressive(tuple(generator.permutation(queries.n_queries) for _ in range(permutations)))
+
+
+def fresh_plan(plan: Plan, development: Queries, seed: int) -> Plan:
+    """Return folds or orders that no trial was scored on, of the kind of plan; none where queries are too few."""
+    if development.n_queries < 2 * DEFAULT_FOLDS:
+        return ()
+    if isinstance(plan, Progressive):
+        return random_orders(development, len(plan.orders), seed, stream=3)
+    return query_folds(development, DEFAULT_FOLDS, seed, stream=3)
+
+
+def write_plan(plan: Plan, path: Path) -> None:
+    """Write plan as an npz of plain numbers."""
+    if isinstance(plan, Progressive):
+        parts = {f"order{k}": order for k, order in enumerate(plan.orders)}
+    else:
+        parts = {f"{part}{k}": getattr(fold, part) for k, fold in enumerate(plan) for part in ("train", "vali")}
+    np.savez(path, **parts)  # type: ignore[arg-type]
+
+
+def read_plan(path: Path) -> Plan:
+    """Return what write_plan wrote; an empty plan where there is no file."""
+    if not path.exists():
+        return ()
+    with np.load(path, allow_pickle=False) as parts:
+        if "order0" in parts.files:
+            return Progressive(tuple(parts[f"order{k}"] for k in range(len(parts.files))))
+        return tuple(Fold(parts[f"train{k}"], parts[f"vali{k}"]) for k in range(len(parts.files) // 2))

@@ -1,0 +1,127 @@
+"""An outcome as bytes, for the way from a worker that joined to the coordinator: JSON and arrays, nothing that runs.
+
+An npz with the member outcome.json, and an array q<k>.npy for the k-th metric; scores.npy where there are scores.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.tuner.evaluation.objective import Outcome
+
+RESULT_CAP = 64 * 2**20
+"""Bytes that the outcome of one trial may take."""
+
+_DAMAGED: tuple[type[Exception], ...] = (
+    ValueError,
+    KeyError,
+    TypeError,
+    OSError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
+_DAMAGED += (zipfile.BadZipFile, zlib.error, struct.error)
+_MEMBER = "outcome.json"
+_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "begun", "ended", "bulk")
+
+
+def pack(outcome: Outcome) -> bytes:
+    """Return an outcome as bytes; of one that is larger than RESULT_CAP, a failure that says so."""
+    size = sum(np.asarray(a).nbytes for a in outcome.per_query.values())
+    size += 0 if outcome.scores is None else outcome.scores.nbytes
+    packed = _packed(outcome) if size <= RESULT_CAP else b""
+    if size > RESULT_CAP or len(packed) > RESULT_CAP:
+        error = f"its result takes {max(size, len(packed)) / 2**20:.0f} MB, more than {RESULT_CAP // 2**20}"
+        return _packed(Outcome(error=error, begun=outcome.begun, ended=outcome.ended, worker=outcome.worker))
+    return packed
+
+
+def unpack(packed: bytes) -> Outcome:
+    """Return the outcome in bytes of pack; of bytes that are damaged or too many, a failure that says so."""
+    try:
+        return _unpacked(packed)
+    except _DAMAGED as error:
+        return Outcome(error=f"its result came back damaged ({type(error).__name__}: {error})")
+
+
+def _packed(outcome: Outcome) -> bytes:
+    about: dict[str, Any] = {name: _text(getattr(outcome, name)) for name in _NUMBERS}
+    about |= {"error": outcome.error, "warnings": list(outcome.warnings), "worker": outcome.worker}
+    about["steps"] = [(_text(at), what, _text(value)) for at, what, value in outcome.steps]
+    about |= {"given_up": outcome.given_up, "metrics": list(outcome.per_query), "stopped": outcome.stopped}
+    about["along"] = outcome.along
+    about["chosen"] = None if outcome.chosen is None else _text(outcome.chosen)
+    about["path"] = [(_text(value), _text(scored)) for value, scored in outcome.path]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_MEMBER, json.dumps(about))
+        for place, values in enumerate(outcome.per_query.values()):
+            _write(archive, f"q{place}.npy", np.asarray(values, dtype=np.float64))
+        if outcome.scores is not None:
+            _write(archive, "scores.npy", np.asarray(outcome.scores, dtype=np.float32))
+    return buffer.getvalue()
+
+
+def _unpacked(packed: bytes) -> Outcome:
+    if len(packed) > RESULT_CAP:
+        raise ValueError(f"{len(packed)} bytes")
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        if sum(member.file_size for member in archive.infolist()) > 2 * RESULT_CAP:
+            raise ValueError("too large when unpacked")
+        about = json.loads(archive.read(_MEMBER))
+        per_query = {str(name): _read(archive, f"q{k}.npy", np.float64) for k, name in enumerate(about["metrics"])}
+        scores = _read(archive, "scores.npy", np.float32) if "scores.npy" in archive.namelist() else None
+    numbers: dict[str, Any] = {name: float(about[name]) for name in _NUMBERS}
+    return Outcome(
+        per_query=per_query,
+        error=_optional(str, about["error"]),
+        warnings=tuple(map(str, about["warnings"])),
+        worker=str(about["worker"]),
+        given_up=bool(about["given_up"]),
+        stopped=str(about["stopped"]),
+        along=str(about["along"]),
+        chosen=_optional(float, about["chosen"]),
+        path=tuple((float(value), float(scored)) for value, scored in about["path"]),
+        scores=scores,
+        steps=tuple((float(at), str(what), float(value)) for at, what, value in about["steps"]),
+        **numbers,
+    )
+
+
+def _text(value: float) -> float | str:
+    """Return a number as JSON has it: those that are none become text, which float() reads."""
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def _optional(kind: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else kind(value)
+
+
+def _write(archive: zipfile.ZipFile, name: str, values: NDArray[Any]) -> None:
+    member = io.BytesIO()
+    np.lib.format.write_array(member, values, allow_pickle=False)
+    archive.writestr(name, member.getvalue())
+
+
+def _read(archive: zipfile.ZipFile, name: str, kind: type[np.floating[Any]]) -> NDArray[Any]:
+    """Return the array of a member; its size is known from its bytes before anything is made of what it claims."""
+    stored = archive.read(name)
+    file = io.BytesIO(stored)
+    version = np.lib.format.read_magic(file)
+    if version != (1, 0):
+        raise ValueError(f"array format {version}")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype != np.dtype(kind) or len(shape) != 1 or shape[0] * dtype.itemsize != len(stored) - file.tell():
+        raise ValueError(f"array of {dtype} {shape}")
+    return np.frombuffer(stored, dtype=kind, offset=file.tell()).copy()

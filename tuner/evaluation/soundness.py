@@ -1,0 +1,134 @@
+"""What an objective returns, checked: whatever it is, an outcome comes of it that can be recorded and compared.
+
+A trial whose result is none is a failed trial that says why: no value of it reaches the record or the sampler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.evaluation.objective import Outcome
+
+LONGEST = 10_000
+"""Characters kept of an error or a warning, and how many warnings are kept."""
+_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "bulk")
+
+
+def sound(returned: object) -> Outcome:
+    """Return what an objective returned with its values as arrays of float64, or a failure that says what is wrong."""
+    if not isinstance(returned, Outcome):
+        return Outcome(error=f"the objective returned {_shown(returned)}, not an Outcome")
+    outcome = Outcome()
+    try:
+        outcome = replace(returned, **_about(returned))
+        if outcome.error is not None or outcome.given_up:
+            return replace(outcome, per_query={}, scores=None)
+        values = {str(name): _values(str(name), own) for name, own in returned.per_query.items()}
+        return replace(outcome, per_query=values)
+    except _Unsound as fault:
+        return failed(outcome, str(fault))
+    except Exception as error:  # an object of the objective's own may do anything when it is looked at
+        return Outcome(error=f"the objective's Outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
+
+
+def comparable(outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None) -> Outcome:
+    """Return a sound outcome, or a failure where its values cannot be compared to those of other trials.
+
+    judged, (n,), is which of the validation queries the metric judges, as the first finished trial had it; None as yet.
+    """
+    if outcome.error is not None or outcome.given_up:
+        return outcome
+    if metric not in outcome.per_query:
+        return failed(outcome, f"{metric} is not among what the objective returned: {_listed(outcome.per_query)}")
+    own = judged_by(outcome.per_query[metric])
+    if not own.any():
+        return failed(outcome, f"{metric} is not a finite number on the validation queries")
+    lengths = {len(values) for values in outcome.per_query.values()} | ({len(judged)} if judged is not None else set())
+    if len(lengths) > 1:
+        what = " or ".join(map(str, sorted(lengths - {len(own)}))) or len(own)
+        return failed(outcome, f"{metric} has {len(own)} values, where other metrics or trials have {what}")
+    if judged is not None and outcome.stopped and not (own & ~judged).any():
+        return outcome
+    if judged is not None and (own != judged).any():
+        return failed(
+            outcome,
+            f"{metric} is no number on {int((judged & ~own).sum())} queries that it judges in other trials, "
+            f"and one on {int((own & ~judged).sum())} that it skips there",
+        )
+    return outcome
+
+
+def judged_by(values: Floats) -> NDArray[np.bool_]:
+    """Return which queries a metric judges, (n,), by what it gives them, (n,): NaN for those that it skips."""
+    return ~np.isnan(values)
+
+
+def failed(outcome: Outcome, error: str) -> Outcome:
+    """Return the failure of a trial that ran as outcome says."""
+    return replace(outcome, per_query={}, scores=None, error=error)
+
+
+class _Unsound(Exception):
+    """A result that cannot be one."""
+
+
+def _about(outcome: Outcome) -> dict[str, Any]:
+    """Return all but the values, of the types that they have to be."""
+    about: dict[str, Any] = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
+    about["bulk"] = 0.0 if math.isnan(about["bulk"]) else about["bulk"]
+    about["seconds"] = 0.0 if math.isnan(about["seconds"]) else about["seconds"]
+    begun, ended = (_number(moment, 0.0) for moment in (outcome.begun, outcome.ended))
+    about |= {"begun": begun, "ended": ended} if 0.0 <= begun <= ended < 1e11 else {"begun": 0.0, "ended": 0.0}
+    about["error"] = None if outcome.error is None else str(outcome.error)[:LONGEST]
+    about["warnings"] = tuple(str(one)[:LONGEST] for one in outcome.warnings[:LONGEST])
+    about["steps"] = tuple((_number(at, 0.0), str(what), _number(v, float("nan"))) for at, what, v in outcome.steps)
+    about["path"] = tuple((float(v), scored) for v, s in outcome.path if (scored := _number(s, math.nan)) == scored)
+    about["chosen"] = None if outcome.chosen is None else float(outcome.chosen)
+    about["along"] = str(outcome.along)[:LONGEST]
+    about["stopped"] = str(outcome.stopped)[:LONGEST]
+    return about | {"worker": str(outcome.worker), "given_up": bool(outcome.given_up)}
+
+
+def _number(value: object, otherwise: float) -> float:
+    """Return a finite number as a float, and otherwise where it is none."""
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return otherwise
+    return found if math.isfinite(found) else otherwise
+
+
+def _values(name: str, given: object) -> Floats:
+    """Return the values of a metric by query, (n,). Raises _Unsound where they are not real numbers, one a query."""
+    values = np.asarray(given)
+    if values.dtype.kind not in "fiub":
+        kinds = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}
+        raise _Unsound(f"{name} must be a number for each query, and is {kinds.get(values.dtype.kind, values.dtype)}")
+    if values.ndim != 1:
+        raise _Unsound(f"{name} must be one number for each query, and has the shape {values.shape}")
+    found: Floats = values.astype(np.float64)
+    if np.isinf(found).any():
+        raise _Unsound(f"{name} is infinite on {int(np.isinf(found).sum())} of {len(found)} queries")
+    return found
+
+
+def _shown(value: object) -> str:
+    """Return what a value is, in a few words."""
+    if value is None:
+        return "nothing"
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
+    return f"a {type(value).__name__}, {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+def _listed(names: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(map(str, names))) or "nothing"

@@ -1,0 +1,105 @@
+"""A split of judged queries, and the validation plan that scores a configuration on it.
+
+development  train and validation queries together, (train first)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.tuner.evaluation.plans import DEFAULT_FOLDS, Fold, Plan, query_folds, random_orders
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training queries, and validation and test queries where the user gave them."""
+
+    name: str
+    train: Queries
+    vali: Queries | None = None
+    test: Queries | None = None
+
+
+TEST_SHARE = 0.2
+
+
+def with_test(split: Split, seed: int) -> Split:
+    """Return split with a test set: the one given, or a fifth of the training queries set aside.
+
+    Nothing is set aside where fewer than 10 queries would remain; then the study reports validation only.
+    """
+    n_test = int(TEST_SHARE * split.train.n_queries)
+    if split.test is not None or split.train.n_queries - n_test < 10:
+        return split
+    order = np.random.default_rng([seed, 0]).permutation(split.train.n_queries)
+    aside, kept = np.sort(order[:n_test]), np.sort(order[n_test:])
+    return replace(split, train=split.train.select(kept), test=split.train.select(aside))
+
+
+WHOLE = "all"
+"""Name of the split of a nested plan from which the model for use is learnt: it has no test queries."""
+
+
+def nested_splits(split: Split, outer: int, seed: int) -> list[Split]:
+    """Return a split for each of so many outer folds of all queries, its test queries, and one of them all, WHOLE."""
+    parts = [part for part in (split.train, split.vali, split.test) if part is not None]
+    queries = parts[0] if len(parts) == 1 else concatenate(parts)
+    folds = query_folds(queries, outer, seed, stream=6)
+    judged = [
+        Split(f"outer{k}", queries.select(fold.train), test=queries.select(fold.vali))
+        for k, fold in enumerate(folds, start=1)
+    ]
+    return [*judged, Split(WHOLE, queries)]
+
+
+MANY_QUERIES = 300
+"""So many validation queries, if given, are enough to find the few best, which fresh folds then tell apart; and trials
+learn once instead of five times.
+"""
+
+
+def validation_plan(
+    split: Split,
+    folds: int | None,
+    seed: int,
+    *,
+    strict: bool = False,
+    repeats: int = 1,
+    permutations: int | None = None,
+) -> tuple[Queries, Plan]:
+    """Return the development queries of split and how to score on them.
+
+    Development queries are dealt into folds by query (five where folds is None), repeats times; each is scored by what
+    was learnt from the others. Given validation queries are instead scored alone where strict says so, or where they
+    are many and folds is None. With permutations, all queries are gone through in that many orders, each query scored
+    before it is learnt from. Raises DataError where strict has no validation queries to keep to.
+    """
+    if strict and split.vali is None:
+        raise DataError(
+            "plan 'split' keeps to given validation queries, and there are none. Give them (vali=), or leave the plan."
+        )
+    many = split.vali is not None and split.vali.n_queries >= MANY_QUERIES
+    if split.vali is not None and (strict or (many and folds is None and permutations is None and repeats == 1)):
+        development = concatenate([split.train, split.vali])
+        numbers = np.arange(development.n_queries)
+        _check_learnable(split.train, "the training queries")
+        return development, (Fold(numbers[: split.train.n_queries], numbers[split.train.n_queries :]),)
+    development = split.train if split.vali is None else concatenate([split.train, split.vali])
+    _check_learnable(development, "the queries")
+    if permutations is not None:
+        return development, random_orders(development, permutations, seed)
+    return development, query_folds(development, folds or DEFAULT_FOLDS, seed, repeats=repeats)
+
+
+def _check_learnable(queries: Queries, what: str) -> None:
+    if not queries.has_pairs:
+        lowest, highest = queries.grades.min(), queries.grades.max()
+        detail = f"all grades are {lowest:g}" if lowest == highest else "each query has documents of one grade only"
+        raise DataError(
+            f"there is nothing to learn from {what}: {detail}. "
+            "A ranking is learnt from queries that have documents of different grades; check grades and query ids."
+        )

@@ -1,0 +1,1 @@
+"""The Gaussian process and the acquisition function: arrays only, no Optuna."""

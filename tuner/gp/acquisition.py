@@ -1,0 +1,134 @@
+"""What is maximised to choose the next trial, and the expected improvement as one such Surface (paths has another).
+
+Surfaces are over embedded configurations: E, (m, D), as in gaussian_process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+import scipy
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.gp.posterior import Posterior
+
+SMALLEST = 1e-12
+"""The smallest variance, in units of the prior's: rounding leaves no less."""
+HALF_LOG_TAU = 0.5 * np.log(2.0 * np.pi)
+
+
+class Surface(Protocol):
+    """A differentiable function of configurations."""
+
+    def values(self, E: Floats) -> Floats:
+        """Return the function at rows E, (m,)."""
+        ...
+
+    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
+        """Return the function at rows E, (m,), and its gradients, (m, D)."""
+        ...
+
+
+def log_improvement(z: Floats) -> Floats:
+    """Return log E[max(0, z + N(0, 1))], exact far into the tail where the expectation underflows.
+
+    Source: Ament et al. 2023, "Unexpected Improvements to Expected Improvement", eq. 9.
+    """
+    result = np.empty_like(z)
+    near = z > -1.0
+    a = z[near]
+    result[near] = np.log(np.exp(-0.5 * a * a - HALF_LOG_TAU) + a * np.exp(scipy.special.log_ndtr(a)))
+    far = np.maximum(z[~near], -1e6)  # there the series below has long taken over
+    tail = scipy.special.erfcx(-far / np.sqrt(2.0)) * np.abs(far) * np.sqrt(np.pi / 2.0)
+    series = far < -1e3
+    rest = np.where(series, 1.0 / (far * far), 1.0 - np.where(series, 0.0, tail))
+    result[~near] = -0.5 * far * far - HALF_LOG_TAU + np.log(rest)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Rival:
+    """What a configuration is to improve on, in one posterior: the trial that is believed to be the best.
+
+    Its gain is as unknown as others, and what is near it has about the same: the improvement on it is that of a
+    difference, whose variance is k(x, x) - k(x, X) K^-1 k(X, x) + variance - 2 k(x, X) shared.
+    """
+
+    posterior: Posterior
+    inverse: Floats  # K^-1, (n, n)
+    mean: float
+    variance: float
+    shared: Floats  # (n,)
+
+    @classmethod
+    def of(cls, posterior: Posterior, E: Floats) -> Self:
+        lower, _ = scipy.linalg.lapack.dpotri(posterior.L, lower=1)
+        inverse = np.tril(lower) + np.tril(lower, -1).T
+        cross = posterior.cross(E)
+        means = cross @ posterior.a
+        best = int(np.argmax(means))
+        shared = -(inverse @ cross[best])
+        variance = posterior.hyperparameters.scale + float(cross[best] @ shared)
+        shared[best] += 1.0
+        return cls(posterior, inverse, float(means[best]), max(variance, 0.0), shared)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedImprovement:
+    """The log of the improvement expected over each posterior's own best trial, averaged over posteriors."""
+
+    rivals: tuple[_Rival, ...]
+
+    @classmethod
+    def over(cls, posteriors: tuple[Posterior, ...], E: Floats) -> Self:
+        """Return the improvement over the best of the trials E, (n, D), those that the posteriors were made of."""
+        return cls(tuple(_Rival.of(posterior, E) for posterior in posteriors))
+
+    def mean(self, E: Floats) -> Floats:
+        """Return the expected improvement at rows E, (m,), in the units of the posteriors."""
+        return np.exp(self.values(E))
+
+    def values(self, E: Floats) -> Floats:
+        """Return the log of the expected improvement at rows E, (m,)."""
+        logs = np.empty((len(self.rivals), len(E)))
+        for k, rival in enumerate(self.rivals):
+            posterior, scale = rival.posterior, rival.posterior.hyperparameters.scale
+            cross = posterior.cross(E)
+            variance = scale - np.einsum("ij,ij->i", cross @ rival.inverse, cross)
+            variance += rival.variance - 2.0 * (cross @ rival.shared)
+            sd = np.sqrt(np.maximum(variance, SMALLEST * scale))
+            logs[k] = np.log(sd) + log_improvement((cross @ posterior.a - rival.mean) / sd)
+        return _log_mean(logs)
+
+    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
+        """Return the log of the expected improvement at rows E, (m,), and its gradients, (m, D)."""
+        logs = np.empty((len(self.rivals), len(E)))
+        slopes = np.empty((len(self.rivals), *E.shape))
+        for k, rival in enumerate(self.rivals):
+            posterior, scale = rival.posterior, rival.posterior.hyperparameters.scale
+            cross, slope = posterior.cross_and_slope(E)
+            solved, smallest = cross @ rival.inverse, SMALLEST * scale
+            variance = scale - np.einsum("ij,ij->i", solved, cross)
+            variance += rival.variance - 2.0 * (cross @ rival.shared)
+            sd = np.sqrt(np.maximum(variance, smallest))
+            z = (cross @ posterior.a - rival.mean) / sd
+            log_h = log_improvement(z)  # its derivative is cdf / h
+            ratio = np.exp(np.minimum(scipy.special.log_ndtr(z) - log_h, 700.0))
+            # d log(sd h(z)) = d sd / sd + ratio dz, with dz = (d mean - z d sd) / sd
+            by_mean = posterior.gradients(E, slope * posterior.a)
+            by_variance = -2.0 * posterior.gradients(E, slope * (solved + rival.shared))
+            by_variance[variance <= smallest] = 0.0
+            logs[k] = np.log(sd) + log_h
+            slopes[k] = (ratio / sd)[:, None] * by_mean
+            slopes[k] += (0.5 * (1.0 - ratio * z) / (sd * sd))[:, None] * by_variance
+        totals = _log_mean(logs)
+        return totals, np.einsum("km,kmd->md", np.exp(logs - totals), slopes) / len(self.rivals)
+
+
+def _log_mean(logs: Floats) -> Floats:
+    """Return log(mean(exp(logs))) over the first axis, (m,), without overflow."""
+    largest = logs.max(axis=0)
+    mean: Floats = largest + np.log(np.exp(logs - largest).mean(axis=0))
+    return mean

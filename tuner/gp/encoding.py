@@ -1,0 +1,225 @@
+"""Configurations as rows of numbers: the coordinates in which the optimiser works.
+
+d    parameters (axes)          D    embedded columns (>= number of axes that vary)
+P    (m, d) rows: a number's place in [0, 1], a category's index, NaN where the parameter is inactive
+E    (m, D) embedded rows: Euclidean distances between them are the distances that the kernel uses
+
+Two different categories are at distance 1 (Hamming): each is a corner of a simplex, one-hot / sqrt(2). An inactive
+number lies at the centre, an inactive category is one more category.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.arrays import Floats, Ints
+
+Activity: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
+"""Full rows (m, d) without NaN -> which parameters are active in each, (m, d)."""
+
+MAX_ENUMERATED = 4096
+"""A space with at most so many configurations is searched exhaustively."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One parameter: a number in [low, high], on a grid of step if step > 0, or one of choices categories.
+
+    The grid's outermost values own half a step beyond low and high, so that all values get equal room.
+    """
+
+    name: str
+    low: float = 0.0
+    high: float = 1.0
+    step: float = 0.0
+    log: bool = False
+    choices: int = 0
+
+    @property
+    def count(self) -> float:
+        """The number of different values; infinite for a real number."""
+        if self.choices:
+            return self.choices
+        if self.high <= self.low:
+            return 1
+        return float(np.floor((self.high - self.low) / self.step + 1e-9)) + 1 if self.step else float("inf")
+
+    def _ends(self) -> tuple[float, float]:
+        """Return the two ends of the coordinate, on the logarithmic scale if log."""
+        low, high = self.low - self.step / 2, self.high + self.step / 2
+        return (float(np.log(low)), float(np.log(high))) if self.log else (low, high)
+
+    def encode(self, values: Floats) -> Floats:
+        """Return the coordinates of values (indices, for categories); NaN where a value has none."""
+        if self.choices:
+            return np.where((values >= 0) & (values < self.choices), values, np.nan)
+        if self.count == 1:
+            return np.where(np.isnan(values), np.nan, 0.5)
+        low, high = self._ends()
+        if self.log:
+            values = np.log(np.where(values > 0, values, np.nan))
+        return (values - low) / (high - low)
+
+    def decode(self, places: Floats) -> Floats:
+        """Return the values at coordinates, on the grid and within [low, high]."""
+        if self.choices:
+            return np.clip(np.rint(places), 0, self.choices - 1)
+        if self.count == 1:
+            return np.full_like(places, self.low)
+        low, high = self._ends()
+        values = low + np.clip(places, 0.0, 1.0) * (high - low)
+        if self.log:
+            values = np.exp(values)
+        if self.step:
+            steps = np.clip(np.rint((values - self.low) / self.step), 0, self.count - 1)
+            values = self.low + steps * self.step
+        return np.clip(values, self.low, self.high)
+
+    def snap(self, places: Floats) -> Floats:
+        """Return the coordinates of the values nearest to places."""
+        if self.choices or self.step or self.count == 1:
+            return self.encode(self.decode(places))
+        return np.clip(places, 0.0, 1.0)
+
+    def from_unit(self, uniform: Floats) -> Floats:
+        """Return coordinates distributed over all values alike, from uniform numbers in [0, 1)."""
+        if self.choices:
+            return np.minimum(np.floor(uniform * self.choices), self.choices - 1)
+        return self.snap(uniform)
+
+    def grid(self) -> Floats:
+        """Return the coordinates of all values of a finite axis."""
+        if self.choices:
+            return np.arange(float(self.choices))
+        return self.encode(self.low + self.step * np.arange(self.count))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The axis is active only while its parent is, at one of the allowed coordinates."""
+
+    axis: int
+    parent: int
+    allowed: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """An Activity made of rules, parents before children; an axis with several rules must satisfy them all."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def __call__(self, rows: Floats) -> NDArray[np.bool_]:
+        """Return which axes are active in each row, (m, d)."""
+        active = np.ones(rows.shape, dtype=bool)
+        for (parent, _), (allowed, children) in self._groups.items():
+            fits = (np.abs(rows[:, parent, None] - allowed) < 1e-9).any(axis=1) & active[:, parent]
+            active[:, children] &= fits[:, None]
+        return active
+
+    @cached_property
+    def _groups(self) -> dict[tuple[int, tuple[float, ...]], tuple[Floats, list[int]]]:
+        """The rules with the same parent and the same allowed coordinates together, in the order of their first."""
+        groups: dict[tuple[int, tuple[float, ...]], tuple[Floats, list[int]]] = {}
+        for rule in self.rules:
+            group = groups.setdefault((rule.parent, rule.allowed), (np.array(rule.allowed), []))
+            group[1].append(rule.axis)
+        return groups
+
+
+@dataclass(frozen=True)
+class Cube:
+    """The axes of a space, and which of them are active where; conditional are those that may be inactive."""
+
+    axes: tuple[Axis, ...]
+    activity: Activity = Rules()
+    conditional: frozenset[int] = frozenset()
+
+    @cached_property
+    def varying(self) -> tuple[int, ...]:
+        """The axes with more than one value: only these have a length scale."""
+        return tuple(j for j, axis in enumerate(self.axes) if axis.count > 1)
+
+    @cached_property
+    def columns(self) -> tuple[slice, ...]:
+        """The embedded columns of each varying axis."""
+        slices, start = [], 0
+        for j in self.varying:
+            width = self.axes[j].choices + (j in self.conditional) if self.axes[j].choices else 1
+            slices.append(slice(start, start + width))
+            start += width
+        return tuple(slices)
+
+    @cached_property
+    def owner(self) -> Ints:
+        """The varying axis (its place in varying) that each embedded column belongs to, (D,)."""
+        widths = [columns.stop - columns.start for columns in self.columns]
+        return np.repeat(np.arange(len(widths)), widths)
+
+    def embed(self, rows: Floats) -> Floats:
+        """Return E, (m, D), of rows P, (m, d)."""
+        embedded = np.zeros((len(rows), len(self.owner)))
+        for j, columns in zip(self.varying, self.columns, strict=True):
+            places = rows[:, j]
+            if self.axes[j].choices == 0:
+                embedded[:, columns.start] = np.where(np.isnan(places), 0.5, places)
+                continue
+            known = ~np.isnan(places)
+            index = np.where(known, places, self.axes[j].choices).astype(np.int64)
+            inside = index < columns.stop - columns.start  # an unconditional category missing all the same: no corner
+            embedded[np.flatnonzero(inside), columns.start + index[inside]] = np.sqrt(0.5)
+        return embedded
+
+    def snap(self, rows: Floats) -> Floats:
+        """Return full rows moved to the nearest values that exist."""
+        return np.stack([axis.snap(rows[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+
+    def masked(self, rows: Floats) -> Floats:
+        """Return full rows with NaN where a parameter is inactive."""
+        return np.where(self.activity(rows), rows, np.nan)
+
+    def from_unit(self, uniform: Floats) -> Floats:
+        """Return full rows from uniform numbers, (m, d) in [0, 1)."""
+        return np.stack([axis.from_unit(uniform[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+
+    def filled(self, rows: Floats, generator: np.random.Generator) -> Floats:
+        """Return rows with a random value wherever there was none."""
+        return np.where(np.isnan(rows), self.from_unit(generator.random(rows.shape)), rows)
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether there are so few configurations that a search goes through all of them."""
+        return bool(np.prod([axis.count for axis in self.axes]) <= MAX_ENUMERATED)
+
+    def everything(self) -> Floats | None:
+        """Return all configurations as full rows, one for each different masked row; None if they are too many."""
+        if not self.is_small:
+            return None
+        mesh = np.meshgrid(*(axis.grid() for axis in self.axes), indexing="ij")
+        rows = np.stack([places.ravel() for places in mesh], axis=1)
+        _, first = np.unique(np.nan_to_num(self.masked(rows), nan=-1.0), axis=0, return_index=True)
+        return rows[np.sort(first)]
+
+    def only(self) -> Floats:
+        """Return the masked row, (d,), of a cube whose axes have one value each."""
+        row: Floats = self.masked(self.from_unit(np.zeros((1, len(self.axes)))))[0]
+        return row
+
+    def values(self, row: Floats) -> list[Any]:
+        """Return the value of each axis at one row (an index, for categories); None where it is inactive."""
+        return [
+            None if np.isnan(place) else float(axis.decode(np.array([place]))[0])
+            for axis, place in zip(self.axes, row, strict=True)
+        ]
+
+
+def keys(masked: Floats) -> list[bytes]:
+    """Return one hashable key a masked row: equal keys are the same configuration."""
+    rounded = np.round(np.nan_to_num(masked, nan=-1.0), 12) + 0.0
+    return [row.tobytes() for row in rounded]

@@ -1,0 +1,257 @@
+"""How the hyperparameters of the Gaussian process are chosen: their prior, the evidence, its maximum, and samples.
+
+theta  (d + 2,) logarithms of: inverse squared length scales w, scale, noise
+
+The prior is a density over theta, up to a constant:
+    sum of -(0.1 / w + 0.1 w)          length scales of about 1, never 0 and never infinite
+    log scale - scale                  Gamma(2, 1)
+    0.1 log noise - 30 noise           Gamma(1.1, 30): little noise unless the trials say so
+Source: the prior of Optuna's GPSampler, the best of those compared on mixed spaces; evidence and gradient:
+Rasmussen & Williams 2006, eq. 5.8-5.9; slice sampling: Neal 2003, "Slice Sampling", figure 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import scipy
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.tuner.gp.kernels import matern52, matern52_with_slope, squared_distances
+from ranktune.tuner.gp.posterior import cholesky, spread_of, standardised
+
+LOW_WEIGHT, HIGH_WEIGHT = np.log(1e-4), np.log(1e4)
+LOW_SCALE, HIGH_SCALE = np.log(1e-3), np.log(1e3)
+LOW_NOISE, HIGH_NOISE = np.log(1e-6), np.log(10.0)
+RATE = 30.0
+"""Of the prior on noise: its mean is about a thirtieth of the variance of the gains."""
+KNOWN = 2.0
+"""Factor by which noise that is known may still be larger or smaller."""
+MAX_FITTED = 300
+"""Trials that the hyperparameters are fitted to: the evidence of so many is sharp, and the cost grows with n^3."""
+REFITTED, GROWTH, LATE_GROWTH = 12, 1.1, 1.05
+"""Beyond so many trials, a fit is renewed when they have grown by 10 %; beyond MAX_FITTED, by 5 %."""
+TWO_STARTS = 60
+"""Trials up to which a fit climbs from two places."""
+WIDTH = 4.0
+"""Of the interval that a coordinate may move in at a time, in logarithms: a little wider than what is usual to find."""
+COORDINATES = 8
+"""Coordinates of theta that one sweep of the slice sampler moves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The log posterior density of theta given the trials; E, y, v and e as in gaussian_process.
+
+    level: the noise variance, where it is known up to a factor of KNOWN; else it is learnt.
+    """
+
+    E: Floats
+    y: Floats
+    v: Floats
+    owner: Ints
+    level: float = 0.0
+    e: Floats | float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The length of theta."""
+        return (int(self.owner.max()) + 1 if len(self.owner) else 0) + 2
+
+    def bounds(self) -> Floats:
+        """Return the box that theta stays in, (d + 2, 2)."""
+        weights = [(LOW_WEIGHT, HIGH_WEIGHT)] * (self.size - 2)
+        noise = (LOW_NOISE, HIGH_NOISE)
+        if self.level > 0.0:
+            around = np.log(self.level) + np.log(KNOWN) * np.array([-1.0, 1.0])
+            noise = tuple(np.clip(around, LOW_NOISE, HIGH_NOISE).tolist())
+        return np.array([*weights, (LOW_SCALE, HIGH_SCALE), noise])
+
+    @property
+    def rate(self) -> float:
+        """How strongly the prior is against noise: not at all where it is known."""
+        return 0.0 if self.level > 0.0 else RATE
+
+    def value(self, theta: Floats) -> float:
+        """Return the log density at theta. Cost n^3 / 3 + n^2 D."""
+        scaled = self.E * np.exp(0.5 * theta[self.owner])
+        K = np.exp(theta[-2]) * matern52(squared_distances(scaled, scaled))
+        L = self._factor(K, theta)
+        half, _ = scipy.linalg.lapack.dtrtrs(L, self.y, lower=1)
+        return float(-0.5 * half @ half - np.log(L.diagonal()).sum()) + _log_prior(theta, self.rate)
+
+    def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
+        """Return the log density at theta and its gradient, (d + 2,). Cost n^3 + n^2 D."""
+        scaled = self.E * np.exp(0.5 * theta[self.owner])
+        correlation, slope = matern52_with_slope(squared_distances(scaled, scaled))
+        scale, noise = np.exp(theta[-2:])
+        L = self._factor(scale * correlation, theta)
+        inverse, _ = scipy.linalg.lapack.dpotri(L, lower=1)
+        inverse = inverse + inverse.T  # the upper triangle of what lapack leaves is zero
+        inverse.flat[:: len(inverse) + 1] *= 0.5
+        a = inverse @ self.y
+        value = float(-0.5 * self.y @ a - np.log(L.diagonal()).sum()) + _log_prior(theta, self.rate)
+        G = 0.5 * (np.outer(a, a) - inverse)  # derivative of the evidence by K, eq. 5.9
+        H = G * slope * scale
+        # sum_ij H_ij (e_i - e_j)^2 = 2 (sum_i e_i^2 sum_j H_ij - e' H e), column by column
+        by_column = 2.0 * ((scaled * scaled).T @ H.sum(axis=1) - np.einsum("ij,ij->j", scaled, H @ scaled))
+        gradient = _log_prior_gradient(theta, self.rate)
+        gradient[:-2] += np.bincount(self.owner, by_column, minlength=self.size - 2)
+        gradient[-2] += float(np.sum(G * correlation)) * scale
+        gradient[-1] += float(np.diag(G) @ self.v) * noise
+        return value, gradient
+
+    def _factor(self, K: Floats, theta: Floats) -> Floats:
+        """Return the Cholesky factor of K with its diagonal set; overwrites K."""
+        K.flat[:: len(K) + 1] = np.exp(theta[-2]) + np.exp(theta[-1]) * self.v + self.e  # the diagonal
+        return cholesky(K)
+
+
+def _log_prior(theta: Floats, rate: float) -> float:
+    w, scale, noise = np.exp(theta[:-2]), np.exp(theta[-2]), np.exp(theta[-1])
+    return float(-0.1 * (1.0 / w + w).sum() + theta[-2] - scale + 0.1 * theta[-1] - rate * noise)
+
+
+def _log_prior_gradient(theta: Floats, rate: float) -> Floats:
+    w, scale, noise = np.exp(theta[:-2]), np.exp(theta[-2]), np.exp(theta[-1])
+    return np.concatenate([0.1 * (1.0 / w - w), [1.0 - scale, 0.1 - rate * noise]])
+
+
+def most_probable(evidence: Evidence) -> Floats:
+    """Return the theta of the highest density that two ascents find: one from little noise, one from much.
+
+    Where trials are many, the evidence has one peak that matters, and the likelier start finds it.
+    """
+    bounds = evidence.bounds()
+    starts = []
+    for scale, noise in ((1.0, 1e-3), (0.5, 0.1)):
+        starts.append(np.zeros(evidence.size))
+        starts[-1][-2:] = np.log([scale, noise])
+    if len(evidence.y) > TWO_STARTS:
+        starts = [max(starts, key=evidence.value)]
+    best, highest = starts[0], -np.inf
+    for start in starts:
+        found = scipy.optimize.minimize(
+            _negative, start, args=(evidence,), jac=True, method="L-BFGS-B", bounds=bounds,
+            options={"maxiter": 40, "ftol": 1e-5, "gtol": 1e-3},
+        )  # fmt: skip
+        if -found.fun > highest:
+            best, highest = np.clip(found.x, bounds[:, 0], bounds[:, 1]), -found.fun
+    return best
+
+
+def _negative(theta: Floats, evidence: Evidence) -> tuple[float, Floats]:
+    value, gradient = evidence.value_and_gradient(theta)
+    return -value, -gradient
+
+
+def fit(
+    E: Floats,
+    gains: Floats,
+    v: Floats,
+    owner: Ints,
+    scaled: Callable[[Floats], Floats] = standardised,
+    level: float = 0.0,
+    extra: Floats | float = 0.0,
+) -> Floats:
+    """Return the most probable theta for the trials, in the order in which they were made; scaled makes y of gains.
+
+    level: the noise variance of gains, where it is known; extra, (n,): what single ones have on top of theirs.
+
+    A fit is renewed each time the trials have grown by some: so its result depends on the trials alone, and a memory
+    of recent fits saves the work without changing it. Beyond MAX_FITTED trials, the best half and an even choice of
+    the rest stand for all.
+    """
+    n = _fitted_of(len(gains))
+    kept = _representatives(gains[:n])
+    extra = np.broadcast_to(extra, gains.shape)
+    arrays = (E[:n][kept], gains[:n][kept], v[:n][kept], extra[:n][kept], owner)
+    return np.array(_remembered(*(array.tobytes() for array in arrays), E.shape[1], scaled, level))
+
+
+def relative_level(gains: Floats, level: float) -> float:
+    """Return a noise variance of gains as one of standardised gains; 0 where it is not known or gains are all equal."""
+    return float(relative_extra(gains, level))
+
+
+def relative_extra(gains: Floats, extra: Floats | float) -> Floats:
+    """Return variances of gains as ones of standardised gains; 0 where gains are all equal."""
+    spread = spread_of(gains) if np.any(extra) else 0.0
+    return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
+
+
+def _fitted_of(n: int) -> int:
+    """Return how many of the first of n trials the fit is made of."""
+    if n <= REFITTED:
+        return n
+    first, growth = (REFITTED, GROWTH) if n <= MAX_FITTED else (MAX_FITTED, LATE_GROWTH)
+    steps = int(np.floor(np.log(n / first) / np.log(growth) + 1e-9))
+    return max(first, min(n, int(np.ceil(first * growth**steps))))
+
+
+def _representatives(gains: Floats) -> Ints:
+    """Return the indices of at most MAX_FITTED trials: the best ones, and an even choice of the others."""
+    if len(gains) <= MAX_FITTED:
+        return np.arange(len(gains))
+    order = np.argsort(-gains, kind="stable")
+    half = MAX_FITTED // 2
+    spread = np.linspace(half, len(gains) - 1, MAX_FITTED - half).astype(np.int64)
+    return np.sort(np.concatenate([order[:half], order[spread]]))
+
+
+@lru_cache(maxsize=16)
+def _remembered(
+    E: bytes,
+    gains: bytes,
+    v: bytes,
+    extra: bytes,
+    owner: bytes,
+    n_columns: int,
+    scaled: Callable[[Floats], Floats],
+    level: float,
+) -> tuple[float, ...]:
+    """Return most_probable of arrays given as bytes, so that they can be looked up."""
+    observed = np.frombuffer(gains)
+    y = scaled(observed)
+    rows = np.frombuffer(E).reshape(len(y), n_columns)
+    own, e = relative_level(observed, level), relative_extra(observed, np.frombuffer(extra))
+    evidence = Evidence(rows, y, np.frombuffer(v), np.frombuffer(owner, dtype=np.int64), own, e)
+    return tuple(most_probable(evidence).tolist())
+
+
+def samples(evidence: Evidence, theta: Floats, generator: np.random.Generator) -> Iterator[Floats]:
+    """Yield an endless chain of thetas distributed as their density, from theta on: one sweep of slices each."""
+    bounds = evidence.bounds()
+    theta = np.clip(theta, bounds[:, 0], bounds[:, 1])  # it was fitted to fewer trials
+    level = evidence.value(theta)
+    while True:
+        order = generator.permutation(evidence.size)[:COORDINATES]
+        noise_and_scale = np.arange(evidence.size - 2, evidence.size)  # these two move in every sweep
+        for k in np.union1d(order, noise_and_scale):
+            level = _slice(evidence, theta, int(k), level, bounds[k], generator)
+        yield theta.copy()
+
+
+def _slice(
+    evidence: Evidence, theta: Floats, k: int, level: float, bounds: Floats, generator: np.random.Generator
+) -> float:
+    """Move coordinate k of theta in place to a point of its slice and return the log density there.
+
+    The interval lies at random around the old point and only shrinks: stepping out would cost more than it finds.
+    """
+    height = level - generator.exponential()
+    old = theta[k]
+    low = old - WIDTH * generator.random()
+    low, high = max(low, bounds[0]), min(low + WIDTH, bounds[1])
+    while True:
+        theta[k] = generator.uniform(low, high)
+        level = evidence.value(theta)
+        if level >= height or high - low < 1e-9:
+            return level
+        if theta[k] < old:
+            low = theta[k]
+        else:
+            high = theta[k]

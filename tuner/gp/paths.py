@@ -1,0 +1,243 @@
+"""Functions drawn from posteriors, and how much a configuration improves on what each of them says is best so far.
+
+K    drawn functions           m    configurations asked about        n    trials of a posterior
+o    objectives                c    constraints
+
+With one draw, the configuration that improves most is the maximiser of that draw: Thompson sampling. With more of
+them it is the one that improves most on average; noise is accounted for, because what is best so far is asked of each
+draw rather than read off the values, and so are running trials, which count as tried, with what is believed of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeAlias
+
+import numpy as np
+import scipy
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.gp.kernels import frequencies
+from ranktune.tuner.gp.posterior import Posterior
+
+FREQUENCIES = 128
+"""Random frequencies of a prior path, a cosine and a sine each; more change a path by less than 0.1 deviations."""
+SMOOTH = 0.01
+"""Width, in prior standard deviations, over which an improvement begins or a constraint starts to hold."""
+TINY = 1e-300
+
+Gradients: TypeAlias = Callable[[Floats], Floats]
+"""Weights u, (m, K) -> the gradients at m rows, (m, D), of sum_k u_ik f_k(e_i)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """K functions drawn from a Gaussian-process posterior; made by Paths.drawn.
+
+    f(x) = sum_j weights_j feature_j(x) + k(x, X) update:  a prior path, and the correction that makes it agree with
+    the trials.
+    Source: Wilson et al. 2020, "Efficiently Sampling Functions from Gaussian Process Posteriors", eq. 9 and 13.
+    """
+
+    posterior: Posterior
+    omega: Floats  # (M, D) frequencies, for unscaled rows
+    cosines: Floats  # (M, K) weights
+    sines: Floats  # (M, K)
+    update: Floats  # (n, K)
+
+    @classmethod
+    def drawn(
+        cls, posterior: Posterior, y: Floats, generator: np.random.Generator, draws: int, count: int = FREQUENCIES
+    ) -> Self:
+        """Return paths given the gains y that the posterior was made of; they share count random frequencies."""
+        raw = frequencies(count, len(posterior.root), generator)
+        amplitude = np.sqrt(posterior.hyperparameters.scale / count)
+        cosines, sines = amplitude * generator.standard_normal((2, count, draws))
+        phases = posterior.points @ raw.T
+        prior = np.cos(phases) @ cosines + np.sin(phases) @ sines  # the prior paths at the trials
+        error = np.sqrt(posterior.noise)[:, None] * generator.standard_normal((len(y), draws))
+        update, _ = scipy.linalg.lapack.dpotrs(posterior.L, y[:, None] - prior - error, lower=1)
+        return cls(posterior, raw * posterior.root, cosines, sines, np.asarray(update))
+
+    @property
+    def draws(self) -> int:
+        """K."""
+        return int(self.update.shape[1])
+
+    @property
+    def width(self) -> float:
+        """The width over which an improvement begins or a constraint starts to hold."""
+        return SMOOTH * math.sqrt(self.posterior.hyperparameters.scale)
+
+    def values(self, E: Floats) -> Floats:
+        """Return the paths at rows E, (m, K)."""
+        phases = E @ self.omega.T
+        result: Floats = np.cos(phases) @ self.cosines
+        result += np.sin(phases) @ self.sines
+        result += self.posterior.cross(E) @ self.update
+        return result
+
+    def with_gradients(self, E: Floats) -> tuple[Floats, Gradients]:
+        """Return the paths at rows E, (m, K), and their Gradients there."""
+        phases = E @ self.omega.T
+        cos, sin = np.cos(phases), np.sin(phases)
+        cross, slope = self.posterior.cross_and_slope(E)
+
+        def gradients(u: Floats) -> Floats:
+            by_phase = cos * (u @ self.sines.T) - sin * (u @ self.cosines.T)
+            return by_phase @ self.omega + self.posterior.gradients(E, slope * (u @ self.update.T))
+
+        return cos @ self.cosines + sin @ self.sines + cross @ self.update, gradients
+
+
+class Functions(Protocol):
+    """K functions of which one belief draws: Paths of one posterior, or of several."""
+
+    @property
+    def draws(self) -> int:
+        """K."""
+        ...
+
+    @property
+    def width(self) -> float:
+        """The width over which an improvement begins or a constraint starts to hold."""
+        ...
+
+    def values(self, E: Floats) -> Floats:
+        """Return the functions at rows E, (m, K)."""
+        ...
+
+    def with_gradients(self, E: Floats) -> tuple[Floats, Gradients]:
+        """Return the functions at rows E, (m, K), and their Gradients there."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Functions of several posteriors, one group after the other: hyperparameters are drawn too."""
+
+    groups: tuple[Paths, ...]
+
+    @property
+    def draws(self) -> int:
+        """K."""
+        return sum(group.draws for group in self.groups)
+
+    @property
+    def width(self) -> float:
+        """The mean of those of the groups."""
+        return sum(group.width for group in self.groups) / len(self.groups)
+
+    def values(self, E: Floats) -> Floats:
+        """Return the functions at rows E, (m, K)."""
+        return np.concatenate([group.values(E) for group in self.groups], axis=1)
+
+    def with_gradients(self, E: Floats) -> tuple[Floats, Gradients]:
+        """Return the functions at rows E, (m, K), and their Gradients there."""
+        parts = [group.with_gradients(E) for group in self.groups]
+        ends = np.cumsum([values.shape[1] for values, _ in parts])
+
+        def gradients(u: Floats) -> Floats:
+            own = np.split(u, ends[:-1], axis=1)
+            total = np.zeros_like(E)
+            for (_, part), some in zip(parts, own, strict=True):
+                total += part(some)
+            return total
+
+        return np.concatenate([values for values, _ in parts], axis=1), gradients
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnImprovement:
+    """The log of the improvement on each draw's best, averaged over K draws; made by DrawnImprovement.over.
+
+    Of several objectives, each draw looks in a direction of its own: its score is the least of the gains above a
+    reference point, each divided by the direction's part in it, so that the average over draws is a hypervolume.
+    What does not satisfy the constraints in a draw is no improvement there.
+
+    Source: Letham et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments", for draws at the trials;
+    Zhang & Golovin 2020, "Random Hypervolume Scalarizations", for directions.
+    """
+
+    objectives: tuple[Functions, ...]
+    constraints: tuple[Functions, ...]  # gains of constraints: satisfied where not below 0
+    reference: Floats  # (o,)
+    directions: Floats  # (o, K) positive; one objective needs none
+    best: Floats  # (K,)
+
+    @classmethod
+    def over(
+        cls,
+        objectives: Sequence[Functions],
+        constraints: Sequence[Functions],
+        tried: Floats,
+        reference: Floats,
+        spans: Floats,
+        generator: np.random.Generator,
+    ) -> Self:
+        """Return the improvement over what was tried, finished or not: embedded rows, (t, D).
+
+        spans, (o,), are the units in which gains of different objectives are compared.
+        """
+        draws = objectives[0].draws
+        directions = np.abs(generator.standard_normal((len(objectives), draws))) + 1e-6
+        directions *= spans[:, None] / np.sqrt((directions**2).sum(axis=0))
+        self = cls(tuple(objectives), tuple(constraints), reference, directions, np.zeros(draws))
+        scores = self.scores(tried)
+        return cls(self.objectives, self.constraints, reference, directions, scores.max(axis=0))
+
+    def scores(self, E: Floats) -> Floats:
+        """Return what rows E are worth in each draw, (m, K): those that break constraints no more than the worst."""
+        scores = self._scored([paths.values(E) for paths in self.objectives])[0]
+        for paths in self.constraints:
+            scores = np.where(paths.values(E) >= 0.0, scores, scores.min(axis=0))
+        return scores
+
+    def mean(self, E: Floats) -> Floats:
+        """Return the mean improvement of the first objective at rows E, (m,): not smoothed, and never below 0."""
+        score, _ = self._scored([paths.values(E) for paths in self.objectives])
+        improvement = np.maximum(score - self.best, 0.0)
+        for paths in self.constraints:
+            improvement *= paths.values(E) >= 0.0
+        result: Floats = improvement.mean(axis=1)
+        return result
+
+    def values(self, E: Floats) -> Floats:
+        """Return the log of the mean improvement at rows E, (m,)."""
+        score, _ = self._scored([paths.values(E) for paths in self.objectives])
+        improvement = np.logaddexp(0.0, (score - self.best) / self.objectives[0].width)
+        for paths in self.constraints:
+            improvement *= scipy.special.expit(paths.values(E) / paths.width)
+        result: Floats = np.log(improvement.mean(axis=1) + TINY)
+        return result
+
+    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
+        """Return the log of the mean improvement at rows E, (m,), and its gradients, (m, D)."""
+        objectives = [paths.with_gradients(E) for paths in self.objectives]
+        constraints = [paths.with_gradients(E) for paths in self.constraints]
+        score, least = self._scored([gains for gains, _ in objectives])
+        z = (score - self.best) / self.objectives[0].width
+        improvement, slope = np.logaddexp(0.0, z), scipy.special.expit(z) / self.objectives[0].width
+        widths = [paths.width for paths in self.constraints]
+        holds = [scipy.special.expit(limits / width) for (limits, _), width in zip(constraints, widths, strict=True)]
+        share = np.prod(holds, axis=0) if holds else np.ones_like(score)
+        total = (improvement * share).sum(axis=1) + TINY
+        gradient = np.zeros_like(E)
+        for k, (_, pull) in enumerate(objectives):
+            decides = (least == k) / self.directions[k] if len(objectives) > 1 else 1.0
+            gradient += pull(slope * share * decides)
+        for (_, pull), hold, width in zip(constraints, holds, widths, strict=True):
+            gradient += pull(improvement * share * (1.0 - hold) / width)
+        return np.log(total / score.shape[1]), gradient / total[:, None]
+
+    def _scored(self, gains: list[Floats]) -> tuple[Floats, Floats]:
+        """Return the score of each row in each draw, and which objective it is that decides, (m, K)."""
+        if len(gains) == 1:
+            return gains[0], np.zeros(gains[0].shape)
+        parts = np.array(
+            [(g - r) / d for g, r, d in zip(gains, self.reference, self.directions, strict=True)]
+        )  # (o, m, K)
+        least = parts.argmin(axis=0)
+        return parts.min(axis=0), least

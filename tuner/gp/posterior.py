@@ -1,0 +1,174 @@
+"""The Gaussian-process posterior of gains over embedded configurations.
+
+n    observed trials               m    configurations asked about
+E    (n, D) embedded configurations (ranktune.tuner.gp.encoding)
+y    (n,)   gains, standardised: larger is better
+v    (n,)   relative noise: 1 where nothing is known
+e    (n,)   extra noise, known and absolute: the noise variance of trial i is noise * v[i] + e[i]; 0 for most
+K    (n, n) scale * matern52 + diag(noise * v + e);   L  its lower Cholesky factor;   a = K^-1 y
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import scipy
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.tuner.gp.kernels import matern52, matern52_with_slope, squared_distances
+
+WORST = 3.0
+"""Gains are moved up to so many times the distance from median to best below the median, where they are worse."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """weights (d,): the inverse squared length scale of each axis; scale: variance of the gains; noise: of a trial."""
+
+    weights: Floats
+    scale: float
+    noise: float
+
+    @classmethod
+    def from_log(cls, theta: Floats) -> Self:
+        """Return the hyperparameters whose logarithms are theta, (d + 2,): weights, scale, noise."""
+        values = np.exp(theta)
+        return cls(values[:-2], float(values[-2]), float(values[-1]))
+
+
+def pulled_in(gains: Floats) -> Floats:
+    """Return gains with what is below the median moved up, the more the worse it is; their order stays.
+
+    How bad terrible trials are makes everything good look alike. Below the median, the distance from it, in units of
+    that from median to best, becomes the logarithm of 1 more, and at most WORST.
+    """
+    median, best = float(np.median(gains)), float(gains.max())
+    unit = best - median
+    if not unit > 0.0:
+        return gains
+    below = np.clip(median - gains, 0.0, unit * np.expm1(WORST))
+    return np.where(gains < median, median - unit * np.log1p(below / unit), gains)
+
+
+def standardised(gains: Floats) -> Floats:
+    """Return gains, pulled in, with mean 0 and variance 1; zeros where all are equal. Gains must be finite."""
+    centred, spread, _ = _centred(gains)
+    return centred / spread if spread > 0.0 else centred
+
+
+def spread_of(gains: Floats) -> float:
+    """Return what standardised divides gains by, 0 where all are equal up to rounding."""
+    _, spread, unit = _centred(gains)
+    return unit * spread
+
+
+def _centred(gains: Floats) -> tuple[Floats, float, float]:
+    """Return gains pulled in, with mean 0, in some unit, zeros where all are equal; their deviation; and that unit."""
+    unit = max(1.0, float(np.abs(gains).max()) / 1e100)  # squares of larger ones would overflow
+    gains = pulled_in(gains / unit)
+    centred = gains - gains.mean()
+    spread = float(np.sqrt(np.mean(centred * centred)))
+    if spread <= 1e-12 * max(1.0, float(np.abs(gains).max())):
+        return np.zeros_like(gains), 0.0, unit
+    return centred, spread, unit
+
+
+def about_zero(gains: Floats) -> Floats:
+    """Return gains whose sign matters, in units of their usual size; the size of large ones, by its logarithm."""
+    unit = float(np.median(np.abs(gains)))
+    unit = unit if unit > 0.0 else float(np.abs(gains).max())
+    return np.arcsinh(gains / unit) if unit > 0.0 else np.zeros_like(gains)
+
+
+def cholesky(K: Floats) -> Floats:
+    """Return the lower factor of K, (n, n), with as little jitter on the diagonal as makes it succeed."""
+    L, info = scipy.linalg.lapack.dpotrf(K, lower=1)
+    jitter = 0.0
+    while info != 0:
+        jitter = jitter or 1e-12 * float(np.trace(K)) / len(K)
+        jitter *= 10.0
+        L, info = scipy.linalg.lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1)
+    return np.asarray(L)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What is believed of the noise-free gain after n trials; made by Posterior.of."""
+
+    hyperparameters: Hyperparameters
+    root: Floats  # (D,) sqrt(w[owner]): multiplies the columns of E
+    points: Floats  # (n, D) scaled rows
+    noise: Floats  # (n,) noise variances
+    L: Floats  # (n, n)
+    a: Floats  # (n,)
+
+    @classmethod
+    def of(
+        cls, E: Floats, y: Floats, v: Floats, hyperparameters: Hyperparameters, owner: Ints, e: Floats | float = 0.0
+    ) -> Self:
+        """Return the posterior after gains y at E.
+
+        Source: Rasmussen & Williams 2006, Algorithm 2.1. Cost n^3 / 3 time, n^2 memory.
+        """
+        root = np.sqrt(hyperparameters.weights[owner])
+        return cls._after(E * root, y, hyperparameters.noise * v + e, hyperparameters, root)
+
+    @classmethod
+    def _after(cls, points: Floats, y: Floats, noise: Floats, hyperparameters: Hyperparameters, root: Floats) -> Self:
+        K = hyperparameters.scale * matern52(squared_distances(points, points))
+        K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
+        L = cholesky(K)
+        a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
+        return cls(hyperparameters, root, points, noise, L, np.asarray(a))
+
+    def believing(self, pending: Floats, y: Floats) -> tuple[Self, Floats]:
+        """Return the posterior after y as if each pending configuration, (q, D), had shown what is expected of it.
+
+        The mean stays where it is; the uncertainty around what is already being tried goes. Also y with what was
+        believed, (n + q,).
+        """
+        if not len(pending):
+            return self, y
+        points = np.vstack([self.points, pending * self.root])
+        noise = np.concatenate([self.noise, np.full(len(pending), self.hyperparameters.noise)])
+        believed = np.concatenate([y, self.mean(pending)])
+        return self._after(points, believed, noise, self.hyperparameters, self.root), believed
+
+    def cross(self, E: Floats) -> Floats:
+        """Return the prior covariance of the gains at E, (m, D), with those at the trials, (m, n)."""
+        return self.hyperparameters.scale * matern52(squared_distances(E * self.root, self.points))
+
+    def mean(self, E: Floats) -> Floats:
+        """Return the expected gain at E, (m,)."""
+        expected: Floats = self.cross(E) @ self.a
+        return expected
+
+    def mean_and_variance(self, E: Floats) -> tuple[Floats, Floats]:
+        """Return the expected gain at E and its variance, each (m,). Cost n^2 m."""
+        cross = self.cross(E)
+        half = scipy.linalg.solve_triangular(self.L, cross.T, lower=True, check_finite=False)  # L^-1 k(X, x)
+        variance = self.hyperparameters.scale - np.einsum("ij,ij->j", half, half)
+        expected: Floats = cross @ self.a
+        return expected, np.maximum(variance, 1e-12 * self.hyperparameters.scale)
+
+    def covariance(self, E: Floats) -> Floats:
+        """Return the covariance of the noise-free gains at E, (m, m)."""
+        half = scipy.linalg.solve_triangular(self.L, self.cross(E).T, lower=True, check_finite=False)
+        scaled = E * self.root
+        result: Floats = self.hyperparameters.scale * matern52(squared_distances(scaled, scaled)) - half.T @ half
+        return result
+
+    def cross_and_slope(self, E: Floats) -> tuple[Floats, Floats]:
+        """Return k(E, X) and its derivative by the squared scaled distance, each (m, n)."""
+        value, slope = matern52_with_slope(squared_distances(E * self.root, self.points))
+        value *= self.hyperparameters.scale
+        slope *= self.hyperparameters.scale
+        return value, slope
+
+    def gradients(self, E: Floats, weighted: Floats) -> Floats:
+        """Return the gradients at rows E, (m, D), of sum_j u_ij k(e_i, x_j), given u times the slopes, (m, n)."""
+        total = weighted.sum(axis=1, keepdims=True) * (E * self.root)
+        result: Floats = (2.0 * self.root) * (total - weighted @ self.points)
+        return result

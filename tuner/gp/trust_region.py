@@ -1,0 +1,105 @@
+"""The trust region: where to look closely, around the trial believed best, as large as recent trials deserve.
+
+It is replayed from the trials each time, and so needs no memory: it grows when one is better than all before, shrinks
+when many in a row are not, and begins anew, as large as at first, when it has become very small.
+Source: Eriksson et al. 2019, "Scalable Global Optimization via Local Bayesian Optimization" (TuRBO); Wan et al. 2021,
+"Think Global and Act Local" (Casmopolitan), for categories: at most so many differ from the middle's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.gp.encoding import Cube
+
+LARGEST, SMALLEST = 0.8, 0.05
+"""Sides of the region, of a number's whole range, where it begins, and below which it begins anew."""
+BETTER = 1e-3
+"""What a trial must gain to count as better, in standard deviations of what came before."""
+
+
+def replayed(gains: Floats, patience: int) -> float:
+    """Return the side of the region after trials with gains, (n,), finite, in the order in which they were made."""
+    side, best, failures = LARGEST, -np.inf, 0
+    for gain, least in zip(gains.tolist(), (BETTER * _spreads_before(gains)).tolist(), strict=True):
+        if gain > best + least:
+            side, failures = min(2.0 * side, LARGEST), 0
+        else:
+            failures += 1
+        best = max(best, gain)
+        if failures == patience:
+            side, failures = (0.5 * side if 0.5 * side >= SMALLEST else LARGEST), 0
+    return side
+
+
+def _spreads_before(gains: Floats) -> Floats:
+    """Return the standard deviation of what came before each gain, (n,); 0 before the third."""
+    unit = max(float(np.abs(gains).max(initial=0.0)), 1e-300)
+    scaled = gains / unit
+    centred = scaled - scaled.mean() if len(gains) else scaled
+    count = np.maximum(np.arange(len(gains)), 1)
+    first, second = (np.cumsum(np.r_[0.0, centred[:-1] ** power])[: len(gains)] / count for power in (1, 2))
+    spreads: Floats = unit * np.sqrt(np.maximum(second - first * first, 0.0))
+    return spreads
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Rows whose numbers lie in [low, high], (d,) each, and that differ from middle in at most some categories.
+
+    middle  (d,) full row      fixed  (d,) categories that stay      counted  (d,) categories that count
+    """
+
+    middle: Floats
+    low: Floats
+    high: Floats
+    fixed: NDArray[np.bool_]
+    counted: NDArray[np.bool_]
+    changes: int
+
+    @classmethod
+    def around(cls, cube: Cube, middle: Floats, side: float, weights: Floats) -> Self:
+        """Return the region around a full row, given the inverse squared length scales of the axes that vary.
+
+        What is inactive in the middle is free, and what decides which parameters are active stays.
+        """
+        d = len(cube.axes)
+        active = cube.activity(middle[None])[0]
+        category = np.array([axis.choices > 0 for axis in cube.axes])
+        decides = np.array([bool(cube.conditional) and j not in cube.conditional for j in range(d)]) & category
+        lengths = np.ones(d)
+        lengths[list(cube.varying)] = 1.0 / np.sqrt(weights)
+        numbers = active & ~category
+        lengths /= np.exp(np.log(lengths[numbers]).mean()) if numbers.any() else 1.0
+        half = np.where(numbers, np.maximum(0.5 * side * lengths, 0.5 * SMALLEST), np.inf)
+        counted = active & category & ~decides
+        changes = max(1, round(side * float(counted.sum())))
+        low, high = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+        low, high = np.where(category, -np.inf, low), np.where(category, np.inf, high)
+        return cls(middle, low, high, decides, counted, changes)
+
+    def holds(self, rows: Floats) -> NDArray[np.bool_]:
+        """Return which full rows are in the region, (m,)."""
+        inside = ((rows >= self.low - 1e-9) & (rows <= self.high + 1e-9)).all(axis=1)
+        stays = (rows[:, self.fixed] == self.middle[self.fixed]).all(axis=1)
+        differ = ((rows != self.middle) & self.counted).sum(axis=1)
+        return np.asarray(inside & stays & (differ <= self.changes))
+
+    def within(self, rows: Floats, generator: np.random.Generator) -> Floats:
+        """Return full rows moved into the region."""
+        rows = np.clip(rows, self.low, self.high)
+        rows[:, self.fixed] = self.middle[self.fixed]
+        differs = (rows != self.middle) & self.counted
+        ranks = np.where(differs, generator.random(rows.shape), np.inf).argsort(axis=1).argsort(axis=1)
+        return np.where(differs & (ranks >= self.changes), self.middle, rows)
+
+    def spread(self, rows: Floats, generator: np.random.Generator) -> Floats:
+        """Return full rows that fill the cube as rows that fill the region."""
+        numbers = np.isfinite(self.low)
+        low, high = np.where(numbers, self.low, 0.0), np.where(numbers, self.high, 1.0)
+        return self.within(np.where(numbers, low + rows * (high - low), rows), generator)

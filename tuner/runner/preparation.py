@@ -1,0 +1,39 @@
+"""Before the trials: the data go where workers map them, and the study is declared in its folder.
+
+Nothing here knows of the record, so that a worker that reads the data loads no database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ranktune.tuner.evaluation.objective import check_metrics
+from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.samplers.registry import make_sampler
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import StudyFolder
+from ranktune.tuner.study.problem import Problem, folder_name, write_split
+
+
+def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, extend: bool = False) -> list[Problem]:
+    """Write the data where workers map it, and declare the study, or widen the one that stands there if extend.
+
+    Raises StudyError where another one stands there, ParameterError where its sampler or a metric cannot be used.
+    """
+    folder.check_settings(study, extend=extend)
+    make_sampler(study.sampler, seed=study.seed, number=0)  # it may need what is not installed
+    for split in splits:
+        for part in filter(None, (split.train, split.vali, split.test)):
+            check_metrics(study.metrics, part)
+    with folder.replace_data() as fresh:
+        folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits}, extend=extend)
+    return reopen(folder)
+
+
+def reopen(folder: StudyFolder) -> list[Problem]:
+    """Return the problems that prepare wrote; none where they are gone, as those of a finished study."""
+    study = folder.study()
+    folders = {name: folder.data / folder_name(name, digest, study) for name, digest in folder.digests().items()}
+    if not all(own.is_dir() for own in folders.values()):
+        return []
+    return [Problem.open(own, name) for name, own in folders.items()]

@@ -1,0 +1,50 @@
+"""Whom a trial is raced against: the best that its search has completed, and what is known of one that was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from optuna.trial import FrozenTrial, TrialState
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.racing import Estimate, in_full
+from ranktune.tuner.statistics.pareto import keeps
+from ranktune.tuner.storage.record import PARTS
+
+
+class Rivals:
+    """The best complete trial of each search that keeps the limits, by what it scored.
+
+    progressive is whether trials are judged order by order, each of all queries, and not by ever more queries.
+    """
+
+    def __init__(self, limits: Mapping[str, float], *, progressive: bool) -> None:
+        self._limits, self._progressive = limits, progressive
+        self._best: dict[str, tuple[float, Floats]] = {}
+        self._solvers: set[str] = set()
+
+    def note(self, search: str, solver: str, trial: FrozenTrial, per_query: Floats | None) -> None:
+        """Take note of a finished trial, and of what it scored by query, None where it failed or was stopped."""
+        if trial.state != TrialState.COMPLETE or trial.value is None or per_query is None:
+            return
+        self._solvers.add(solver)
+        values = np.array(trial.user_attrs.get(PARTS, ()), dtype=np.float64) if self._progressive else per_query
+        better = search not in self._best or trial.value > self._best[search][0]
+        if better and len(values) and keeps(trial.user_attrs, self._limits):
+            self._best[search] = trial.value, values
+
+    def of(self, search: str, solver: str) -> Floats | None:
+        """Return what a trial of solver has to beat in its search; nothing while none of that solver is complete."""
+        return self._best[search][1] if search in self._best and solver in self._solvers else None
+
+    def estimate(self, outcome: Outcome, metric: str, rival: Floats | None) -> Estimate | None:
+        """Return what an outcome would have been in full, None where it is that, or where there is nothing to say."""
+        if not outcome.stopped or rival is None:
+            return None
+        values = outcome.per_query[metric]
+        if self._progressive:
+            parts = [value for _, _, value in outcome.steps]
+            values = np.concatenate([parts, np.full(len(rival) - len(parts), np.nan)])
+        return in_full(values, rival)

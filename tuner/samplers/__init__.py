@@ -1,0 +1,1 @@
+"""Samplers for Optuna's studies, and the record of trials as arrays."""

@@ -1,0 +1,365 @@
+"""An Optuna study's trials as arrays: the only place where the two meet.
+
+Which trials count. COMPLETE: their value (an infinite one as the worst or best finite value). PRUNED: the last value
+that they reported, if finite. Where such a trial tells by how much that may differ from the value it would have had
+(user attribute "partial_variance", in squared units of the value), it counts as what it is: an estimate that is so much
+noisier than others. Where it does not, it counts no better than the median of the complete ones, and as four times as
+noisy: a trial that was stopped early must never look like the best. FAIL: the worst value seen, four times as noisy, so
+that what fails is left alone without being forbidden. RUNNING: pending. A configuration of any of these is not
+suggested again.
+
+Noise. Where trials say how sure their value is (user attribute "variance"), these numbers are used relative to their
+median: their scale is learnt. The same validation queries judge all trials, so most of that variance is common to all
+and says nothing about differences; but that one trial is judged on fewer queries than another is known. Where trials
+say how sure their difference from a common reference is (user attribute "paired_variance"), that is the noise itself,
+and its scale is believed up to a factor of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.space import When
+from ranktune.tuner.gp.encoding import Axis, Cube, Rule, Rules, keys
+from ranktune.tuner.gp.propose import Trials
+
+VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"
+LESS_SURE = 4.0
+"""Relative noise variance of a pruned trial that does not tell how sure its value is, and of a failed one."""
+
+
+class Declared(Protocol):
+    """A space that knows its parameters and their conditions, such as a UnionSpace."""
+
+    distributions: dict[str, BaseDistribution]
+    conditions: dict[str, tuple[When, ...]]
+
+
+Activation: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
+"""Values of all parameters -> the names of those that are active."""
+Constraints: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
+"""A finished trial -> its constraints, satisfied where not above 0: what Optuna calls a constraints_func."""
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The trials of a study in the coordinates of cube; completed counts those with a value.
+
+    numbers, (n,), are those of trials.rows; complete, (n,), tells those with a value from pruned and failed ones.
+    running are the numbers of the other running trials, whether or not their configuration is known yet.
+    """
+
+    cube: Cube
+    distributions: Mapping[str, BaseDistribution]
+    trials: Trials
+    taken: frozenset[bytes]
+    numbers: Ints
+    complete: NDArray[np.bool_]
+    running: frozenset[int]
+
+    @property
+    def completed(self) -> int:
+        """How many trials have a value."""
+        return int(self.complete.sum())
+
+    @property
+    def informed(self) -> int:
+        """How many trials have a value, or an estimate of it that tells how sure it is; 0 before any has a value."""
+        estimated = np.broadcast_to(self.trials.extra, self.complete.shape) > 0.0
+        return int((self.complete | estimated).sum()) if self.completed else 0
+
+    def params(self, row: Floats) -> dict[str, Any]:
+        """Return the active parameters of a masked row, (d,), as Optuna wants them."""
+        values = zip(self.distributions.items(), self.cube.values(row), strict=True)
+        return {name: _external(distribution, value) for (name, distribution), value in values if value is not None}
+
+
+def seen_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Return every parameter that any trial had, sorted by name, each with its latest distribution."""
+    latest: dict[str, BaseDistribution] = {}
+    for trial in trials:
+        latest.update(trial.distributions)
+    return dict(sorted(latest.items()))
+
+
+def past(study: Study, current: FrozenTrial | None = None) -> list[FrozenTrial]:
+    """Return all trials but the current and the waiting ones, by number."""
+    states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
+    trials = study.get_trials(deepcopy=False, states=states)
+    return sorted((t for t in trials if current is None or t.number != current.number), key=lambda t: t.number)
+
+
+def read(
+    study: Study,
+    current: FrozenTrial | None,
+    distributions: Mapping[str, BaseDistribution],
+    conditions: Declared | Activation | None = None,
+    suggested: Mapping[int, Mapping[str, Any]] | None = None,
+    function: Constraints | None = None,
+) -> History:
+    """Return the trials before current over the parameters of distributions.
+
+    suggested are, by trial number, values that running trials will ask for, as far as they are known. function tells
+    the constraints of a trial; without, those that were set on it are read.
+    """
+    trials = past(study, current)
+    axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
+    running = frozenset(t.number for t in trials if t.state == TrialState.RUNNING)
+    coming = {number: values for number, values in (suggested or {}).items() if number in running}
+    everything = _rows([{**coming.get(t.number, {}), **t.params} for t in trials], axes, distributions)
+    cube = _cube(axes, distributions, trials, everything, conditions)
+    judged = _judged(study, trials, everything)
+    at_work = [i for i, t in enumerate(trials) if t.state == TrialState.RUNNING and _is_whole(cube, everything[i])]
+    known = ~np.isnan(everything).all(axis=1) if len(axes) else np.zeros(len(trials), dtype=bool)
+    taken = frozenset(keys(everything[known]))
+    chosen = [t for t, keep in zip(trials, judged.kept, strict=True) if keep]
+    seen = Trials(
+        everything[judged.kept], judged.gains[0], judged.noise, everything[at_work], tuple(judged.gains[1:]),
+        _constraints(chosen, function), judged.level, judged.extra,
+        np.array([_number(t.user_attrs.get(SECONDS)) for t in chosen], dtype=np.float64),
+    )  # fmt: skip
+    numbers = np.array([t.number for t in chosen], dtype=np.int64)
+    return History(cube, distributions, seen, taken, numbers, judged.complete, running)
+
+
+def arranged(space: Declared, configurations: Sequence[Mapping[str, Any]]) -> tuple[Cube, Floats]:
+    """Return the cube of a declared space, and configurations by flat name as its masked rows, (n, d)."""
+    distributions = space.distributions
+    axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
+    rows = _rows(configurations, axes, distributions)
+    return _cube(axes, distributions, [], rows, space), rows
+
+
+def uniform_value(name: str, distribution: BaseDistribution, uniform: float) -> Any:
+    """Return the value at a place in [0, 1) of a distribution: every value, or logarithm of one, is as likely."""
+    axis = _axis(name, distribution)
+    return _external(distribution, float(axis.decode(axis.from_unit(np.array([uniform])))[0]))
+
+
+def _axis(name: str, distribution: BaseDistribution) -> Axis:
+    match distribution:
+        case CategoricalDistribution():
+            return Axis(name, choices=len(distribution.choices))
+        case FloatDistribution() | IntDistribution():
+            return Axis(
+                name, float(distribution.low), float(distribution.high), float(distribution.step or 0), distribution.log
+            )
+    raise TypeError(f"'{name}' has a distribution of unknown type {type(distribution).__name__}.")
+
+
+def _external(distribution: BaseDistribution, value: float) -> Any:
+    """Return a value (an index, for categories) as the distribution's own type."""
+    match distribution:
+        case CategoricalDistribution():
+            return distribution.choices[int(value)]
+        case IntDistribution():
+            return round(value)
+    return float(value)
+
+
+def _rows(
+    configurations: Sequence[Mapping[str, Any]], axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution]
+) -> Floats:
+    """Return configurations as rows, (n, d), NaN where one has no such parameter or it fits no more."""
+    rows = np.full((len(configurations), len(axes)), np.nan)
+    for j, (axis, (name, distribution)) in enumerate(zip(axes, distributions.items(), strict=True)):
+        for i, params in enumerate(configurations):
+            if name in params:
+                rows[i, j] = _internal(distribution, params[name])
+        rows[:, j] = np.clip(axis.encode(rows[:, j]), -1.0, None if axis.choices else 2.0)  # ranges may have changed
+    return rows
+
+
+def _internal(distribution: BaseDistribution, value: Any) -> float:
+    try:
+        return float(distribution.to_internal_repr(value))
+    except ValueError:
+        return float("nan")
+
+
+def _is_whole(cube: Cube, row: Floats) -> bool:
+    """Return whether every parameter that should be active has a value: other threads fill theirs in one by one."""
+    active = cube.activity(np.nan_to_num(row, nan=-1.0)[None])[0]
+    return bool(active.any() and not np.isnan(row[active]).any())
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Which trials have gains, (n,); and of those, which are complete, the gains by objective, the relative noise.
+
+    level: the noise variance that it is relative to, 0 where it is not known. extra: as in Trials.
+    """
+
+    kept: NDArray[np.bool_]
+    complete: NDArray[np.bool_]
+    gains: list[Floats]
+    noise: Floats
+    level: float = 0.0
+    extra: Floats | float = 0.0
+
+
+def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Judged:
+    signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in study.directions]
+    values = np.array([_reported(t, len(signs)) for t in trials], dtype=np.float64).reshape(-1, len(signs)).T
+    known = ~np.isnan(values).any(axis=0)
+    complete = np.array([t.state == TrialState.COMPLETE for t in trials], dtype=bool) & known
+    failed = np.array([t.state == TrialState.FAIL for t in trials], dtype=bool) & ~np.isnan(rows).all(axis=1)
+    pruned = np.array([t.state == TrialState.PRUNED for t in trials], dtype=bool) & np.isfinite(values).all(axis=0)
+    kept = complete | failed | pruned
+    partial = np.array([_number(t.user_attrs.get(PARTIAL)) for t in trials])
+    estimated = pruned & (partial >= 0.0)
+    gains = []
+    for sign, own in zip(signs, values, strict=True):
+        finite = complete & np.isfinite(own)
+        if not finite.any():
+            nothing = np.zeros(0, dtype=bool)
+            return _Judged(np.zeros(len(trials), dtype=bool), nothing, [np.empty(0) for _ in signs], np.empty(0))
+        signed = sign * own
+        low, high, middle = signed[finite].min(), signed[finite].max(), float(np.median(signed[finite]))
+        stopped = np.where(estimated, signed, np.minimum(signed, middle))
+        signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, stopped, low))
+        gains.append(signed[kept])
+    paired = np.array([_number(t.user_attrs.get(PAIRED)) for t in trials])
+    level = float(np.median(paired[complete])) if np.isfinite(paired[complete]).all() else 0.0
+    given = paired if level > 0.0 else np.array([_number(t.user_attrs.get(VARIANCE)) for t in trials])
+    noise = np.where(complete | estimated, 1.0, LESS_SURE) * relative_variance(given)
+    extra = np.where(estimated, partial, 0.0)
+    return _Judged(kept, complete[kept], gains, noise[kept], level, extra[kept])
+
+
+def _reported(trial: FrozenTrial, count: int) -> list[float]:
+    """Return the count values of a complete trial, the last report of a pruned one, and NaN otherwise."""
+    if trial.state == TrialState.COMPLETE and trial.values is not None and len(trial.values) == count:
+        return list(trial.values)
+    if trial.state == TrialState.PRUNED and trial.intermediate_values and count == 1:
+        return [trial.intermediate_values[max(trial.intermediate_values)]]
+    return [float("nan")] * count
+
+
+def _constraints(trials: Sequence[FrozenTrial], function: Constraints | None) -> tuple[Floats, ...]:
+    """Return the constraints of trials, (n,) each, NaN where not known; infinite ones as the largest finite number."""
+    found: list[Mapping[str, float]] = []
+    for trial in trials:
+        own: Mapping[str, float] = trial.constraints
+        if function is not None and trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
+            own = {f"{k}": float(value) for k, value in enumerate(function(trial))}
+        found.append(own)
+    names = sorted({name for own in found for name in own})
+    columns = [np.array([own.get(name, np.nan) for own in found], dtype=np.float64) for name in names]
+    return tuple(np.clip(column, -1e100, 1e100) for column in columns)
+
+
+def relative_variance(given: Floats) -> Floats:
+    """Return how much noisier than usual each trial is, between 0.1 and 100; 1 where given, (n,), is not above 0."""
+    known = given[given > 0]
+    if not len(known):
+        return np.ones(len(given))
+    return np.where(given > 0, np.clip(given / np.median(known), 0.1, 100.0), 1.0)
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
+    return float(value) if is_number else float("nan")
+
+
+def _cube(
+    axes: tuple[Axis, ...],
+    distributions: Mapping[str, BaseDistribution],
+    trials: Sequence[FrozenTrial],
+    rows: Floats,
+    conditions: Declared | Activation | None,
+) -> Cube:
+    """Return the cube with activity as declared, as a function tells, or as the trials show."""
+    if conditions is None:
+        ended = [i for i, t in enumerate(trials) if t.state != TrialState.RUNNING and t.state != TrialState.FAIL]
+        rules = learnt_rules(axes, rows[ended])
+        return Cube(axes, Rules(rules), frozenset(rule.axis for rule in rules))
+    if callable(conditions):
+        return Cube(axes, _Called(axes, dict(distributions), conditions), frozenset(range(len(axes))))
+    rules = _declared_rules(axes, distributions, conditions)
+    return Cube(axes, Rules(rules), frozenset(rule.axis for rule in rules))
+
+
+def _declared_rules(
+    axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution], declared: Declared
+) -> tuple[Rule, ...]:
+    place = {name: j for j, name in enumerate(distributions)}
+    rules = []
+    for name, conditions in declared.conditions.items():
+        for when in conditions:
+            if name in place and when.name in place:
+                parent = place[when.name]
+                inside = [v for v in when.values if not np.isnan(_internal(distributions[when.name], v))]
+                numbers = np.array([_internal(distributions[when.name], v) for v in inside], dtype=np.float64)
+                rules.append(Rule(place[name], parent, tuple(axes[parent].encode(numbers).tolist())))
+    return tuple(rules)
+
+
+@dataclass(frozen=True, eq=False)
+class _Called:
+    """The Activity that a user's function describes."""
+
+    axes: tuple[Axis, ...]
+    distributions: Mapping[str, BaseDistribution]
+    function: Activation
+
+    def __call__(self, rows: Floats) -> NDArray[np.bool_]:
+        columns = [axis.decode(rows[:, j]) for j, axis in enumerate(self.axes)]
+        active = np.zeros(rows.shape, dtype=bool)
+        for i in range(len(rows)):
+            values = {
+                name: _external(distribution, columns[j][i])
+                for j, (name, distribution) in enumerate(self.distributions.items())
+            }
+            names = set(self.function(values))
+            active[i] = [name in names for name in self.distributions]
+        return active
+
+
+def learnt_rules(axes: Sequence[Axis], rows: Floats) -> tuple[Rule, ...]:
+    """Return a rule for each parameter that some trials lack, where one category explains which ones do.
+
+    A parent explains a child if no value of it (or its absence) comes both with and without the child. Values not
+    seen yet count as allowed; a parameter that nothing explains stays active everywhere, which costs nothing but a
+    suggestion that nobody asks for.
+    """
+    present = ~np.isnan(rows)
+    sometimes = [j for j in range(len(axes)) if present[:, j].any() and not present[:, j].all()]
+    rules: dict[int, Rule] = {}
+    for child in sometimes:
+        parents = [p for p, axis in enumerate(axes) if p != child and axis.choices > 1]
+        parents.sort(key=lambda p: (not present[:, p].all(), axes[p].choices))
+        for parent in parents:
+            without = rows[~present[:, child], parent]
+            within = rows[present[:, child], parent]
+            if np.isnan(within).any() or np.isin(within, without).any() or _follows(rules, parent, child):
+                continue
+            allowed = sorted(set(axes[parent].grid().tolist()) - set(without.tolist()))
+            rules[child] = Rule(child, parent, tuple(allowed))
+            break
+    return _parents_first(rules)
+
+
+def _follows(rules: Mapping[int, Rule], axis: int, ancestor: int) -> bool:
+    """Return whether axis already depends on ancestor."""
+    while axis in rules:
+        axis = rules[axis].parent
+        if axis == ancestor:
+            return True
+    return False
+
+
+def _parents_first(rules: dict[int, Rule]) -> tuple[Rule, ...]:
+    def depth(rule: Rule) -> int:
+        return 1 + depth(rules[rule.parent]) if rule.parent in rules else 0
+
+    return tuple(sorted(rules.values(), key=lambda rule: (depth(rule), rule.axis)))

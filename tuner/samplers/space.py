@@ -1,0 +1,207 @@
+"""UnionSpace: the search spaces of several solvers joined under one choice, "solver".
+
+A flat name is "Solver.parameter": {"solver": "RankSVM", "RankSVM.C": 1.0}. Only the parameters of the chosen solver are
+active, and of those only the ones whose own condition holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+from optuna import Trial
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+
+from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
+
+SOLVER = "solver"
+
+
+class UnionSpace:
+    """Solvers by name, each with the parameters it declares; distributions are Optuna's, by flat name, in order.
+
+    conditions are, by flat name, the conditions that must all hold for a parameter to be active.
+    """
+
+    def __init__(self, solvers: Mapping[str, Sequence[Parameter]]) -> None:
+        if not solvers:
+            raise ParameterError("no solver to tune: name at least one.")
+        self._solvers = {name: tuple(parameters) for name, parameters in solvers.items()}
+        self._parameters = {f"{name}.{p.name}": p for name, space in self._solvers.items() for p in space}
+        self.distributions: dict[str, BaseDistribution] = {SOLVER: CategoricalDistribution(tuple(solvers))}
+        self.conditions: dict[str, tuple[When, ...]] = {SOLVER: ()}
+        for name, space in self._solvers.items():
+            for parameter in space:
+                flat = f"{name}.{parameter.name}"
+                self.distributions[flat] = _distribution(parameter)
+                own = parameter.when
+                chosen = When(SOLVER, (name,))
+                self.conditions[flat] = (chosen,) if own is None else (chosen, replace(own, name=f"{name}.{own.name}"))
+
+    def parameter(self, name: str) -> Parameter:
+        """Return the parameter of a flat name, as it is declared or confined."""
+        return self._parameters[name]
+
+    def active(self, params: Mapping[str, Value]) -> list[str]:
+        """Return the flat names that are active under params, in order; a missing parent leaves its children out."""
+        names: list[str] = []
+        for name, conditions in self.conditions.items():
+            if all(when.name in names and _has(params, when) for when in conditions):
+                names.append(name)
+        return names
+
+    def suggest(self, trial: Trial) -> dict[str, Value]:
+        """Ask trial for every active parameter, in order, and return them by flat name."""
+        params: dict[str, Value] = {}
+        for name, distribution in self.distributions.items():
+            if all(_has(params, when) for when in self.conditions[name]):
+                params[name] = _ask(trial, name, distribution)
+        return params
+
+    @property
+    def size(self) -> float:
+        """How many configurations there are at most, counting those of conditions that never hold together."""
+        return math.prod(_count(distribution) for distribution in self.distributions.values())
+
+    def split(self, params: Mapping[str, Value]) -> tuple[str, dict[str, Value]]:
+        """Return the chosen solver and its own parameters by their own names."""
+        solver = str(params[SOLVER])
+        prefix = f"{solver}."
+        return solver, {name.removeprefix(prefix): v for name, v in params.items() if name.startswith(prefix)}
+
+    def defaults(self) -> list[dict[str, Value]]:
+        """Return the default configuration of each solver, by flat name: what to try first."""
+        configurations = []
+        for solver, space in self._solvers.items():
+            params: dict[str, Value] = {SOLVER: solver}
+            for parameter in space:
+                flat = f"{solver}.{parameter.name}"
+                if all(_has(params, when) for when in self.conditions[flat]):
+                    params[flat] = parameter.default
+            configurations.append(params)
+        return configurations
+
+    def restricted(self, overrides: Mapping[str, Any]) -> Self:
+        """Return the space with some parameters confined, by flat name; "solver" takes a name or a list of names.
+
+        An override is {"low": ..., "high": ...} (either may be missing; "log" may be given too), a list of choices,
+        or one fixed value. A default outside is replaced by the nearest value inside. Raises ParameterError for an
+        unknown name (with the nearest) or an override that cannot be.
+        """
+        known = [SOLVER, *self._parameters]
+        for name in overrides:
+            if name not in known:
+                raise ParameterError(f"the space has no parameter '{name}'. {nearest(name, known)}")
+        kept = self._kept_solvers(overrides.get(SOLVER, list(self._solvers)))
+        return type(self)(
+            {
+                solver: [
+                    _confined(f"{solver}.{p.name}", p, overrides[f"{solver}.{p.name}"])
+                    if f"{solver}.{p.name}" in overrides
+                    else p
+                    for p in self._solvers[solver]
+                ]
+                for solver in kept
+            }
+        )
+
+    def _kept_solvers(self, override: Any) -> list[str]:
+        names = [override] if isinstance(override, str) else list(override)
+        for name in names:
+            if name not in self._solvers:
+                raise ParameterError(f"the space has no solver '{name}'. {nearest(str(name), self._solvers)}")
+        return [name for name in self._solvers if name in names]
+
+
+def _has(params: Mapping[str, Value], when: When) -> bool:
+    return when.name in params and params[when.name] in when.values
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    match parameter:
+        case Float():
+            return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+        case Int():
+            return IntDistribution(parameter.low, parameter.high, log=parameter.log)
+        case Choice():
+            return CategoricalDistribution(parameter.choices)
+
+
+def _count(distribution: BaseDistribution) -> float:
+    match distribution:
+        case CategoricalDistribution():
+            return len(distribution.choices)
+        case IntDistribution():
+            return distribution.high - distribution.low + 1
+    return 1 if distribution.single() else math.inf
+
+
+def _ask(trial: Trial, name: str, distribution: BaseDistribution) -> Value:
+    """Return what trial suggests for a parameter."""
+    match distribution:
+        case FloatDistribution():
+            return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
+        case IntDistribution():
+            return trial.suggest_int(name, distribution.low, distribution.high, log=distribution.log)
+        case CategoricalDistribution():
+            return trial.suggest_categorical(name, distribution.choices)
+    raise ParameterError(
+        f"'{name}' has a distribution of type {type(distribution).__name__}, which no solver declares."
+    )
+
+
+def _confined(name: str, parameter: Parameter, override: Any) -> Parameter:
+    """Return parameter under an override."""
+    if isinstance(override, Mapping):
+        return _bounded(name, parameter, override)
+    if isinstance(override, (list, tuple)):
+        return _chosen(name, parameter, tuple(override))
+    if isinstance(parameter, Choice):
+        return _chosen(name, parameter, (override,))
+    return _bounded(name, parameter, {"low": override, "high": override})
+
+
+def _bounded(name: str, parameter: Parameter, override: Mapping[str, Any]) -> Parameter:
+    if isinstance(parameter, Choice):
+        raise ParameterError(f"'{name}' is a choice of {list(parameter.choices)}: give a list of them, or one of them.")
+    unknown = set(override) - {"low", "high", "log"}
+    if unknown:
+        word = sorted(unknown)[0]
+        raise ParameterError(f"'{name}' has no bound '{word}'. {nearest(word, ('low', 'high', 'log'))}")
+    low, high = (_number(name, parameter, override.get(end, getattr(parameter, end))) for end in ("low", "high"))
+    log = bool(override.get("log", parameter.log))
+    if low > high or (log and low <= 0):
+        rule = "low must not exceed high" if low > high else "a logarithmic scale needs low > 0"
+        raise ParameterError(f"'{name}' cannot run from {low} to {high}: {rule}.")
+    default = min(max(parameter.default, low), high)
+    if isinstance(parameter, Int):
+        return replace(parameter, low=int(low), high=int(high), default=int(default), log=log)
+    return replace(parameter, low=low, high=high, default=default, log=log)
+
+
+def _chosen(name: str, parameter: Parameter, choices: tuple[Any, ...]) -> Parameter:
+    if not choices:
+        raise ParameterError(f"'{name}' needs at least one choice, and the list is empty.")
+    if isinstance(parameter, Choice):
+        for choice in choices:
+            if choice not in parameter.choices:
+                known = nearest(str(choice), map(str, parameter.choices))
+                raise ParameterError(f"'{name}' cannot be {choice!r}. {known}")
+        values: tuple[Value, ...] = choices
+    else:
+        values = tuple(_number(name, parameter, choice) for choice in choices)
+    default = parameter.default if parameter.default in values else values[0]
+    return Choice(parameter.name, values, default, parameter.when)
+
+
+def _number(name: str, parameter: Float | Int, value: Any) -> Any:
+    """Return value as parameter's kind of number."""
+    kind = "a whole number" if isinstance(parameter, Int) else "a number"
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+        raise ParameterError(f"'{name}' cannot be {value!r}: it must be {kind}.")
+    if isinstance(parameter, Int) and value != int(value):
+        raise ParameterError(f"'{name}' cannot be {value!r}: it must be {kind}.")
+    return int(value) if isinstance(parameter, Int) else float(value)

@@ -1,0 +1,139 @@
+"""Which models to blend, and how much of each: equal shares, or a greedy choice where it is told to be better.
+
+scores  (m, n_documents) of m models, each document scored by what was not learnt from it; divided by scale, the usual
+spread of a model's scores within a query, so that no model counts for more than its share. Shares (m,) sum to 1.
+
+Equal shares of the best model of each solver are hard to beat where queries are few: the more unlike the models, the
+better, and what is chosen by so few queries follows their noise. With many, greedy selection with replacement finds
+what helps. So shares are equal, half equal or greedy: chosen on the queries of all folds but one, for each fold in
+turn, what they then score on the fold left out is an honest value. Equal shares stay unless another's value is better,
+where queries are few beyond doubt, paired by query. Solvers that are told for sure to be worse than the best have no
+equal share. What is delivered is the mean over the folds: choosing several times is what keeps a choice from following
+the noise. A single model is judged alike: chosen on all folds but one, scored on that one.
+Source: Caruana, Niculescu-Mizil, Crew & Ksikes 2004, "Ensemble selection from libraries of models".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import Metric
+from ranktune.tuner.evaluation.plans import Fold
+from ranktune.tuner.statistics.intervals import SURE, lead, mean
+
+STEPS = 20
+"""Models in a blend, counted as often as they are taken."""
+PATIENCE = 5
+"""Steps without a gain after which none is expected."""
+MOST_QUERIES = 2000
+"""More queries than this, evenly spaced, would choose no better and cost more."""
+
+MIXES = (1.0, 0.5, 0.0)
+"""How much of the shares is equal, the rest greedy."""
+FEW, DOUBT = 1000, 1.5
+"""Fewer queries than these are few: validation follows their noise, and what averages more is taken unless something
+else is better by so many standard errors of the paired difference."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """Shares of the models, (m,), and what shares chosen without a query's fold scored on it, (n_queries,)."""
+
+    shares: Floats
+    per_query: Floats
+
+
+def scale(scores: NDArray[np.floating], queries: Queries) -> float:
+    """Return the root of the mean over queries of the variance of scores within each; 0 for a constant model."""
+    lengths = np.maximum(queries.lengths, 1)
+    mean = np.add.reduceat(scores.astype(np.float64), queries.starts[:-1]) / lengths
+    centred = scores - np.repeat(mean, queries.lengths)
+    return float(np.sqrt(np.mean(np.add.reduceat(centred**2, queries.starts[:-1]) / lengths)))
+
+
+def choose_blend(
+    scaled: NDArray[np.floating], solvers: Sequence[str], queries: Queries, metric: Metric, folds: Sequence[Fold]
+) -> Blend:
+    """Return the blend of scaled scores, (m, n_documents), for metric; folds together score every query once.
+
+    solvers are those of the m models.
+    """
+    found = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in MIXES]
+    alone = np.stack([metric.per_query(own, queries) for own in scaled])
+    for fold in folds:
+        equal = _equal(alone[:, fold.train], solvers)
+        greedy = _greedy(scaled, queries, metric, fold.train[:: -(-len(fold.train) // MOST_QUERIES)])
+        rows, part = _rows(queries, fold.vali)
+        for mix, blend in zip(MIXES, found, strict=True):
+            shares = mix * equal + (1.0 - mix) * greedy
+            blend.shares[:] += shares / len(folds)
+            blend.per_query[fold.vali] = metric.per_query(shares @ scaled[:, rows], part)
+    return found[first_unless_better([blend.per_query for blend in found])]
+
+
+def choosing(per_query: Floats, folds: Sequence[Fold]) -> Floats:
+    """Return what the best of models scores, (n_queries,), that is chosen by its mean: per_query is (m, n_queries).
+
+    The model is chosen on all folds but one and scored on that one: the same that is asked of a blend.
+    """
+    honest = np.full(per_query.shape[1], np.nan)
+    for fold in folds:
+        honest[fold.vali] = per_query[np.argmax(np.nanmean(per_query[:, fold.train], axis=1)), fold.vali]
+    return honest
+
+
+def first_unless_better(per_query: Sequence[Floats]) -> int:
+    """Return the place of what to take of things that score per_query, (n_queries,) each, the most averaged first."""
+    taken, doubt = 0, DOUBT if len(per_query[0]) < FEW else 0.0
+    for k in range(1, len(per_query)):
+        if lead(per_query[k], per_query[taken]) > doubt:
+            taken = k
+    return taken
+
+
+def _equal(per_query: Floats, solvers: Sequence[str]) -> Floats:
+    """Return equal shares, (m,), of the best model of each solver, but those for sure worse than the best of all."""
+    first: dict[str, int] = {}
+    for k in np.argsort(-np.array([mean(values) for values in per_query]), kind="stable"):
+        first.setdefault(solvers[k], int(k))
+    best, *others = first.values()
+    shares = np.zeros(len(solvers))
+    shares[[best, *(k for k in others if lead(per_query[best], per_query[k]) <= SURE)]] = 1.0
+    return np.asarray(shares / shares.sum(), dtype=np.float64)
+
+
+def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numbers: NDArray[np.int64]) -> Floats:
+    """Return shares, (m,), for the queries of these numbers: each step takes the model that helps most."""
+    rows, part = _rows(queries, numbers)
+    own = scaled[:, rows]
+    counts, best, best_value = np.zeros(len(own)), np.zeros(len(own)), -np.inf
+    total = np.zeros(own.shape[1])
+    for step in range(STEPS):
+        values = [_mean(metric, total + scores, part) for scores in own]
+        taken = int(np.argmax(values))
+        counts[taken] += 1
+        total += own[taken]
+        if values[taken] > best_value:
+            best, best_value, since = counts.copy(), values[taken], step
+        if step - since >= PATIENCE:
+            break
+    return np.asarray(best / best.sum(), dtype=np.float64)
+
+
+def _mean(metric: Metric, scores: Floats, queries: Queries) -> float:
+    return mean(metric.per_query(scores, queries))
+
+
+def _rows(queries: Queries, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], Queries]:
+    """Return the documents of the queries of these numbers, and those queries without features."""
+    rows = np.concatenate([np.arange(queries.starts[q], queries.starts[q + 1]) for q in numbers])
+    starts = np.concatenate([[0], np.cumsum(queries.lengths[numbers])]).astype(np.int64)
+    ids = None if queries.document_ids is None else queries.document_ids[rows]
+    features = np.zeros((len(rows), 1), dtype=np.float32)  # metrics look at grades alone
+    return rows, Queries(features, queries.grades[rows], starts, queries.query_ids[numbers], ids)

@@ -1,0 +1,241 @@
+"""How good the chosen model really is: its validation score, corrected for having been chosen by it.
+
+values    (K, n) per-query scores of the K candidates that competed; NaN marks a query that the metric skips
+again     (K, n) scores of the finalists on fresh folds and seeds, same queries in the same columns; NaN rows elsewhere
+final     (K, n) again where a candidate has it, values elsewhere: what a candidate would be judged by in the end
+part      one of four random quarters of the queries; two of them are a half
+
+The best of many noisy scores is high by luck too. So the choice is made over and over on one half of the queries and
+its outcome read on the other half, where luck in the first does not help: the mean is right where all candidates are
+equally good, and a little low where they are not, since a choice by half the queries is a worse one. Choosing by a
+quarter is worse again, and what a half is better than a quarter, the gain, tells how much better the whole would be:
+for normal scores 0.5 to 1.4 times as much. ADDED of it is added back, and it counts as doubt beside the queries' own.
+Source: Tsamardinos, Greasidou & Borboudakis 2018, "Bootstrapping the out-of-sample predictions for efficient and
+accurate cross-validation", whose resamples also choose by as much as half the queries says; Politis, Romano & Wolf
+1999 for drawing without replacement.
+
+What is estimated is the mean over all queries like these of what the scored models deliver. In k-fold cross-validation
+those learnt from (k - 1) / k of the queries; that the model refitted on all of them is a little better is not added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError
+from ranktune.tuner.statistics.intervals import Interval
+
+HOPELESS = 10.0
+"""Standard errors behind the chosen one, half as many by a quarter of the queries, that no candidate makes up for."""
+ADDED, DOUBT = 0.75, 1.5
+"""Share of the gain in the mean, less than one as it is noisy, and of its square in the squared error of the mean."""
+FEWEST = 4
+"""Queries below which choosing cannot be repeated on a part of them."""
+BLOCK = 4_000_000  # marks of parts held at once
+
+
+def chosen_estimate(
+    values: Floats,
+    chosen: int,
+    generator: np.random.Generator,
+    *,
+    again: Floats | None = None,
+    level: float = 0.95,
+    splits: int = 200,
+) -> Interval:
+    """Return the chosen candidate's mean over queries like these, corrected for the choice, with its interval.
+
+    The choice is taken to be that of the highest mean; with again, of as many finalists as have it, which are those of
+    highest values, the highest mean of again. Candidates that scored above the chosen one, and were passed over for
+    another reason, take no part. Limits lie in [0, 1] where all scores do; NaN without a query that counts, and no
+    width from a single one. Raises DataError on shapes that do not fit. Cost: 4 splits K n multiplications.
+    """
+    rivals = _rivals(*_checked(values, chosen, again), chosen)
+    own = rivals.final[rivals.chosen]
+    own = own[~np.isnan(own)]
+    if len(own) < 2:
+        alone = float(own[0]) if len(own) else float("nan")
+        return Interval(alone, alone, alone)
+    if len(own) < FEWEST or len(rivals.final) == 1:
+        outcome = _Outcome(float(own.mean()), float(own.mean()), float(own.var(ddof=1)))
+    else:
+        outcome = _choose_by_parts(rivals, generator, splits)
+    mean = min(float(own.mean()), outcome.half + ADDED * outcome.gain)
+    width = float(scipy.special.stdtrit(len(own) - 1, (1 + level) / 2))
+    if np.nanmin(rivals.final) >= 0.0 and np.nanmax(rivals.final) <= 1.0:
+        return _bounded(mean, outcome, len(own), width)
+    half_width = width * float(np.sqrt(outcome.variance / len(own) + outcome.doubt))
+    return Interval(mean, mean - half_width, mean + half_width)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rivals:
+    """Those that take part; first is None where the choice has one stage, else what chooses the finalists."""
+
+    final: Floats
+    first: Floats | None
+    chosen: int
+    finalists: int
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """Mean score on the other half of what is chosen by a half and by a quarter, and its variance over queries."""
+
+    half: float
+    quarter: float
+    variance: float
+
+    @property
+    def gain(self) -> float:
+        """What choosing by twice as many queries is worth."""
+        return self.half - self.quarter
+
+    @property
+    def doubt(self) -> float:
+        """Squared error of what is added for it."""
+        return DOUBT * self.gain**2
+
+
+def _checked(values: Floats, chosen: int, again: Floats | None) -> tuple[Floats, Floats | None]:
+    """Return values and again as arrays whose shapes fit."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2 or not 0 <= chosen < len(values):
+        raise DataError(
+            f"values of shape {values.shape} and candidate {chosen} chosen: values must have a row for each candidate, "
+            "a column for each query, and the chosen one must be among the rows."
+        )
+    if again is None:
+        return values, None
+    again = np.asarray(again, dtype=np.float64)
+    if again.shape != values.shape or np.isnan(again[chosen]).all():
+        raise DataError(
+            f"again of shape {again.shape} beside values of shape {values.shape}: both must have the same rows and "
+            "columns, and the chosen candidate must be among those scored again."
+        )
+    return values, again
+
+
+def _rivals(values: Floats, again: Floats | None, chosen: int) -> _Rivals:
+    """Return those that take part and the queries that any of them counts."""
+    scored = np.full(len(values), True)
+    final = values
+    if again is not None:
+        scored[:] = ~np.isnan(again).all(axis=1)
+        final = np.where(scored[:, None], again, values)
+    means = _ratio(np.nansum(final, axis=1), (~np.isnan(final)).sum(axis=1))
+    kept = (means > -np.inf) & ~(scored & (means > means[chosen]))
+    kept[chosen] = True
+    if again is None:
+        kept &= ~_hopeless(final, chosen)
+    counted = ~np.isnan(final[kept]).all(axis=0)
+    first = None if again is None else values[np.ix_(kept, counted)]
+    return _Rivals(final[np.ix_(kept, counted)], first, int(kept[:chosen].sum()), int((kept & scored).sum()))
+
+
+def _hopeless(final: Floats, chosen: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which candidates are HOPELESS standard errors behind the chosen one, paired by query: (K,)."""
+    behind = final[chosen] - final
+    counted = (~np.isnan(behind)).sum(axis=1)
+    total, squares = np.nansum(behind, axis=1), np.nansum(behind * behind, axis=1)
+    error = np.sqrt(np.maximum(squares - total * total / np.maximum(counted, 1), 0.0))  # of the sum of differences
+    hopeless: np.ndarray[tuple[int], np.dtype[np.bool_]] = (total > HOPELESS * error) & (counted >= 10 * FEWEST)
+    return hopeless
+
+
+def _choose_by_parts(rivals: _Rivals, generator: np.random.Generator, splits: int) -> _Outcome:
+    """Choose by every half and every quarter of splits random divisions, and score on the half left out."""
+    n = rivals.final.shape[1]
+    by_half, by_quarter, variances = [], [], []
+    block = max(1, BLOCK // (4 * n))
+    for begin in range(0, splits, block):
+        size = min(block, splits - begin)
+        # quarters 0 and 2 first: halves {0, 1} and {2, 3} differ by one query at most
+        part = generator.permuted(np.tile(np.array([0, 2, 1, 3])[np.arange(n) % 4], (size, 1)), axis=1)
+        marks = (part[:, None, :] == np.arange(4)[:, None]).astype(np.float64)  # (size, 4, n)
+        final = _Sums.of(rivals.final, marks)
+        first = None if rivals.first is None else _Sums.of(rivals.first, marks)
+        for choosing, scoring in (([0, 1], [2, 3]), ([2, 3], [0, 1])):
+            left_out = final.means(scoring)
+            winners = _winners(final, first, choosing, rivals.finalists)
+            by_half.append(np.take_along_axis(left_out, winners[:, None], axis=1)[:, 0])
+            variances.append(_variances(rivals.final[winners], marks[:, scoring].sum(axis=1)))
+            for quarter in choosing:
+                winners = _winners(final, first, [quarter], rivals.finalists)
+                by_quarter.append(np.take_along_axis(left_out, winners[:, None], axis=1)[:, 0])
+    return _Outcome(*(_mean(np.concatenate(found)) for found in (by_half, by_quarter, variances)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums of scores and of the queries that count, by split, quarter and candidate: (splits, 4, K)."""
+
+    scores: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, values: Floats, marks: Floats) -> _Sums:
+        flat = marks.reshape(-1, marks.shape[2])
+        skipped = np.isnan(values)
+        if skipped.any():
+            scores, counts = flat @ np.where(skipped, 0.0, values).T, flat @ (~skipped).astype(np.float64).T
+        else:
+            scores, counts = flat @ values.T, np.broadcast_to(flat.sum(axis=1)[:, None], (len(flat), len(values)))
+        shape = (*marks.shape[:2], len(values))
+        return cls(scores.reshape(shape), counts.reshape(shape))
+
+    def means(self, quarters: list[int]) -> Floats:
+        """Return the mean on these quarters, (splits, K), -inf where no query counts."""
+        return _ratio(self.scores[:, quarters].sum(axis=1), self.counts[:, quarters].sum(axis=1))
+
+
+def _winners(
+    final: _Sums, first: _Sums | None, quarters: list[int], finalists: int
+) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Return who is chosen by these quarters in each split, (splits,)."""
+    means = final.means(quarters)
+    if first is not None and finalists < means.shape[1]:
+        ranked = np.argpartition(-first.means(quarters), finalists - 1, axis=1)
+        np.put_along_axis(means, ranked[:, finalists:], -np.inf, axis=1)
+    winners: np.ndarray[tuple[int], np.dtype[np.intp]] = means.argmax(axis=1)
+    return winners
+
+
+def _variances(values: Floats, marks: Floats) -> Floats:
+    """Return the variance of each row's marked values, (splits,), -inf where fewer than two count."""
+    counted = np.where(np.isnan(values), 0.0, marks)
+    values = np.nan_to_num(values)
+    n = counted.sum(axis=1)
+    deviations = values - _ratio((counted * values).sum(axis=1), n)[:, None]
+    with np.errstate(invalid="ignore"):  # 0 * inf of rows without a value, which the ratio below leaves out
+        return _ratio((counted * deviations**2).sum(axis=1), n - 1)
+
+
+def _ratio(sums: Floats, counts: Floats) -> Floats:
+    """Return sums / counts, -inf where counts are not positive."""
+    ratio = np.full(np.shape(sums), -np.inf)
+    np.divide(sums, counts, out=ratio, where=np.asarray(counts) > 0)
+    return ratio
+
+
+def _mean(found: Floats) -> float:
+    """Return the mean of the finite ones."""
+    return float(found[np.isfinite(found)].mean())
+
+
+def _bounded(mean: float, outcome: _Outcome, n: int, width: float) -> Interval:
+    """Return the u in [0, 1] with (mean - u)^2 <= width^2 (c u (1 - u) / n + doubt).
+
+    c is the variance in units of the largest that the mean allows. The spread of bounded scores shrinks towards the
+    bounds, so the limits are wider towards the middle than towards the bound. Source: Wilson 1927, with c = 1.
+    """
+    largest = outcome.half * (1.0 - outcome.half)
+    c = min(1.0, outcome.variance / largest) if largest > 0.0 else 1.0
+    z = width**2 * c / n
+    middle = mean + z / 2
+    reach = float(np.sqrt(max(middle**2 - (1 + z) * (mean**2 - width**2 * outcome.doubt), 0.0)))
+    return Interval(mean, max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z)))

@@ -1,0 +1,118 @@
+"""What is kept of a split's models after the data are gone: their values per query, and documents worth a look.
+
+Kept in evidence.npz, plain arrays and one JSON text, so that pages can compare any two models by query:
+
+labels    the rows of the leaderboard, the chosen first        part   "test", or "vali" where there is no test set
+values    metric -> (n_labels, n_queries), NaN where the metric skips a query
+closely   a few queries with all their documents, grades, and the scores that each model gave
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.data.queries import Queries
+
+EVIDENCE = "evidence.npz"
+CLOSELY = 40
+"""Queries of which the documents are kept: what the chosen model ranks worst, and where the models differ most."""
+LONGEST = 200
+"""Documents kept of one query at most: those that any model ranks first."""
+
+
+@dataclass(frozen=True)
+class QueryDocuments:
+    """One query with its documents: ids, grades, and scores by label, all (n_documents,)."""
+
+    query: str
+    documents: tuple[str, ...]
+    grades: tuple[float, ...]
+    scores: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """See the module; models are the labels' files, relative to the evidence's folder, "" where none was kept."""
+
+    part: str
+    labels: tuple[str, ...]
+    models: tuple[str, ...]
+    queries: tuple[str, ...]
+    values: Mapping[str, Floats]
+    closely: tuple[QueryDocuments, ...]
+
+
+def worth_a_look(values: Floats) -> list[int]:
+    """Return numbers of queries: half that the first row ranks worst, half where rows differ most; values (rows, n)."""
+    known = np.flatnonzero(~np.isnan(values).all(axis=0))
+    spread = np.nanmax(values[:, known], axis=0) - np.nanmin(values[:, known], axis=0)
+    worst = known[np.argsort(np.nan_to_num(values[0, known], nan=1.0), kind="stable")]
+    differing = known[np.argsort(-spread, kind="stable")]
+    chosen = dict.fromkeys(int(q) for q in [*worst[: CLOSELY // 2], *differing[:CLOSELY]])
+    return list(chosen)[:CLOSELY]
+
+
+def look_closely(
+    queries: Queries, numbers: Sequence[int], labels: Sequence[str], scores: Sequence[Floats]
+) -> tuple[QueryDocuments, ...]:
+    """Return the documents of the queries of these numbers; scores are (n_documents,) each, in the order of queries."""
+    found = []
+    ids = queries.document_ids
+    for q in numbers:
+        a, b = int(queries.starts[q]), int(queries.starts[q + 1])
+        rows = np.arange(a, b)
+        if b - a > LONGEST:
+            ranks = np.min([np.argsort(np.argsort(-own[a:b], kind="stable")) for own in scores], axis=0)
+            rows = a + np.sort(np.argsort(ranks, kind="stable")[:LONGEST])
+        names = tuple(str(ids[i]) if ids is not None else f"document {i - a + 1}" for i in rows)
+        own_scores = {label: tuple(own[rows].tolist()) for label, own in zip(labels, scores, strict=True)}
+        found.append(QueryDocuments(str(queries.query_ids[q]), names, tuple(queries.grades[rows].tolist()), own_scores))
+    return tuple(found)
+
+
+def write_evidence(evidence: Evidence, path: Path) -> None:
+    """Write evidence so that a reader sees all of it or none."""
+    told = {
+        "part": evidence.part,
+        "labels": evidence.labels,
+        "models": evidence.models,
+        "queries": evidence.queries,
+        "metrics": list(evidence.values),
+        "closely": [asdict(one) for one in evidence.closely],
+    }
+    text = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+    arrays = {f"values{k}": values for k, values in enumerate(evidence.values.values())}
+    temporary = path.with_suffix(".tmp")
+    with open(temporary, "wb") as file:
+        np.savez_compressed(file, told=text, **arrays)  # type: ignore[arg-type]
+    temporary.replace(path)
+
+
+def read_evidence(path: Path) -> Evidence:
+    """Return what write_evidence wrote. Raises StudyError where it is something else."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+            told = json.loads(arrays["told"].tobytes().decode())
+            values = {name: arrays[f"values{k}"] for k, name in enumerate(told["metrics"])}
+        closely = tuple(
+            QueryDocuments(
+                one["query"],
+                tuple(one["documents"]),
+                tuple(one["grades"]),
+                {label: tuple(scores) for label, scores in one["scores"].items()},
+            )
+            for one in told["closely"]
+        )
+        return Evidence(
+            told["part"], tuple(told["labels"]), tuple(told["models"]), tuple(told["queries"]), values, closely
+        )
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None

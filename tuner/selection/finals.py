@@ -1,0 +1,257 @@
+"""The last part of a split: candidates are scored again on fresh folds, blended, learnt again for use, and tested."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import RankTuneWarning, StudyError
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.blend import blended
+from ranktune.solvers.registry import solver_class
+from ranktune.tuner.evaluation.objective import FRESH, Task, evaluate
+from ranktune.tuner.evaluation.plans import Fold, query_folds
+from ranktune.tuner.evaluation.refit import Refitted, microseconds_a_document, refit, score_on
+from ranktune.tuner.selection.blending import choose_blend, choosing, first_unless_better, scale
+from ranktune.tuner.selection.ending import affordable, bagged, seeds_in_time
+from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, Failure
+from ranktune.tuner.selection.selection import Candidate, contenders, settled
+from ranktune.tuner.statistics.pareto import Option, best_within
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.workers.executor import Executor
+
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A candidate learnt again: its model, and what it scored per test query, metric -> (n,); empty without test."""
+
+    candidate: Candidate
+    model: Model
+    test: Mapping[str, Floats]
+    microseconds: float
+    seconds: float
+
+
+def scored_again(
+    study: Study, problem: Problem, found: list[Candidate], executor: Executor, deadline: Deadline
+) -> list[Candidate]:
+    """Return found with what those in doubt score on fresh folds, learnt with another seed; all as they are if strict.
+
+    Where time is short only some are scored, the best of all among them; where it is too short for that one, none is.
+    """
+    if not problem.fresh:
+        return found
+    places = contenders(found, np.random.default_rng([study.seed, 4]))
+    places = affordable(places, found, problem, executor.jobs, deadline)
+    if len(places) < 2:
+        return found
+    jobs = [
+        executor.submit(
+            evaluate,
+            Task(
+                str(problem.folder),
+                study.metrics,
+                found[k].solver,
+                found[k].params,
+                study.seed + 1,
+                plan=FRESH,
+                keep_scores=isinstance(problem.fresh, tuple),
+            ),
+        )
+        for k in places
+    ]
+    for k, job in zip(places, jobs, strict=True):
+        if job.exception() is None and job.result().error is None:
+            outcome = job.result()
+            found[k] = replace(found[k], again=outcome.per_query[study.metric], scores=outcome.scores)
+    return found
+
+
+def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> list[Candidate]:
+    """Return one candidate a solver, and blends, the one to use first, then by merit.
+
+    That is the blend of all, whose members are the least alike, unless cross-validation tells beyond doubt that the
+    linear blend, or choosing a single candidate, is worth more.
+    """
+    singles, folds = _in_time(settled(found)), _blend_folds(study, problem)
+    mixed = _blends(study, problem, found, folds)
+    if not mixed:
+        return singles
+    again = np.stack([candidate.again for candidate in found if candidate.again is not None])
+    honest = [blend.again for blend in mixed if blend.again is not None] + [choosing(again, folds)]
+    taken = first_unless_better(honest)
+    first = mixed[taken] if taken < len(mixed) and len(mixed[taken].members) > 1 else singles[0]
+    ordered = sorted([*singles, *mixed], key=lambda candidate: candidate.merit, reverse=True)
+    return [first, *(candidate for candidate in ordered if candidate is not first)]
+
+
+def blended_candidates(
+    study: Study, problem: Problem, found: Sequence[Candidate]
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Return found and blends, and what with_blends returns of them: all without scores, which nobody needs after."""
+    chosen = with_blends(study, problem, found)
+    light = {candidate: replace(candidate, scores=None) for candidate in found}
+    blends = [candidate for candidate in chosen if candidate.members]
+    light |= {blend: replace(blend, members=tuple(light[member] for member in blend.members)) for blend in blends}
+    return list(light.values()), [light[candidate] for candidate in chosen]
+
+
+def _in_time(singles: list[Candidate]) -> list[Candidate]:
+    """Return those that were scored again, for which the time was found; all where none was."""
+    return [candidate for candidate in singles if candidate.again is not None] or singles
+
+
+def _blends(study: Study, problem: Problem, found: Sequence[Candidate], folds: Sequence[Fold]) -> list[Candidate]:
+    """Return blends of the candidates that were scored again: of all, and of the linear ones, which is a linear model.
+
+    What they score on fresh folds is honest: the members were chosen without the queries that they score there. There
+    are none where fewer than two candidates could take part.
+    """
+    able = [c for c in found if c.scores is not None and not _by_list(c)]
+    # Scores that single precision cannot hold say nothing of how large a share of them should be.
+    able = [c for c in able if c.scores is not None and np.isfinite(c.scores).all()]
+    able = [c for c in able if c.scores is not None and scale(c.scores, problem.development) > 0.0]
+    linear = [c for c in able if issubclass(solver_class(c.solver), LinearRanker)]
+    mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(LINEAR_BLEND, linear)]
+    mixed = [_blend(study, problem, label, own, folds) for label, own in mixes if len(own) > 1]
+    # One model alone is no blend; of several splits it stays, so that the others' rows have their mean.
+    return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
+
+
+def _by_list(candidate: Candidate) -> bool:
+    """Return whether a candidate scales features by query.
+
+    Its weights cannot be added to others', and no system can serve it that scores one document at a time; blends have
+    been no worse without.
+    """
+    return candidate.params.get("scaling") == "list"
+
+
+def _blend_folds(study: Study, problem: Problem) -> tuple[Fold, ...]:
+    return query_folds(problem.development, FOLDS, study.seed, stream=5)
+
+
+def _blend(study: Study, problem: Problem, label: str, able: Sequence[Candidate], folds: Sequence[Fold]) -> Candidate:
+    development, metric = problem.development, parse_metric(study.metric)
+    scaled = np.stack([c.scores / np.float32(scale(c.scores, development)) for c in able if c.scores is not None])
+    solvers = [candidate.solver for candidate in able]
+    blend = choose_blend(scaled, solvers, development, metric, folds)
+    taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
+    members = tuple(able[k] for k in taken)
+    shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
+    return Candidate(label, shares, float("nan"), np.empty(0), 0, again=blend.per_query, members=members)
+
+
+def _names(members: Sequence[Candidate]) -> list[str]:
+    """Return a name for each member: its solver, and which of them where there are several."""
+    solvers = [member.solver for member in members]
+    counts = [solvers[: k + 1].count(solver) for k, solver in enumerate(solvers)]
+    return [solver if count == 1 else f"{solver} {count}" for solver, count in zip(solvers, counts, strict=True)]
+
+
+def learnt_again(
+    study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor, deadline: Deadline
+) -> tuple[list[Entry], list[Failure]]:
+    """Return the candidates learnt for use, and why some could not be. What several blends share is learnt once."""
+    plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
+    seeds = seeds_in_time(plain, problem, executor.jobs, deadline)
+    used = {candidate: _for_use(candidate, problem, seeds) if study.refit else candidate for candidate in plain}
+    on_everything = study.refit or not problem.given_split
+    jobs = [
+        executor.submit(
+            partial(refit, on_everything=on_everything),
+            Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, study.seed),
+        )
+        for candidate in used.values()
+    ]
+    models: dict[Candidate, Refitted] = {}
+    unfit = []
+    for candidate, job in zip(plain, jobs, strict=True):
+        error = job.exception()
+        if error is None:
+            models[candidate] = job.result()
+        else:
+            unfit.append(Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}"))
+    entries = executor.call(_entries, study, problem, chosen, used, models)
+    if not entries:
+        raise StudyError(f"no solver could be learnt again: {'; '.join(failure.error for failure in unfit)}")
+    return entries, unfit
+
+
+def _entries(
+    study: Study,
+    problem: Problem,
+    chosen: Sequence[Candidate],
+    used: Mapping[Candidate, Candidate],
+    models: Mapping[Candidate, Refitted],
+) -> list[Entry]:
+    """Return the candidates whose models were learnt, tested."""
+    entries = []
+    for candidate in chosen:
+        made = _made(candidate, models, problem)
+        if made is not None:
+            entries.append(_tested(study, problem, used.get(candidate, candidate), made))
+    return entries
+
+
+def within(entries: list[Entry], limits: Mapping[str, float]) -> list[Entry]:
+    """Return the entries whose models, as learnt for use, keep the limits; all, with a warning, where none does."""
+    kept = [
+        entry
+        for entry in entries
+        if best_within([option_of(entry.candidate.solver, entry.candidate.merit[1], entry)], limits) is not None
+    ]
+    if not kept:
+        warnings.warn(
+            "learnt again for use, on more queries, no model keeps within the limits: they are those that kept within "
+            "them in their trials. Lower the limits a little.",
+            RankTuneWarning,
+            stacklevel=2,
+        )
+    return kept or entries
+
+
+def option_of(label: str, quality: float, entry: Entry) -> Option:
+    """Return an entry as what could be chosen: its quality and its costs."""
+    model = entry.model
+    return Option(label, quality, model.nonzeros, model.bytes, entry.microseconds, entry.seconds)
+
+
+def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:
+    """Return candidate as it is learnt for use: a tree solver with a bag of seeds, unless its seeds were tuned."""
+    if "seeds" in candidate.params or not bagged(candidate.solver, problem):
+        return candidate
+    params: dict[str, Value] = {**candidate.params, "seeds": seeds}
+    return replace(candidate, params=params)
+
+
+def _made(candidate: Candidate, models: Mapping[Candidate, Refitted], problem: Problem) -> Refitted | None:
+    """Return the model of a candidate, of a blend put together; None where one of its members could not be learnt."""
+    if not candidate.members:
+        return models.get(candidate)
+    if not all(member in models for member in candidate.members):
+        return None
+    own = [models[member] for member in candidate.members]
+    spreads = [scale(made.model.predict(replace(problem.development, rows=None)), problem.development) for made in own]
+    shares = [float(share) for share in candidate.params.values()]  # type: ignore[arg-type]
+    factors = [share / spread if spread > 0.0 else 0.0 for share, spread in zip(shares, spreads, strict=True)]
+    model = blended([made.model for made in own], factors, candidate.solver, candidate.params)
+    return Refitted(model, sum(made.seconds for made in own))
+
+
+def _tested(study: Study, problem: Problem, candidate: Candidate, made: Refitted) -> Entry:
+    test = {} if problem.test is None else score_on(made.model, problem.test, study.metrics)
+    timed = microseconds_a_document(made.model, problem.test or problem.development)
+    return Entry(candidate, made.model, test, timed, made.seconds)

@@ -1,0 +1,167 @@
+"""The leaderboard: rows of what was learnt, each compared with the chosen one, and what a person may take instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.selection.estimate import chosen_estimate
+from ranktune.tuner.selection.finals import Entry
+from ranktune.tuner.selection.results import ALIKE, BETTER, CHOSEN, FIRST, WORSE, Row
+from ranktune.tuner.selection.selection import LEVEL, Candidate
+from ranktune.tuner.statistics.comparisons import Comparison, compare_splits, holm
+from ranktune.tuner.statistics.intervals import Interval, stratified_interval
+from ranktune.tuner.statistics.pareto import Option, knee
+
+
+def leaderboard(splits: Sequence[Sequence[Entry]], metric: str, generator: np.random.Generator) -> list[Row]:
+    """Return a row for each solver and blend, the chosen first, then by validation.
+
+    splits holds the entries of each split, the chosen entry first. Over several splits a first row shows what
+    choosing on every split by its own validation gives; what succeeded on every split follows.
+    """
+    chosen = [entries[0] for entries in splits]
+    if len(splits) == 1:
+        rows = [_row(entry.candidate.solver, [entry], chosen, metric, generator) for entry in splits[0]]
+        return _judged(rows)
+    by_solver = [{entry.candidate.solver: entry for entry in entries} for entries in splits]
+    names = [name for name in by_solver[0] if all(name in entries for entries in by_solver)]
+    rows = [_row(name, [own[name] for own in by_solver], chosen, metric, generator) for name in names]
+    total = sum(entry.candidate.trials for entries in splits for entry in entries)
+    first = replace(_row(CHOSEN, chosen, chosen, metric, generator), trials=total)
+    return _judged([first, *sorted(rows, key=_merit, reverse=True)])
+
+
+def _merit(row: Row) -> tuple[bool, float]:
+    if row.again is not None:
+        return (True, row.again.mean)
+    return (False, row.vali.mean if row.vali else float("-inf"))
+
+
+def _row(name: str, own: Sequence[Entry], chosen: Sequence[Entry], metric: str, generator: np.random.Generator) -> Row:
+    vali = [entry.candidate.vali for entry in own]
+    again = [entry.candidate.again for entry in own if entry.candidate.again is not None]
+    tested = all(entry.test for entry in own)
+    params = [dict(entry.candidate.params) for entry in own]
+    against = _compared(own, chosen, metric, generator)
+    return Row(
+        solver=name,
+        params=params[0] if len(own) == 1 else None,
+        vali=stratified_interval(vali, generator) if all(len(values) for values in vali) else None,
+        again=stratified_interval(again, generator) if len(again) == len(own) else None,
+        test=stratified_interval([entry.test[metric] for entry in own], generator) if tested else None,
+        difference=None if against is None else Interval(against.difference, against.low, against.high),
+        p_value=None if against is None else against.p_randomisation,
+        p_holm=None,
+        against=against,
+        verdict=FIRST,
+        nonzeros=float(np.mean([entry.model.nonzeros for entry in own])),
+        bytes=float(np.mean([entry.model.bytes for entry in own])),
+        microseconds=float(np.mean([entry.microseconds for entry in own])),
+        seconds=float(np.sum([entry.seconds for entry in own])),
+        trials=sum(entry.candidate.trials for entry in own),
+    )
+
+
+def _compared(
+    own: Sequence[Entry], chosen: Sequence[Entry], metric: str, generator: np.random.Generator
+) -> Comparison | None:
+    """Return own against chosen; None for the chosen itself, or without queries that both scored."""
+    if all(a is b for a, b in zip(own, chosen, strict=True)):
+        return None
+    pairs = [_values(a, b, metric) for a, b in zip(own, chosen, strict=True)]
+    if any(pair is None for pair in pairs):
+        return None
+    return compare_splits([pair[0] for pair in pairs if pair], [pair[1] for pair in pairs if pair], generator)
+
+
+def _values(a: Entry, b: Entry, metric: str) -> tuple[Floats, Floats] | None:
+    """Return what both scored on the same queries: on test, else on fresh folds, else in their trials."""
+    if a.test and b.test:
+        return a.test[metric], b.test[metric]
+    if a.candidate.again is not None and b.candidate.again is not None:
+        return a.candidate.again, b.candidate.again
+    both = a.candidate.vali, b.candidate.vali
+    return both if len(both[0]) and len(both[1]) else None
+
+
+def _judged(rows: Sequence[Row]) -> list[Row]:
+    """Return rows with p-values corrected for their number, and verdicts."""
+    corrected = holm([row.p_value for row in rows])
+    return [replace(row, p_holm=p, verdict=_verdict(row, p)) for row, p in zip(rows, corrected, strict=True)]
+
+
+def _verdict(row: Row, p_holm: float | None) -> str:
+    if row.difference is None or p_holm is None:
+        return FIRST if row.p_value is None else ALIKE
+    if p_holm > LEVEL:
+        return ALIKE
+    return WORSE if row.difference.mean < 0.0 else BETTER
+
+
+def alternatives(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the names of the smallest and the fastest row not told apart from the chosen, and of the knee."""
+    alike = [row for row in rows if row.verdict in (FIRST, ALIKE) and row.solver != CHOSEN]
+    options = [Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows if row.solver != CHOSEN]
+    at_knee = knee(options, "nonzeros")
+    found = {"knee": at_knee.label} if at_knee else {}
+    if alike:
+        found["smallest"] = min(alike, key=lambda row: (row.bytes, -_quality(row))).solver
+        found["fastest"] = min(alike, key=lambda row: (row.microseconds, -_quality(row))).solver
+    return found
+
+
+def _quality(row: Row) -> float:
+    known = row.again or row.vali
+    return known.mean if known else float("nan")
+
+
+def estimate(
+    chosen: Candidate, rivals: Sequence[Candidate], trials: Mapping[int, Floats], generator: np.random.Generator
+) -> Interval:
+    """Return what validation promises of the chosen candidate, corrected for its having been chosen.
+
+    rivals  all that it was chosen from, itself among them
+    trials  number -> (n validation queries,) what each trial that succeeded scored
+    """
+    scored = [rival for rival in rivals if rival.again is not None]
+    if chosen.again is None:
+        return chosen_estimate(np.stack(list(trials.values())), list(trials).index(chosen.number), generator)
+    again = np.stack([rival.again for rival in scored if rival.again is not None])
+    others = [values for number, values in trials.items() if number not in {rival.number for rival in scored}]
+    if any(len(values) != again.shape[1] for values in trials.values()):
+        return chosen_estimate(again, scored.index(chosen), generator)  # trials were scored on other queries
+    # Blends compete in the second stage only: there they take part whatever the trials were.
+    first = [rival.vali if len(rival.vali) else rival.again for rival in scored]
+    values = np.stack([*(own for own in first if own is not None), *others])
+    padded = np.full_like(values, np.nan)
+    padded[: len(again)] = again
+    return chosen_estimate(values, scored.index(chosen), generator, again=padded)
+
+
+def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval | None:
+    """Return promised, with limits for the mean of the test queries of entry: few of them spread widely.
+
+    Queries of the test set are drawn like those of validation, whose standard deviation is theirs.
+    """
+    if metric not in entry.test:
+        return None
+    known = entry.candidate.vali if entry.candidate.again is None else entry.candidate.again
+    return of_so_few(promised, known, int(np.count_nonzero(~np.isnan(entry.test[metric]))))
+
+
+def of_so_few(promised: Interval, known: Floats, count: int) -> Interval:
+    """Return the limits of the mean of count queries like those of known, (n,), given those of the mean of all."""
+    spread = 1.96 * float(np.nanstd(known, ddof=1)) / np.sqrt(max(count, 1)) if len(known) > 1 else 0.0
+    low, high = (float(np.hypot(end - promised.mean, spread)) for end in (promised.low, promised.high))
+    return Interval(promised.mean, promised.mean - low, promised.mean + high)
+
+
+def mean_metrics(chosen: Sequence[Entry], metrics: Sequence[str]) -> dict[str, float]:
+    """Return metric -> mean over splits of the chosen entries' mean over test queries; empty without test."""
+    if not all(entry.test for entry in chosen):
+        return {}
+    return {name: float(np.mean([np.nanmean(entry.test[name]) for entry in chosen])) for name in metrics}

@@ -1,0 +1,1 @@
+"""Intervals, paired tests, Pareto fronts and parameter importance."""

@@ -1,0 +1,171 @@
+"""Is one model better than another, query by query: difference, interval, tests, wins.
+
+a, b         (n,) what two models score on the same n queries; NaN marks a query that the metric skips
+difference   a - b on the queries that both count; a positive one favours a
+
+Several splits (test sets of several folds) are lists of such arrays. Their difference is the mean of the splits' mean
+differences, as published tables average folds; tests and counts pool the queries of all splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError
+from ranktune.tuner.statistics.intervals import randomisation_test, stratified_interval
+
+EXACT = 50
+"""Up to so many differing queries the distribution of Wilcoxon's statistic is counted, beyond it is near normal."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Model a against model b on the same queries.
+
+    difference           mean of a - b, in units of the metric; low, high: its bootstrap interval over queries
+    p_randomisation      two-sided: the sign of each query's difference is a coin's
+    p_t, p_wilcoxon      two-sided: Student's paired t, Wilcoxon's signed ranks
+    effect               difference in standard deviations of the queries' differences; NaN where those do not vary
+    wins, ties, losses   queries that a ranks better, equally well, worse; level is that of the interval
+
+    Without a query that both count difference, interval and effect are NaN. Where nothing can be told every p is 1.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_randomisation: float
+    p_t: float
+    p_wilcoxon: float
+    effect: float
+    wins: int
+    ties: int
+    losses: int
+    level: float
+
+
+def compare(a: Floats, b: Floats, generator: np.random.Generator, *, level: float = 0.95) -> Comparison:
+    """Return how a does against b, both (n,), paired by query. Raises DataError where their lengths differ.
+
+    Source: Smucker, Allan & Carterette 2007, "A comparison of statistical significance tests for information retrieval
+    evaluation", whose conclusion is to prefer the randomisation test.
+    """
+    return compare_splits([a], [b], generator, level=level)
+
+
+def compare_splits(
+    a: Sequence[Floats], b: Sequence[Floats], generator: np.random.Generator, *, level: float = 0.95
+) -> Comparison:
+    """Return how a does against b over several splits, an array (n_s,) a split, each split counting equally.
+
+    Raises DataError where the splits or their queries are not as many on both sides.
+    """
+    shapes = [np.shape(values) for values in a], [np.shape(values) for values in b]
+    if shapes[0] != shapes[1] or not shapes[0]:
+        raise DataError(
+            f"compared are values of shapes {shapes[0]} and {shapes[1]}: both sides need the same queries, "
+            "split by split. Score both models on the same data."
+        )
+    by_split = [np.asarray(x, dtype=np.float64) - np.asarray(y, dtype=np.float64) for x, y in zip(a, b, strict=True)]
+    interval = stratified_interval(by_split, generator, level=level)
+    pooled = np.concatenate(by_split)
+    counted = pooled[~np.isnan(pooled)]
+    return Comparison(
+        difference=interval.mean,
+        low=interval.low,
+        high=interval.high,
+        p_randomisation=randomisation_test(pooled, np.zeros_like(pooled), generator),
+        p_t=paired_t(counted),
+        p_wilcoxon=signed_rank(counted),
+        effect=_effect(interval.mean, counted),
+        wins=int((counted > 0).sum()),
+        ties=int((counted == 0).sum()),
+        losses=int((counted < 0).sum()),
+        level=level,
+    )
+
+
+def paired_t(difference: Floats) -> float:
+    """Return the two-sided p-value of Student's t for a mean difference of 0; difference is (n,) without NaN.
+
+    1 for fewer than two queries, or where none differs; 0 where all differ by the same amount.
+    """
+    n = len(difference)
+    if n < 2 or not difference.any():
+        return 1.0
+    deviation = _deviation(difference)
+    if deviation == 0.0:
+        return 0.0
+    t = abs(float(difference.mean())) / (deviation / np.sqrt(n))
+    return float(2.0 * scipy.special.stdtr(n - 1, -t))
+
+
+def signed_rank(difference: Floats) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed ranks; difference is (n,) without NaN.
+
+    Queries that do not differ are left out, differences of equal size share the mean of their ranks. Up to EXACT
+    queries the 2^n sign patterns are counted, ties included, beyond it the statistic is taken as normal with the
+    variance that the ties leave. Source: Wilcoxon 1945; Pratt & Gibbons 1981, chapter 3.
+    """
+    difference = difference[difference != 0.0]
+    n = len(difference)
+    if n == 0:
+        return 1.0
+    twice = _twice_the_ranks(np.abs(difference))  # whole numbers, midranks included
+    positive = int(twice[difference > 0].sum())
+    total = n * (n + 1)
+    if n <= EXACT:
+        return _counted(twice, min(positive, total - positive))
+    deviation = float(np.sqrt((twice.astype(np.float64) ** 2).sum())) / 2  # of the sum of twice the positive ranks
+    return float(2.0 * scipy.special.ndtr(-abs(positive - total / 2) / deviation))
+
+
+def _twice_the_ranks(sizes: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return twice the rank of each size, from 1 upwards, equal sizes sharing their mean: (n,)."""
+    _, place, count = np.unique(sizes, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    doubled: np.ndarray[tuple[int], np.dtype[np.int64]] = (2 * last - count + 1)[place].astype(np.int64)
+    return doubled
+
+
+def _counted(twice: np.ndarray[tuple[int], np.dtype[np.int64]], smaller: int) -> float:
+    """Return the share of the sign patterns whose smaller sum is as small as the one seen."""
+    share = np.zeros(int(twice.sum()) + 1)  # of the patterns of the ranks so far, by their sum
+    share[0] = 1.0
+    for rank in twice:
+        share[rank:] += share[:-rank].copy()
+        share /= 2.0
+    return min(1.0, 2.0 * float(share[: smaller + 1].sum()))
+
+
+def _deviation(difference: Floats) -> float:
+    """Return the standard deviation, 0 where values differ by rounding alone."""
+    deviation = float(difference.std(ddof=1))
+    return deviation if deviation > 1e-12 * float(np.abs(difference).max()) else 0.0
+
+
+def _effect(mean: float, difference: Floats) -> float:
+    if len(difference) and not difference.any():
+        return 0.0
+    deviation = _deviation(difference) if len(difference) > 1 else 0.0
+    return mean / deviation if deviation > 0.0 else float("nan")
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return the p-values adjusted for being as many as they are; None and NaN are passed through and not counted.
+
+    An adjusted value at most alpha may be called significant, and the chance of even one wrong call among all is at
+    most alpha, however the tests depend on each other. Source: Holm 1979.
+    """
+    known = [k for k, p in enumerate(p_values) if p is not None and not np.isnan(p)]
+    adjusted: list[float | None] = list(p_values)
+    highest = 0.0
+    for position, k in enumerate(sorted(known, key=lambda k: float(p_values[k] or 0.0))):
+        highest = max(highest, (len(known) - position) * float(p_values[k] or 0.0))
+        adjusted[k] = min(1.0, highest)
+    return adjusted

@@ -1,0 +1,120 @@
+"""Statistics over queries: how sure a mean is, and whether two models differ.
+
+values, a, b  (n,) one number a query, queries in the same order; NaN marks a query that the metric skips
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+
+BLOCK = 500_000  # resampled values held at once: what fits a processor's cache
+SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)  # (256, 8) the signs that a byte's bits stand for
+
+SURE = 3.0
+"""Standard errors of a paired difference by which one is for sure better than another."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over queries with the limits between which it lies at the stated level."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def bootstrap_interval(
+    values: Floats, generator: np.random.Generator, *, level: float = 0.95, resamples: int = 10_000
+) -> Interval:
+    """Return the mean of values and its percentile bootstrap interval over queries.
+
+    Queries are drawn with replacement, since they are what would differ another time. A single query gives an
+    interval without width: it says nothing of others. Source: Efron & Tibshirani 1993, chapter 13.
+    """
+    return stratified_interval([values], generator, level=level, resamples=resamples)
+
+
+def stratified_interval(
+    strata: Sequence[Floats], generator: np.random.Generator, *, level: float = 0.95, resamples: int = 10_000
+) -> Interval:
+    """Return the mean of the strata's means and its bootstrap interval, queries drawn within each stratum.
+
+    The strata are the test sets of several folds, whose table entry is the mean of their means. NaN everywhere
+    where a stratum has no query that counts.
+    """
+    counted = [values[~np.isnan(values)] for values in strata]
+    if any(len(values) == 0 for values in counted):
+        return Interval(float("nan"), float("nan"), float("nan"))
+    means = np.mean([_resampled_means(values, generator, resamples) for values in counted], axis=0)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(np.mean([values.mean() for values in counted])), float(low), float(high))
+
+
+def _resampled_means(values: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+    """Return the means of resamples draws of len(values) values with replacement, (resamples,)."""
+    means = np.empty(resamples)
+    block = max(1, BLOCK // len(values))
+    for begin in range(0, resamples, block):
+        end = min(begin + block, resamples)
+        means[begin:end] = values[generator.integers(len(values), size=(end - begin, len(values)))].mean(axis=1)
+    return means
+
+
+def mean(per_query: Floats) -> float:
+    """Return the mean over the queries that count; 0 where none does."""
+    known = per_query[~np.isnan(per_query)]
+    return float(known.mean()) if len(known) else 0.0
+
+
+def lead(one: Floats, other: Floats) -> float:
+    """Return by how many standard errors one is better, paired by query; 0 where they are the same."""
+    differences = one - other
+    differences = differences[~np.isnan(differences)]
+    ahead = mean(differences)
+    error = float(differences.std()) / len(differences) ** 0.5 if len(differences) else 0.0
+    if error > 0.0:
+        return ahead / error
+    return float(np.sign(ahead)) * np.inf if ahead else 0.0
+
+
+def randomisation_test(a: Floats, b: Floats, generator: np.random.Generator, *, resamples: int = 10_000) -> float:
+    """Return the two-sided p-value of "a and b rank equally well", paired by query.
+
+    Under that hypothesis the sign of each query's difference is a coin's. Up to 2**12 sign patterns are counted
+    exactly, more are sampled, the observed one included, so that p is never 0. Queries that both skip or that do not
+    differ cannot tell the models apart and are left out. Source: Fisher 1935; Smucker, Allan & Carterette 2007.
+    """
+    difference = a - b
+    difference = difference[~np.isnan(difference) & (difference != 0.0)]
+    n = len(difference)
+    if n == 0:
+        return 1.0
+    observed = abs(difference.sum()) * (1 - 1e-12)  # sums in another order may differ in the last digits
+    if n <= 12:
+        signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+        return float((np.abs(signs @ difference) >= observed).mean())
+    sums = _sums_of_random_signs(difference, generator, resamples)
+    return (1 + int((np.abs(sums) >= observed).sum())) / (1 + resamples)
+
+
+def _sums_of_random_signs(values: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+    """Return the sums of resamples draws of random signs for the values, (resamples,).
+
+    A random byte gives eight values their signs, and their sum is looked up.
+    """
+    padded = np.zeros(-(-len(values) // 8) * 8)
+    padded[: len(values)] = values
+    table = (padded.reshape(-1, 8) @ SIGNS.T).ravel()  # 256 sums of the first eight values, of the next eight, ...
+    begins = 256 * np.arange(len(padded) // 8)
+    sums = np.empty(resamples)
+    block = max(1, BLOCK // len(begins))
+    for begin in range(0, resamples, block):
+        size = min(block, resamples - begin)
+        drawn = generator.integers(256, size=(size, len(begins)), dtype=np.uint8)
+        sums[begin : begin + size] = table.take(drawn + begins).sum(axis=1)
+    return sums

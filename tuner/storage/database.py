@@ -1,0 +1,199 @@
+"""Where a record is kept: an SQLite file on one machine, a PostgreSQL server for many."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.storages import RDBStorage
+from optuna.storages._rdb import models
+from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.tuner.storage.retrying import PATIENCE, Told, retrying
+
+EXAMPLE = "postgresql://user:password@host/database"
+OPENING = 5.0
+"""Seconds to wait for a server that never answered this process yet, so that a wrong address is told soon."""
+
+_ANSWERED: set[URL] = set()  # servers that did
+
+_FILE: dict[str, Any] = {"timeout": 60}
+_SERVER: dict[str, Any] = {
+    "connect_timeout": 10,
+    # A host that vanished without a word is noticed after about half a minute instead of two hours.
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+    "application_name": "ranktune",
+}
+_NETWORK_FILE_SYSTEMS = frozenset(
+    "nfs nfs4 cifs smb smb2 smb3 smbfs afs ceph lustre glusterfs gpfs beegfs 9p ncpfs ocfs2 gfs2 orangefs pvfs2 "
+    "fuse.sshfs fuse.glusterfs fuse.ceph fuse.cephfs fuse.s3fs fuse.rclone fuse.gcsfuse fuse.davfs fuse.juicefs "
+    "fuse.goofys fuse.mount-s3 fuse.blobfuse fuse.blobfuse2 fuse.dfs fuse.mfs fuse.seaweedfs".split()
+)
+MOUNTS = Path("/proc/self/mountinfo")
+
+
+def check_url(url: str) -> URL:
+    """Return the parts of a storage's URL. Raises ParameterError where it is not one of PostgreSQL."""
+    parsed = None
+    try:
+        parsed = make_url(url)
+    except (SQLAlchemyError, ValueError):
+        pass
+    if parsed is None:  # outside of the block above: the chained exception could show a password
+        raise ParameterError(f"the storage is not a URL. Give one like {EXAMPLE}, or none for a file in the home.")
+    kind = parsed.get_backend_name()
+    if kind in ("postgres", "postgresql") and parsed.drivername in (kind, f"{kind}+psycopg"):
+        if not parsed.database:
+            raise ParameterError(f"the storage's URL names no database. Give one like {EXAMPLE}.")
+        return parsed.set(drivername="postgresql+psycopg")
+    if kind == "sqlite":
+        raise ParameterError("a study's SQLite file is in its folder: leave the storage out, and give --home instead.")
+    raise ParameterError(f"a study cannot be kept in '{kind}', only in PostgreSQL: give {EXAMPLE}, or no storage.")
+
+
+def shown_url(url: str) -> str:
+    """Return a storage's URL without its password, for messages and notes."""
+    parsed = check_url(url).set(drivername="postgresql")
+    hidden = [name for name in parsed.query if "pass" in name]
+    return parsed.difference_update_query(hidden)._replace(password=None).render_as_string()
+
+
+def open_storage(where: str | Path, *, patience: float | None = None, told: Told | None = None) -> RDBStorage:
+    """Return an Optuna storage on the SQLite file or the PostgreSQL URL, made if it is missing.
+
+    SQLite waits for other processes and commits durably. A server that has answered this process before is waited for
+    as long as at any other time, and told hears of it; another one for OPENING seconds. Raises StudyError where it
+    cannot be opened and written, ParameterError where the URL is not one.
+    """
+    if isinstance(where, Path):
+        check_local(where)
+        # A URL and no text: a path may hold any sign.
+        url, arguments = URL.create("sqlite", database=str(where)), _FILE
+    else:
+        url, arguments = check_url(where), _SERVER
+        _check_driver()
+    probe = create_engine(url, connect_args=arguments, poolclass=NullPool)
+    known = url in _ANSWERED
+    if patience is None:
+        patience = PATIENCE if known else OPENING
+    storage = retrying(lambda: _opened(url, arguments, probe), probe, told=told, patience=patience, quietly=not known)
+    _ANSWERED.add(url)
+    if isinstance(where, Path):
+        event.listen(storage.engine, "connect", _durable)
+        storage.engine.dispose()  # connections made before the listener are not durable
+    return storage
+
+
+def lease_engine(storage: RDBStorage) -> Engine:
+    """Return the engine for leases: the storage's own, or on SQLite one that outlives a kill but waits for no disk.
+
+    A lease is worth nothing after a power cut, when its worker is gone too.
+    """
+    if storage.engine.dialect.name != "sqlite":
+        return storage.engine
+    engine = create_engine(storage.engine.url, connect_args=_FILE)
+    event.listen(engine, "connect", _quick)
+    return engine
+
+
+def _opened(url: URL, arguments: dict[str, Any], probe: Engine) -> RDBStorage:
+    """Return the storage; the probe makes the tables first, because Optuna keeps connections when its opening fails."""
+    with probe.begin() as connection:  # all or none: a table without its index would take two studies of one name
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        models.BaseModel.metadata.create_all(connection)
+    text = url.render_as_string(hide_password=False).replace("{", "{{").replace("}", "}}")  # Optuna formats it
+    options = {"connect_args": arguments}
+    with quiet():
+        storage = RDBStorage(text, options, skip_compatibility_check=True)
+        current, head = storage.get_current_version(), storage.get_head_version()
+        if current != head:
+            _upgrade(storage, url, current)
+    return storage
+
+
+def _upgrade(storage: RDBStorage, url: URL, current: str) -> None:
+    """Bring the tables of an older Optuna up to date, a copy of the file kept. Raises StudyError for a newer one's."""
+    if current not in storage.get_all_versions():
+        raise StudyError(
+            f"the record was written by a newer Optuna than {optuna.__version__} (its tables are of '{current}'). "
+            "Upgrade it: pip install -U ranktune optuna."
+        )
+    if url.database and url.get_backend_name() == "sqlite":
+        path = Path(url.database)
+        storage.engine.dispose()
+        with storage.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        partial = path.with_name(f"{path.name}.before-upgrade.part")
+        shutil.copyfile(path, partial)
+        os.replace(partial, path.with_name(f"{path.name}.before-upgrade"))
+    storage.upgrade()
+
+
+def _check_driver() -> None:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise StudyError(
+            'a PostgreSQL storage needs psycopg, which is not installed: pip install "ranktune[postgres]".'
+        ) from None
+
+
+def check_local(path: Path) -> None:
+    """Raise StudyError where path, of an SQLite file, is on a network file system, whose locks SQLite cannot trust."""
+    kind = file_system(path, MOUNTS)
+    if kind in _NETWORK_FILE_SYSTEMS:
+        raise StudyError(
+            f"{path} is on a network file system ({kind}), where SQLite loses trials. "
+            f"Put the home (--home) on a local disk, or keep the record in PostgreSQL: --storage {EXAMPLE}."
+        )
+
+
+def file_system(path: Path, mounts: Path) -> str:
+    """Return the kind of file system that path is on, by a list of mounts as in /proc; empty where it is not known."""
+    try:
+        lines = mounts.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    real, longest, found = path.resolve(), -1, ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ")
+        if len(fields) < 5 or not after:
+            continue
+        mount = Path(fields[4].encode("utf-8", "surrogateescape").decode("unicode_escape"))
+        if real.is_relative_to(mount) and len(mount.parts) >= longest:  # the last of the same place covers the others
+            longest, found = len(mount.parts), after.split(" ")[0]
+    return found
+
+
+def _durable(connection: Any, _: Any) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+
+
+def _quick(connection: Any, _: Any) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Optuna's own messages out of the user's terminal."""
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(level)

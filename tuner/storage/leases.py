@@ -1,0 +1,310 @@
+"""Leases: who is trying which trial, so that a trial whose worker is lost is tried once more, and never a third time.
+
+A lease is a row beside the study, from when its trial is given out until what became of it is in the record:
+
+waiting    to be taken by a worker that joined, or by a lane of the owner's
+leased     somebody has it, under a token that changes with each taking
+delivered  a worker that joined has handed in the outcome
+lost       its worker was lost, for the second time
+closed     in the record; kept so that a worker that hands in twice hears the same twice
+
+Each change is one transaction, and one that is repeated changes nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from optuna.storages import RDBStorage
+from sqlalchemy import Connection, Row, Select, and_, case, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.serialization import pack, unpack
+from ranktune.tuner.storage.lease_tables import LEASES, RIVALS, deadline
+from ranktune.tuner.storage.parties import PERIOD, Parties, Watch
+from ranktune.tuner.storage.retrying import PATIENCE, Told
+
+WAITING, LEASED, DELIVERED, LOST, CLOSED = "waiting", "leased", "delivered", "lost", "closed"
+_BATCH = 500  # values in one statement
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A trial that is given out: params by flat name, limit in seconds, attempt 1 or 2.
+
+    worker is who has it, or had it when it was lost; joined is whether that is a worker that joined. rival is what it
+    is raced against, as in a Task: only told to a worker that joined, when it takes the trial.
+    """
+
+    number: int
+    attempt: int
+    token: str
+    params: dict[str, Value]
+    worker: str
+    limit: float | None = None
+    state: str = LEASED
+    joined: bool = False
+    rival: Floats | None = field(default=None, compare=False, repr=False)
+
+
+class Leases(Parties):
+    """The leases of a study, its owner and its workers. All methods wait while the storage is away."""
+
+    def __init__(
+        self,
+        storage: RDBStorage,
+        study: str,
+        period: float = PERIOD,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        told: Told | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        super().__init__(storage, study, period, clock, told=told, patience=patience)
+        self._watch = Watch(period, clock)
+        self._insert: Any = sqlite.insert if self.engine.dialect.name == "sqlite" else postgresql.insert
+
+    # the owner's side
+
+    def give(
+        self, number: int, params: Mapping[str, Value], worker: str, limit: float | None = None, *, joined: bool = False
+    ) -> Lease | None:
+        """Lease a trial to a lane: a new one, or one that waits, whose attempt stays. None where another has it."""
+        token = _token()
+        taken = {"state": LEASED, "token": token, "worker": worker, "joined": joined, "deadline": self._deadline()}
+        row = {"study": self.study, "number": number, "attempt": 1, "beat": 0, "trial_limit": limit}
+        free = (LEASES.c.state == WAITING) | (LEASES.c.token == token)
+        statement = (
+            self._insert(LEASES)
+            .values(**row, **taken, params=_json(params))
+            .on_conflict_do_update(
+                index_elements=[LEASES.c.study, LEASES.c.number],
+                set_=taken | {"beat": LEASES.c.beat + 1},
+                where=free,
+            )
+            .returning(*LEASES.c)
+        )
+        found = self._run(lambda c: c.execute(statement).one_or_none())
+        return None if found is None else _lease(found)
+
+    def offer(
+        self, number: int, params: Mapping[str, Value], limit: float | None = None, rival: Floats | None = None
+    ) -> None:
+        """Let anybody who has joined take a trial; nothing happens where it is given out already."""
+        row = {"study": self.study, "number": number, "state": WAITING, "attempt": 1, "token": "", "worker": ""}
+        row |= {"joined": False, "beat": 0, "trial_limit": limit, "params": _json(params)}
+
+        new = self._insert(LEASES).values(**row).on_conflict_do_nothing().returning(LEASES.c.number)
+
+        def work(connection: Connection) -> None:
+            if connection.execute(new).one_or_none() is not None:
+                self._race(connection, number, rival)
+
+        self._run(work)
+
+    def race(self, number: int, rival: Floats | None) -> None:
+        """Have a trial that waits be raced, whoever takes it: rival as in a Task, None for nobody."""
+        self._run(lambda c: self._race(c, number, rival))
+
+    def _race(self, connection: Connection, number: int, rival: Floats | None) -> None:
+        connection.execute(delete(RIVALS).where(RIVALS.c.study == self.study, RIVALS.c.number == number))
+        if rival is not None:
+            scores = np.asarray(rival, dtype="<f8").tobytes()
+            connection.execute(self._insert(RIVALS).values(study=self.study, number=number, scores=scores))
+
+    def rows(self) -> list[Lease]:
+        """Return what is given out, by number, in whatever state; not what is in the record."""
+        query = self._rows(LEASES.c.state != CLOSED)
+        return [_lease(row) for row in self._run(lambda c: c.execute(query).all())]
+
+    def renew_own(self, tokens: Collection[str]) -> set[str]:
+        """Give a sign of life of the trials on own lanes; return the tokens that still hold."""
+        return self.renew(tokens)
+
+    def reissue(self, number: int, token: str) -> Lease | None:
+        """Have a trial wait once more whose worker was lost, with the same parameters.
+
+        None where it was its second attempt, which is over now: the caller records the failure; and where the token is
+        not of now.
+        """
+        lease = self._run(lambda c: self._again(c, number, token))
+        return lease if lease is not None and lease.state == WAITING else None
+
+    def requeue(self, numbers: Collection[int]) -> None:
+        """Have trials wait that were interrupted by no fault of theirs: their attempt stays."""
+        self._back(LEASES.c.number, numbers)
+
+    def expired(self) -> list[tuple[Lease, bool]]:
+        """Return the trials whose workers, of those that joined, are lost, and whether each waits once more.
+
+        Where it does not, it was the second attempt: the caller records the failure, and hears of it until then. Look
+        at least three times a period; a worker is lost when it gave no sign of life for a period of our steady clock.
+        """
+
+        def work(connection: Connection) -> list[tuple[Lease, bool]]:
+            both = and_(LEASES.c.state == LEASED, LEASES.c.joined)
+            rows = connection.execute(self._rows(both | (LEASES.c.state == LOST))).all()
+            found = [(_lease(row), False) for row in rows if row.state == LOST]
+            still = {row.token: row for row in rows if row.state == LEASED}
+            self._watch.keep_only(set(still))
+            for token, row in still.items():
+                if self._watch.gone(token, row.beat):
+                    lost = self._again(connection, row.number, token, row.beat)
+                    if lost is not None:
+                        found.append((replace(lost, worker=row.worker), lost.state == WAITING))
+            return found
+
+        return self._run(work)
+
+    def collect(self) -> list[tuple[Lease, Outcome]]:
+        """Return what workers that joined have handed in and close has not been called for, by number."""
+        query = self._rows(LEASES.c.state == DELIVERED)
+        return [(_lease(row), unpack(row.outcome)) for row in self._run(lambda c: c.execute(query).all())]
+
+    def close(self, number: int) -> None:
+        """End the lease of a trial that is in the record."""
+        self._run(lambda c: close_lease(c, self.study, number))
+
+    def settle(self, numbers: Collection[int]) -> None:
+        """Remove the leases of trials that are in the record already, and those that are closed."""
+
+        def work(connection: Connection) -> None:
+            mine = LEASES.c.study == self.study
+            connection.execute(delete(LEASES).where(mine, LEASES.c.state == CLOSED))
+            for some in _batches(numbers):
+                connection.execute(delete(LEASES).where(mine, LEASES.c.number.in_(some)))
+                connection.execute(delete(RIVALS).where(RIVALS.c.study == self.study, RIVALS.c.number.in_(some)))
+
+        self._run(work)
+
+    # the side of a worker that joined
+
+    def claim(self, worker: str, *, joined: bool = True) -> Lease | None:
+        """Take the first trial that waits; None where none does. No two take the same."""
+        token = _token()
+        mine = LEASES.c.study == self.study
+        first = select(LEASES.c.number).where(mine, LEASES.c.state == WAITING).order_by(LEASES.c.number).limit(1)
+        if self.engine.dialect.name != "sqlite":
+            first = first.with_for_update(skip_locked=True)
+        values = {"state": LEASED, "token": token, "worker": worker, "joined": joined, "deadline": self._deadline()}
+        waits = and_(mine, LEASES.c.state == WAITING, LEASES.c.number == first.scalar_subquery())
+        taking = update(LEASES).where(waits).values(**values, beat=LEASES.c.beat + 1).returning(*LEASES.c)
+        tries = 0
+
+        def work(connection: Connection) -> Lease | None:
+            nonlocal tries
+            tries += 1
+            row = None
+            if tries > 1:  # the answer to the commit of the first try may have been lost
+                row = connection.execute(self._rows(LEASES.c.token == token)).one_or_none()
+            row = row or connection.execute(taking).one_or_none()
+            return None if row is None else replace(_lease(row), rival=self._rival(connection, row.number))
+
+        return self._run(work)
+
+    def _rival(self, connection: Connection, number: int) -> Floats | None:
+        raced = and_(RIVALS.c.study == self.study, RIVALS.c.number == number)
+        scores = connection.execute(select(RIVALS.c.scores).where(raced)).scalar_one_or_none()
+        return None if scores is None else np.frombuffer(scores, dtype="<f8").astype(np.float64)
+
+    def renew(self, tokens: Collection[str]) -> set[str]:
+        """Give a sign of life of trials; return the tokens that still hold. The others were lost: stop those trials."""
+        if not tokens:
+            return set()
+        held = and_(LEASES.c.study == self.study, LEASES.c.state == LEASED)
+
+        def work(connection: Connection) -> set[str]:
+            kept: set[str] = set()
+            for some in _batches(tokens):
+                values = {"beat": LEASES.c.beat + 1, "deadline": self._deadline()}
+                renewing = update(LEASES).where(held, LEASES.c.token.in_(some)).values(**values)
+                kept |= set(connection.execute(renewing.returning(LEASES.c.token)).scalars())
+            return kept
+
+        return self._run(work)
+
+    def give_back(self, tokens: Collection[str]) -> None:
+        """Have trials wait that this worker will not finish, for it is told to end: their attempt stays."""
+        self._back(LEASES.c.token, tokens)
+
+    def deliver(self, number: int, token: str, outcome: Outcome | bytes) -> bool:
+        """Hand in an outcome; True also the second time, False where the trial is not theirs any more."""
+        packed = outcome if isinstance(outcome, bytes) else pack(outcome)
+        same = and_(LEASES.c.study == self.study, LEASES.c.number == number, LEASES.c.token == token)
+        first = update(LEASES).where(same, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=packed)
+        again = select(LEASES.c.number).where(same, LEASES.c.state.in_((DELIVERED, CLOSED)))
+        return self._run(lambda c: bool(c.execute(first).rowcount) or c.execute(again).one_or_none() is not None)
+
+    # common
+
+    def _rows(self, which: Any) -> Select[Any]:
+        return select(LEASES).where(LEASES.c.study == self.study, which).order_by(LEASES.c.number)
+
+    def _deadline(self) -> Any:
+        return deadline(self.engine, self.period)
+
+    def _again(self, connection: Connection, number: int, token: str, beat: int | None = None) -> Lease | None:
+        """End an attempt in one statement: the first is followed by another, the second by none. None: a stale token.
+
+        The token stays, so that the same call finds what it did where the answer to its commit was lost.
+        """
+        same = and_(LEASES.c.study == self.study, LEASES.c.number == number, LEASES.c.token == token)
+        held = and_(same, LEASES.c.state == LEASED, *([] if beat is None else [LEASES.c.beat == beat]))
+        values = {"state": case((LEASES.c.attempt == 1, WAITING), else_=LOST), "attempt": 2}
+        ended = update(LEASES).where(held).values(**values, beat=LEASES.c.beat + 1, joined=False)
+        row = connection.execute(ended.returning(*LEASES.c)).one_or_none()
+        if row is None and beat is None:
+            row = connection.execute(select(LEASES).where(same, LEASES.c.state.in_((WAITING, LOST)))).one_or_none()
+        return None if row is None else _lease(row)
+
+    def _back(self, column: Any, values: Collection[Any]) -> None:
+        held = and_(LEASES.c.study == self.study, LEASES.c.state == LEASED)
+        free = {"state": WAITING, "token": "", "worker": "", "joined": False}
+
+        def work(connection: Connection) -> None:
+            for some in _batches(values):
+                connection.execute(update(LEASES).where(held, column.in_(some)).values(**free))
+
+        self._run(work)
+
+
+def close_lease(connection: Connection, study: str, number: int) -> None:
+    """End the lease of a trial, within a transaction that may put the trial into the record."""
+    same = and_(LEASES.c.study == study, LEASES.c.number == number)
+    handed_in = LEASES.c.state == DELIVERED
+    closed = {"state": CLOSED, "outcome": None, "params": "{}"}
+    if not connection.execute(update(LEASES).where(same, handed_in).values(**closed)).rowcount:
+        connection.execute(delete(LEASES).where(same, LEASES.c.state != CLOSED))
+    connection.execute(delete(RIVALS).where(RIVALS.c.study == study, RIVALS.c.number == number))
+
+
+def _lease(row: Row[Any]) -> Lease:
+    params = json.loads(row.params)
+    return Lease(row.number, row.attempt, row.token, params, row.worker, row.trial_limit, row.state, bool(row.joined))
+
+
+def _json(params: Mapping[str, Value]) -> str:
+    """Return parameters as JSON, which gives back every float to the last bit."""
+    return json.dumps({name: _plain(value) for name, value in params.items()})
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value  # of NumPy's numbers, Python's
+
+
+def _token() -> str:
+    return secrets.token_hex(16)
+
+
+def _batches(values: Collection[Any]) -> list[list[Any]]:
+    known = list(values)
+    return [known[start : start + _BATCH] for start in range(0, len(known), _BATCH)]

@@ -1,0 +1,252 @@
+"""Who takes part in a study: the one process that owns it, and the workers that joined.
+
+Each of them changes a marker while it lives. Whether it does is seen by a steady clock of one's own, so that a clock
+that jumps, here or on the server, ends nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from optuna.storages import RDBStorage
+from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.storage.database import lease_engine
+from ranktune.tuner.storage.lease_tables import OWNERS, WORKERS, make_tables
+from ranktune.tuner.storage.retrying import PATIENCE, Told, retrying
+
+PERIOD = 30.0
+"""Seconds without a sign of life after which a worker or an owner counts as gone."""
+
+T = TypeVar("T")
+
+
+class Watch:
+    """How long markers have not changed, by a steady clock.
+
+    A gap between two looks counts as a third of the period at most: what could not look may be to blame, not who
+    is looked at. So look more often than that.
+    """
+
+    def __init__(self, period: float, clock: Callable[[], float]) -> None:
+        self._period, self._clock = period, clock
+        self._seen: dict[Hashable, tuple[Hashable, float, float]] = {}
+
+    def gone(self, key: Hashable, marker: Hashable) -> bool:
+        """Note a marker; return whether it has been the same for a period."""
+        now = self._clock()
+        before, still, looked = self._seen.get(key, (marker, 0.0, now))
+        still = still + min(max(now - looked, 0.0), self._period / 3.0) if before == marker else 0.0
+        self._seen[key] = marker, still, now
+        return still >= self._period * (1.0 - 1e-9)
+
+    def keep_only(self, keys: set[Hashable]) -> None:
+        """Forget all other keys."""
+        self._seen = {key: seen for key, seen in self._seen.items() if key in keys}
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The process that runs a study, or ran it last (held is then False)."""
+
+    host: str
+    pid: int
+    started: str
+    held: bool
+    concluded: bool
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that joined a study."""
+
+    name: str
+    host: str
+    pid: int
+    jobs: int
+    version: str
+
+
+class Parties:
+    """The owner of a study and its workers, in tables beside the Optuna study of that name."""
+
+    def __init__(
+        self,
+        storage: RDBStorage,
+        study: str,
+        period: float = PERIOD,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        told: Told | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.study, self.period = study, period
+        self.told, self.patience = told, patience
+        self.engine = lease_engine(storage)
+        self._owned_engine = self.engine is not storage.engine
+        self._clock = clock
+        self._workers, self._owners = Watch(period, clock), Watch(period, clock)
+        self.held: tuple[str, str] | None = (
+            None  # the study, or the whole that it is part of, and the token of owning it
+        )
+        self._retried(lambda: make_tables(self.engine))
+
+    def disconnect(self) -> None:
+        """Let go of the database."""
+        if self._owned_engine:
+            self.engine.dispose()
+
+    def _run(self, work: Callable[[Connection], T]) -> T:
+        """Return what work does in one transaction, tried again while the storage is away."""
+
+        def once() -> T:
+            with self.engine.begin() as connection:
+                return work(connection)
+
+        return self._retried(once)
+
+    def _retried(self, operation: Callable[[], T]) -> T:
+        return retrying(operation, self.engine, told=self.told, patience=self.patience)
+
+    # the owner
+
+    def own(
+        self,
+        host: str,
+        pid: int,
+        started: str,
+        *,
+        alive: Callable[[int], bool] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> str:
+        """Become the one owner of the study and return the token of it.
+
+        An owner that released it, whose process on this host is gone, or who gives no sign of life for a period, is
+        replaced. Raises StudyError where another one lives: at once, or when it gives a sign of life.
+        """
+        alive = alive or _alive
+        token = secrets.token_hex(16)
+        first: tuple[str, int] | None = None
+        while True:
+            found = self._run(lambda connection: self._take(connection, token, None, (host, pid, started)))
+            if found is None:
+                return self._holding(token)
+            holder, its_token, beat = found
+            dead = holder.host == host and not alive(holder.pid)
+            if dead or self._owners.gone(its_token, beat):
+                taken = self._run(lambda c, old=its_token: self._take(c, token, old, (host, pid, started)))  # type: ignore[misc]
+                if taken is None:
+                    return self._holding(token)
+                continue
+            first = first or (its_token, beat)
+            if (its_token, beat) != first:
+                raise StudyError(
+                    f"study '{self.study}' is run by process {holder.pid} on {holder.host} since {holder.started}. "
+                    "Wait for it, help it with --join, or choose another name (--name)."
+                )
+            sleep(min(self.period / 60.0, 0.5))
+
+    def _holding(self, token: str) -> str:
+        self.held = self.study, token
+        return token
+
+    def keep(self, token: str) -> None:
+        """Give a sign of life of the owner. Raises StudyError where another process has taken the study over."""
+        self._run(lambda connection: keep_owner(connection, self.study, token))
+
+    def release(self, token: str, concluded: bool = False) -> None:
+        """Let others own the study; concluded tells its workers that there will be no more trials."""
+        mine = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
+        self._run(lambda c: c.execute(update(OWNERS).where(mine).values(token="", concluded=concluded)))
+        self.held = None
+
+    def owner(self) -> Owner | None:
+        """Return who runs the study or ran it last, None where nobody ever did."""
+        row = self._run(lambda c: c.execute(select(OWNERS).where(OWNERS.c.study == self.study)).one_or_none())
+        return None if row is None else Owner(row.host, row.pid, row.started, bool(row.token), row.concluded)
+
+    def _take(
+        self, connection: Connection, token: str, old: str | None, who: tuple[str, int, str]
+    ) -> tuple[Owner, str, int] | None:
+        """Write the new owner where there is none, or the one with the old token; else return the one there is."""
+        values = dict(zip(("host", "pid", "started"), who, strict=True)) | {"token": token, "concluded": False}
+        free = OWNERS.c.token.in_(["", token, *([] if old is None else [old])])
+        mine = update(OWNERS).where(OWNERS.c.study == self.study, free).values(**values, beat=OWNERS.c.beat + 1)
+        if connection.execute(mine).rowcount:
+            return None
+        row = connection.execute(select(OWNERS).where(OWNERS.c.study == self.study)).one_or_none()
+        if row is None:
+            try:
+                with connection.begin_nested():
+                    connection.execute(insert(OWNERS).values(study=self.study, beat=0, **values))
+                return None
+            except IntegrityError:
+                row = connection.execute(select(OWNERS).where(OWNERS.c.study == self.study)).one()
+        return Owner(row.host, row.pid, row.started, True, row.concluded), row.token, row.beat
+
+    # workers that joined
+
+    def join(self, worker: str, host: str, pid: int, jobs: int, version: str) -> None:
+        """Enter a worker, or change what is noted of it."""
+        values = {"host": host, "pid": pid, "jobs": jobs, "version": version}
+        own = and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
+
+        def work(connection: Connection) -> None:
+            if not connection.execute(update(WORKERS).where(own).values(**values, beat=WORKERS.c.beat + 1)).rowcount:
+                connection.execute(insert(WORKERS).values(study=self.study, worker=worker, beat=0, **values))
+
+        self._run(work)
+
+    def seen(self, worker: str) -> bool:
+        """Give a sign of life of a worker; False where it is not entered (any more), and should join again."""
+        own = and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
+        beat = update(WORKERS).where(own).values(beat=WORKERS.c.beat + 1)
+        return bool(self._run(lambda c: c.execute(beat).rowcount))
+
+    def leave(self, worker: str) -> None:
+        """Strike a worker out."""
+        own = and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
+        self._run(lambda c: c.execute(delete(WORKERS).where(own)))
+
+    def workers(self) -> list[Worker]:
+        """Return the workers that live, by name; those without a sign of life for a period are struck out."""
+        rows = self._run(lambda c: c.execute(select(WORKERS).where(WORKERS.c.study == self.study)).all())
+        gone = {row.worker for row in rows if self._workers.gone(row.worker, row.beat)}
+        self._workers.keep_only({row.worker for row in rows} - gone)
+        for name in gone:
+            self.leave(name)
+        rows = sorted((row for row in rows if row.worker not in gone), key=lambda row: str(row.worker))
+        return [Worker(row.worker, row.host, row.pid, row.jobs, row.version) for row in rows]
+
+
+def keep_owner(connection: Connection, study: str, token: str) -> None:
+    """Give a sign of life of the owner, within a transaction. Raises StudyError where another one has taken over."""
+    mine = and_(OWNERS.c.study == study, OWNERS.c.token == token)
+    if not connection.execute(update(OWNERS).where(mine).values(beat=OWNERS.c.beat + 1)).rowcount:
+        raise StudyError(
+            f"study '{study}' was taken over by another process while this one gave no sign of life. "
+            "What this one had finished is in the record."
+        )
+
+
+def this_host() -> str:
+    """Return the name of this machine."""
+    return socket.gethostname()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

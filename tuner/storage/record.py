@@ -1,0 +1,251 @@
+"""The record of a split's trials: an Optuna study in SQLite or PostgreSQL, with the per-query arrays beside it.
+
+A finished trial is written once, in one transaction, after its arrays are safely on disk; so whatever was
+reported as finished survives the end of the process at any moment. Running trials are not in the record: a resumed
+run asks for their numbers again. Any Optuna tool can read it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import optuna
+from optuna.artifacts import ArtifactMeta, get_all_artifact_meta
+from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.racing import Estimate
+from ranktune.tuner.storage.artifacts import Artifacts
+from ranktune.tuner.storage.database import open_storage
+from ranktune.tuner.storage.database import quiet as quiet
+from ranktune.tuner.storage.leases import Leases, close_lease
+from ranktune.tuner.storage.parties import keep_owner
+from ranktune.tuner.storage.retrying import Told, retrying
+from ranktune.tuner.storage.trial_rows import TrialRows, begin_writing
+
+NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
+    "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
+)  # fmt: skip
+MICROSECONDS, BYTES, WORKER, RESTARTS = "microseconds", "bytes", "worker", "restarts"
+STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "path", "bulk"
+ARRAYS = "per_query.npz"
+T = TypeVar("T")
+
+
+class Record:
+    """The finished trials of one split, appended to and read back.
+
+    folder holds artifacts/, and record.db unless storage is the URL of a server; name is the Optuna study in it; metric
+    is what the trials maximise. told hears of a storage that is away or back ("storage_away", a sentence), for which
+    all methods wait.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        metric: str,
+        storage: str | None = None,
+        artifacts: str | None = None,
+        *,
+        told: Told | None = None,
+    ) -> None:
+        self.metric, self._told = metric, told
+        folder.mkdir(parents=True, exist_ok=True)
+        self._arrays = Artifacts(folder / "artifacts" if artifacts is None else artifacts)
+        self.storage = open_storage(folder / "record.db" if storage is None else storage, told=told)
+        try:
+            self.study = self.retried(lambda: self._study(name, exact=storage is not None))
+        except BaseException:
+            self.storage.remove_session()
+            self.storage.engine.dispose()
+            raise
+        self._rows = TrialRows(self.study._study_id, NUMBER)
+        self._leases: Leases | None = None
+
+    @property
+    def leases(self) -> Leases:
+        """Who runs the study, and who is trying which trial."""
+        if self._leases is None:
+            self._leases = Leases(self.storage, self.study.study_name, told=self._told)
+        return self._leases
+
+    def settle(self) -> None:
+        """Remove the leases of trials that are in the record: what an owner does first."""
+        self.leases.settle([number_of(trial) for trial in self.trials()])
+
+    def trials(self) -> list[FrozenTrial]:
+        """Return the finished trials, by their number."""
+        states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+        with quiet():
+            found = self.retried(lambda: self.study.get_trials(deepcopy=False, states=states))
+        return sorted(found, key=number_of)
+
+    def append(
+        self,
+        number: int,
+        parameters: Mapping[str, Value],
+        distributions: Mapping[str, BaseDistribution],
+        outcome: Outcome,
+        restarts: int = 0,
+        estimate: Estimate | None = None,
+    ) -> FrozenTrial:
+        """Write a finished trial durably, end its lease, and return it; of one that is there already, nothing changes.
+
+        One that was stopped counts as pruned, with the estimate of what it would have been in full as its value. It
+        counts as failed where its metric is not a number. Raises StudyError where another process has taken the
+        study over, or where it cannot be written: then it is not in the record.
+        """
+        value, attrs = _summary(number, outcome, self.metric)
+        state = TrialState.FAIL if value is None else TrialState.COMPLETE
+        if estimate is not None and value is not None:
+            state, value = TrialState.PRUNED, estimate.value
+            attrs |= {STOPPED: outcome.stopped, PARTIAL: estimate.variance, MEANS: {self.metric: value}}
+        if restarts:
+            attrs[RESTARTS] = restarts
+        arrays = self.retried(lambda: self._write_arrays(outcome.per_query)) if outcome.per_query else None
+        trial = create_trial(
+            state=state,
+            value=value,
+            intermediate_values={len(outcome.steps): value} if state == TrialState.PRUNED and value is not None else {},
+            params=dict(parameters),
+            distributions={name: distributions[name] for name in parameters},
+            user_attrs=attrs,
+            system_attrs={} if arrays is None else {f"artifacts:{arrays.artifact_id}": json.dumps(asdict(arrays))},
+        )
+        if outcome.ended:
+            trial.datetime_start = datetime.fromtimestamp(outcome.begun)
+            trial.datetime_complete = datetime.fromtimestamp(outcome.ended)
+        # Where this fails the arrays stay: the transaction may have been done, and only its answer lost.
+        found = self.retried(lambda: self._write(number, trial))
+        if found is None:
+            return trial
+        written = self.retried(lambda: self.storage.get_trial(found))
+        if not trial.system_attrs.keys() <= written.system_attrs.keys():  # else it is what a lost answer was about
+            self._remove_arrays(arrays)
+        return written
+
+    def per_query(self, trial: FrozenTrial) -> dict[str, Floats]:
+        """Return the arrays of a finished trial, metric -> (n validation queries,)."""
+        (meta,) = self.retried(lambda: get_all_artifact_meta(trial, storage=self.storage))
+        content = self._arrays.read(meta.artifact_id)
+        if content is None:
+            raise StudyError(
+                f"the arrays of trial {number_of(trial)} are not in {self._arrays.where}. "
+                "Go on where the study began, or begin it with --artifacts."
+            )
+        with np.load(io.BytesIO(content)) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+    def retried(self, operation: Callable[[], T]) -> T:
+        """Return what an operation on the storage returns, tried again while that is away (see retrying)."""
+        return retrying(operation, self.storage.engine, told=self._told)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        if self._leases is not None:
+            self._leases.disconnect()
+        self.storage.remove_session()
+        self.storage.engine.dispose()
+
+    def _study(self, name: str, *, exact: bool) -> optuna.Study:
+        with quiet():
+            if not exact:  # the only study in the file is the one, also after its folder was renamed or copied
+                name = next(iter(optuna.get_all_study_names(self.storage)), name)
+            study = optuna.create_study(
+                storage=self.storage, study_name=name, direction=StudyDirection.MAXIMIZE, load_if_exists=True
+            )
+            if study.user_attrs.get("metric") != self.metric:
+                study.set_user_attr("metric", self.metric)
+        return study
+
+    def _write(self, number: int, trial: FrozenTrial) -> int | None:
+        """Write a trial in one transaction with the end of its lease; return the id of one that has the number."""
+        with self.storage.engine.begin() as connection:
+            begin_writing(connection, self.study._study_id)
+            if self._leases is not None and self._leases.held:
+                keep_owner(connection, *self._leases.held)
+            found = self._rows.find(connection, number)
+            if found is None:
+                self._rows.write(connection, trial)
+            if self._leases is not None:
+                close_lease(connection, self._leases.study, number)
+        return found
+
+    def _write_arrays(self, per_query: Mapping[str, Floats]) -> ArtifactMeta:
+        """Write arrays so that they are on the disk before the transaction that names them."""
+        meta = ArtifactMeta(str(uuid.uuid4()), ARRAYS, "application/zip", None)
+        try:
+            self._arrays.write(meta.artifact_id, _packed(per_query))
+        except BaseException:
+            self._remove_arrays(meta)
+            raise
+        return meta
+
+    def _remove_arrays(self, meta: ArtifactMeta | None) -> None:
+        if meta is not None:
+            with suppress(StudyError):
+                self._arrays.remove(meta.artifact_id)
+
+
+def number_of(trial: FrozenTrial) -> int:
+    """Return the place of a trial in its study: the order of asking, which need not be the order of finishing."""
+    return int(trial.user_attrs[NUMBER])
+
+
+def seconds_of(trial: FrozenTrial) -> float:
+    """Return the wall time that a trial took; the processor time of its learning where that is not known."""
+    if trial.duration is not None and trial.duration.total_seconds() > 0.0:
+        return trial.duration.total_seconds()
+    return float(trial.user_attrs.get(SECONDS, 0.0))
+
+
+def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, dict[str, Any]]:
+    """Return the value of a trial, None where it failed, and what is kept beside it."""
+    attrs: dict[str, Any] = {NUMBER: number, SECONDS: round(outcome.seconds, 6)}
+    if outcome.worker:
+        attrs[WORKER] = outcome.worker
+    if outcome.warnings:
+        attrs[WARNINGS] = list(outcome.warnings)
+    if outcome.error is not None:
+        return None, attrs | {ERROR: outcome.error}
+    counted = {name: values[~np.isnan(values)] for name, values in outcome.per_query.items()}
+    own = counted[metric]
+    if len(own) == 0 or not np.isfinite(own).all():
+        return None, attrs | {ERROR: f"{metric} is not a finite number on the validation queries"}
+    attrs[MEANS] = {name: float(values.mean()) for name, values in counted.items() if len(values)}
+    attrs[VARIANCE] = float(own.var(ddof=1) / len(own)) if len(own) > 1 else 0.0  # of the mean over queries
+    if len(outcome.steps) > 1:
+        attrs[PARTS] = [part for _, _, part in outcome.steps]
+    if outcome.path:
+        attrs[BULK] = outcome.bulk
+        attrs[PATH] = {outcome.along: [list(point) for point in outcome.path]}
+    costs = {NONZEROS: outcome.nonzeros, MICROSECONDS: outcome.microseconds, BYTES: outcome.bytes}
+    attrs |= {name: cost for name, cost in costs.items() if not np.isnan(cost)}
+    return attrs[MEANS][metric], attrs
+
+
+def _packed(arrays: Mapping[str, Floats]) -> bytes:
+    """Return an npz of arrays; written by hand because a metric's name may not be a Python keyword argument."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, values in arrays.items():
+            member = io.BytesIO()
+            np.save(member, values)
+            archive.writestr(f"{name}.npy", member.getvalue())
+    return buffer.getvalue()

@@ -1,0 +1,193 @@
+"""What to do where a storage fails: wait for a server that is away, and stop with a cause where waiting is no help.
+
+An operation that is retried must be repeatable: the answer to its commit may be lost after the commit was done.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from optuna.exceptions import StorageInternalError
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from ranktune.solvers.core.errors import RankTuneWarning, StudyError
+
+T = TypeVar("T")
+Told = Callable[[str, str], None]
+"""Called with "storage_away" or "storage_back", and a sentence about it."""
+
+AWAY, BACK = "storage_away", "storage_back"
+PATIENCE = 600.0
+"""Seconds to wait for a storage that is away."""
+
+SHORTEST, LONGEST = 0.1, 5.0  # seconds between two tries
+STARTING = 60.0
+"""Seconds that a server which says that it is starting is waited for at least."""
+
+_FULL = "Free space, then `ranktune resume` goes on."
+_DISK = "Check the disk, then `ranktune resume` goes on."
+_FILES = "Make it writable, then `ranktune resume` goes on."
+_BY_ERRNO = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f), then `ranktune resume` goes on.",
+    errno.EIO: _DISK,
+    errno.EROFS: _FILES,
+    errno.EACCES: _FILES,
+    errno.EPERM: _FILES,
+    errno.ENOENT: "Put the study's folder back, then `ranktune resume` goes on.",
+}
+_BY_SQLITE = {
+    "database or disk is full": _FULL,
+    "disk I/O error": _DISK,
+    "readonly database": _FILES,
+    "unable to open database file": _FILES,
+    "malformed": "Restore record.db from a copy, or begin a study of another name.",
+    "not a database": "Restore record.db from a copy, or begin a study of another name.",
+}
+_BY_POSTGRES = (
+    # what the server or libpq says, its SQLSTATE, what to do
+    (r"password authentication failed|no password supplied", "28P01", "Check the user and the password of the URL."),
+    (r"pg_hba\.conf|role \S+ does not exist", "28000", "Check the user of the URL, and what the server lets in."),
+    (r"database \S+ does not exist", "3D000", "Create it (createdb), or name another one."),
+    (r"permission denied", "42501", "Let the user of the URL create tables there (GRANT CREATE ON SCHEMA public)."),
+    (r"read-only transaction", "25006", "Give the URL of the primary server, which can be written to."),
+    (r"No space left on device|could not extend file", "53100", "Free space on the server, then `ranktune resume`."),
+)
+_PASSING = ("08", "57P", "40001", "40P01", "53300", "55P03")  # SQLSTATEs that pass: connection, shutdown, conflict
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a storage failed, and the remedy; without one it is of the kind that passes."""
+
+    cause: str
+    remedy: str = ""
+
+    @property
+    def starting(self) -> bool:
+        """Whether the server is there, and will answer soon."""
+        return "starting up" in self.cause or "recovery mode" in self.cause or "not yet accepting" in self.cause
+
+
+def retrying(
+    operation: Callable[[], T],
+    engine: Engine,
+    *,
+    told: Told | None = None,
+    patience: float = PATIENCE,
+    quietly: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> T:
+    """Return what operation returns, tried again for so many seconds of patience while the storage is away.
+
+    A warning is given when it is away, and told hears of it; likewise when it is back; not where it is done quietly.
+    Raises StudyError, of one line, where waiting is no help or took too long.
+    """
+    since, pause = None, SHORTEST
+    where = shown(engine)
+    while True:
+        fault = None
+        try:
+            found = operation()
+        except (SQLAlchemyError, StorageInternalError, OSError) as error:
+            fault = fault_of(error, engine)
+            if fault is None:
+                raise
+        if fault is None:
+            if since is not None and not quietly:
+                _tell(told, BACK, f"the record {where} answers again after {clock() - since:.1f} seconds")
+            return found
+        if fault.remedy:  # raised outside the except block: the chained exception could show a password
+            raise StudyError(f"cannot use the record {where}: {fault.cause}. {fault.remedy}")
+        if since is None:
+            since = clock()
+            if not quietly:
+                _tell(told, AWAY, f"the record {where} does not answer: {fault.cause}. Waiting for it")
+        if clock() - since >= (max(patience, STARTING) if fault.starting else patience):
+            raise StudyError(
+                f"the record {where} did not answer for {patience:.0f} seconds: {fault.cause}. "
+                "Check the address, and that the server runs; what had finished is kept."
+            )
+        engine.dispose()  # connections that a restarted server has forgotten
+        sleep(pause)
+        pause = min(2.0 * pause, LONGEST)
+
+
+def shown(engine: Engine) -> str:
+    """Return what messages call the storage of an engine: a path, or a URL without its password."""
+    if engine.dialect.name == "sqlite":
+        return str(engine.url.database)
+    hidden = [name for name in engine.url.query if "pass" in name]
+    url = engine.url.set(drivername="postgresql").difference_update_query(hidden)
+    return url._replace(password=None).render_as_string()
+
+
+def fault_of(error: BaseException, engine: Engine) -> Fault | None:
+    """Return why a storage failed; None where the error is not of a storage but a mistake."""
+    secret = engine.url.password
+    for one in _chain(error):
+        fault = fault_of_file(one) if isinstance(one, OSError) else _fault_of_database(one, engine.dialect.name)
+        if fault is not None:
+            cause = fault.cause.replace(str(secret), "***") if secret else fault.cause
+            return Fault(cause, fault.remedy)
+    return None
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in found:
+        found.append(one)
+        one = one.__cause__ or one.__context__
+    return found
+
+
+def fault_of_file(error: OSError) -> Fault | None:
+    """Return why a file could not be used, None where there is no saying what to do about it."""
+    remedy = _BY_ERRNO.get(error.errno or 0)
+    if remedy is None:
+        return None
+    name = f" ({error.filename})" if error.filename else ""
+    return Fault(f"{error.strerror or error}{name}", remedy)
+
+
+def _fault_of_database(error: BaseException, dialect: str) -> Fault | None:
+    if isinstance(error, PoolTimeout):
+        return Fault("all connections are in use")
+    if not isinstance(error, DBAPIError):
+        return None
+    said = " ".join(str(error.orig).split())
+    if dialect == "sqlite":
+        if "locked" in said:
+            return Fault("another process keeps the database locked")
+        return next((Fault(said, remedy) for text, remedy in _BY_SQLITE.items() if text in said), None)
+    state = str(getattr(error.orig, "sqlstate", None) or "")
+    for pattern, code, remedy in _BY_POSTGRES:
+        if state == code or (not state and re.search(pattern, said)):
+            return Fault(_last_sentence(said), remedy)
+    if state.startswith(_PASSING) or error.connection_invalidated:
+        return Fault(_last_sentence(said))
+    lost = type(error.orig).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout", "AdminShutdown")
+    return Fault(_last_sentence(said)) if lost and not state else None
+
+
+def _last_sentence(said: str) -> str:
+    """Return what a server says without the preface and the advice around it."""
+    said = re.split(r" Is the server running| \(Background on| Multiple connection attempts", said)[0]
+    return re.split(r"FATAL: +|ERROR: +", said)[-1].strip().rstrip(".")
+
+
+def _tell(told: Told | None, event: str, message: str) -> None:
+    warnings.warn(message, RankTuneWarning, stacklevel=3)
+    if told is not None:
+        told(event, message)

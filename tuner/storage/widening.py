@@ -1,0 +1,54 @@
+"""Writing a wider search space into the record of a study that has trials (what is wider: extending)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, distribution_to_json, json_to_distribution
+from optuna.storages import RDBStorage
+from sqlalchemy import Connection, case, column, select, table, update
+
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.study.extending import is_wider, key, noted, said
+
+_TRIALS = table("trials", column("trial_id"), column("study_id"))
+_PARAMS = table(
+    "trial_params", column("trial_id"), column("param_name"), column("param_value"), column("distribution_json")
+)
+
+
+def widen(storage: RDBStorage, study: str, space: UnionSpace) -> int:
+    """Give the finished trials of a record the distributions of a wider space, and return how many values changed.
+
+    Optuna wants the choices of a parameter to be the same in all trials of a study, and keeps a choice as its place
+    among them. All is written in one transaction, before any trial is read. Raises StudyError where the space is not
+    wider than that of the trials; then nothing is changed.
+    """
+    own = select(_TRIALS.c.trial_id).where(_TRIALS.c.study_id == storage.get_study_id_from_name(study))
+    seen = select(_PARAMS.c.param_name, _PARAMS.c.distribution_json).where(_PARAMS.c.trial_id.in_(own)).distinct()
+    with storage.engine.begin() as connection:
+        changes = []
+        for name, text in connection.execute(seen).all():
+            before, now = json_to_distribution(text), space.distributions.get(name)
+            if now is None or (before != now and not is_wider(noted(now), noted(before))):
+                here = "is not searched here" if now is None else f"{said(noted(now))} here"
+                raise StudyError(
+                    f"study '{study}' has trials with '{name}' {said(noted(before))}, and it {here}. "
+                    "Choose another name (--name), or give the space it began with."
+                )
+            if before != now:
+                changes.append((name, text, before, now))
+        return sum(_rewrite(connection, own, *change) for change in changes)
+
+
+def _rewrite(
+    connection: Connection, own: Any, name: str, text: str, before: BaseDistribution, now: BaseDistribution
+) -> int:
+    values: dict[str, Any] = {"distribution_json": distribution_to_json(now)}
+    if isinstance(before, CategoricalDistribution) and isinstance(now, CategoricalDistribution):
+        places = {key(choice): place for place, choice in enumerate(now.choices)}
+        moved = {place: places[key(choice)] for place, choice in enumerate(before.choices)}
+        values["param_value"] = case(moved, value=_PARAMS.c.param_value)
+    chosen = (_PARAMS.c.trial_id.in_(own), _PARAMS.c.param_name == name, _PARAMS.c.distribution_json == text)
+    return connection.execute(update(_PARAMS).where(*chosen).values(values)).rowcount

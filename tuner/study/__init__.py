@@ -1,0 +1,1 @@
+"""The declaration of a study and its folder."""

@@ -1,0 +1,259 @@
+"""Where studies live: a home folder with one folder a study.
+
+HOME/NAME/study.json   what was declared, digests of the data, and the space that is searched
+HOME/NAME/lock         held by the process that runs the study (ranktune.tuner.study.lock)
+HOME/NAME/events.jsonl what happened (ranktune.tuner.study.events)
+HOME/NAME/             record.db, artifacts/ and model.json; of a study of several splits, HOME/NAME/SPLIT/
+HOME/NAME/data/        the arrays that workers map; removed when the study is finished
+HOME/NAME/result.json  what was concluded
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
+from ranktune.tuner.study.declaration import Study, check_name
+from ranktune.tuner.study.events import FILE as EVENTS
+from ranktune.tuner.study.extending import Difference, noted_space, space_differences
+from ranktune.tuner.study.fingerprint import setting_differences
+from ranktune.tuner.study.lock import LOCK, holder, owning
+
+FORMAT = 2
+PLACES = "places.json"
+
+
+def default_home() -> Path:
+    """Return RANKTUNE_HOME, or ranktune-runs in the current folder."""
+    return Path(os.environ.get("RANKTUNE_HOME") or "ranktune-runs")
+
+
+@dataclass(frozen=True)
+class StudyFolder:
+    """The folder of one study."""
+
+    path: Path
+
+    @property
+    def result(self) -> Path:
+        """Path of the conclusion; it exists once the study is finished."""
+        return self.path / "result.json"
+
+    @property
+    def data(self) -> Path:
+        """Folder of the arrays that workers map."""
+        return self.path / "data"
+
+    def split(self, name: str) -> Path:
+        """Folder of one split's record and model."""
+        return self.path / name if name else self.path
+
+    @contextmanager
+    def replace_data(self) -> Iterator[Path]:
+        """Yield an empty folder that becomes data when the block ends well: never half of it under that name."""
+        fresh = self.path / "data.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        with writing(self.path):
+            fresh.mkdir()
+            yield fresh
+            self.remove_data()
+            fresh.rename(self.data)
+
+    def check_settings(self, study: Study, *, extend: bool = False) -> Study:
+        """Return the study to run: study; where extend widens the one of this folder, that one's solvers come first.
+
+        More trials or time, or less, are the same study, and with extend a wider search space is. Raises StudyError
+        that names every other difference where this folder holds a study.
+        """
+        if not (self.path / "study.json").exists():
+            return study
+        there = self.study()
+        if extend:
+            first = [name for name in there.solvers if name in study.solvers]
+            study = replace(study, solvers=tuple(dict.fromkeys((*first, *study.solvers))))
+        found = self._differences(there, study)
+        if [one for one in found if not (extend and one.sound)]:
+            wider = "" if extend or not all(one.sound for one in found) else ", or widen the study (--extend)"
+            raise StudyError(
+                f"study '{self.path.name}' exists with other settings: {'; '.join(one.text for one in found)}. "
+                f"Choose another name (--name), or repeat its settings{wider}."
+            )
+        return study
+
+    def _differences(self, there: Study, here: Study) -> list[Difference]:
+        # What was searched is noted too: the same declaration means another space once a solver's own has changed.
+        searched = self._noted().get("space") or noted_space(there.union_space())
+        found = setting_differences(there.as_dict(), here.as_dict())  # a field that was not there yet has its default
+        return found + space_differences(searched, noted_space(here.union_space()))
+
+    def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
+        """Note study and the digests of its data. Raises StudyError where the folder holds another study."""
+        study = self.check_settings(study, extend=extend)
+        if (self.path / "study.json").exists() and self.digests() != dict(digests):
+            raise StudyError(
+                f"study '{self.path.name}' exists with other data ({_changed(self.digests(), digests)}). "
+                "Choose another name (--name), or give the data it began with."
+            )
+        declared = {
+            "format": FORMAT,
+            "study": study.as_dict(),
+            "data": dict(digests),
+            "space": noted_space(study.union_space()),
+        }
+        temporary = self.path / "study.tmp"
+        with writing(self.path):
+            with open(temporary, "w", encoding="utf-8") as file:
+                json.dump(declared, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path / "study.json")
+
+    def study(self) -> Study:
+        """Return the declared study."""
+        try:
+            return Study.from_dict(self._noted()["study"])
+        except (ParameterError, KeyError, TypeError, AttributeError) as error:
+            raise StudyError(
+                f"{self.path / 'study.json'} declares what this version of RankTune cannot run: {error} "
+                "Open it with the RankTune that wrote it."
+            ) from None
+
+    def split_names(self) -> list[str]:
+        """Return the names of the splits, in their order."""
+        return list(self._noted()["data"])
+
+    def digests(self) -> dict[str, str]:
+        """Return the digest of each split's data."""
+        return dict(self._noted()["data"])
+
+    def _noted(self) -> dict[str, Any]:
+        file = self.path / "study.json"
+        try:
+            noted: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(noted, dict):
+                raise ValueError("it is no declaration of a study")
+        except (OSError, ValueError) as error:
+            raise StudyError(f"cannot read {file}: {error}. Choose another name, or remove that folder.") from None
+        if noted.get("format") != FORMAT:
+            raise StudyError(f"{file} {_unreadable(noted.get('format'))}")
+        return noted
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Hold the study: one process runs it. Raises BeingRun (a StudyError) that names the holder."""
+        with owning(self.path):
+            try:
+                yield
+            finally:
+                if not (self.path / "study.json").exists():  # it came to nothing: the name is free again
+                    self._vanish()
+
+    def held(self) -> bool:
+        """Return whether a process runs the study, as far as can be seen; the lock itself is not touched."""
+        return holder(self.path) is not None
+
+    def _vanish(self) -> None:
+        """Remove what we put into the folder, and the folder if nothing else is in it."""
+        shutil.rmtree(self.path / "data.new", ignore_errors=True)
+        with suppress(OSError):
+            for file in (EVENTS, PLACES, LOCK):
+                (self.path / file).unlink(missing_ok=True)
+            self.path.rmdir()
+
+    def remove_data(self) -> None:
+        """Remove the arrays that workers mapped: they can be made again from the source."""
+        shutil.rmtree(self.data, ignore_errors=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an error of the disk, in a block that writes to a study's folder, into a StudyError."""
+    try:
+        yield
+    except OSError as error:
+        raise StudyError(
+            f"cannot write to {path}: {error.strerror or error}. Make room there, or choose another home (--home or "
+            "RANKTUNE_HOME), then run it again: trials that had finished are kept."
+        ) from None
+
+
+def _unreadable(found: Any) -> str:
+    """Return why a declaration of another format is not read, and what can be done."""
+    if not isinstance(found, int) or isinstance(found, bool):
+        return "is no declaration of a study. Choose another name, or remove that folder."
+    if found > FORMAT:
+        return f"has format {found}, of a newer RankTune; this one reads {FORMAT}. Upgrade (pip install -U ranktune)."
+    return (
+        f"has format {found}, of a RankTune that validated trials in another way, so that they cannot be continued; "
+        f"this one reads {FORMAT}. Any Optuna tool opens its record; for more trials choose another name (--name)."
+    )
+
+
+def _changed(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """Return in words what is different between the digests of the splits of two studies."""
+    if list(there) != list(here):
+        return f"its parts are {list(there)} there, {list(here)} here"
+    parts = [name for name in there if name and there[name] != here[name]]
+    return f"the digest of {', '.join(parts)} differs" if parts else "its digest differs"
+
+
+def make_folder(home: Path, name: str) -> StudyFolder:
+    """Return the folder of a new or existing study. Raises StudyError where it cannot be made or written."""
+    folder = StudyFolder(home / name)
+    try:
+        _probe(folder.path)
+    except (OSError, ValueError) as error:
+        raise StudyError(
+            f"cannot write to {folder.path}: {getattr(error, 'strerror', None) or error}. "
+            "Choose a home that you may write to (--home or RANKTUNE_HOME)."
+        ) from None
+    return folder
+
+
+def _probe(path: Path) -> None:
+    """Write and remove a file. Another launch may do the same, or remove a study that came to nothing meanwhile."""
+    until = time.monotonic() + 1.0
+    while True:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            probe = path / ".writable"
+            probe.touch()
+            probe.unlink(missing_ok=True)
+            return
+        except (FileNotFoundError, FileExistsError):
+            if time.monotonic() > until or path.is_file():
+                raise
+            time.sleep(0.005)
+
+
+def find_folder(home: Path, name: str) -> StudyFolder:
+    """Return the folder of an existing study. Raises StudyError with the nearest name where there is none."""
+    check_name(name)
+    folder = StudyFolder(home / name)
+    if not (folder.path / "study.json").is_file():
+        known = [found.path.name for found in all_folders(home)]
+        hint = nearest(name, known) if known else "There are no studies there yet."
+        raise StudyError(f"no study '{name}' in {home}. {hint}")
+    return folder
+
+
+def all_folders(home: Path) -> list[StudyFolder]:
+    """Return the folders of all studies in home, oldest first."""
+    if not home.is_dir():
+        return []
+    files = sorted(home.glob("*/study.json"), key=lambda file: file.stat().st_mtime)
+    return [StudyFolder(file.parent) for file in files]
+
+
+def free_name(home: Path, stem: str) -> str:
+    """Return stem, or stem-2, stem-3, ... : the first that no study in home has."""
+    names = (stem if k == 1 else f"{stem}-{k}" for k in range(1, 10_000_000))
+    return next(name for name in names if not (home / name).exists())

@@ -1,0 +1,91 @@
+"""A problem: development queries with their validation plan, and the test queries, on disk for all workers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.objective import FRESH, PLAN, read_development, read_plan, write_problem
+from ranktune.tuner.evaluation.overlap import without_shared
+from ranktune.tuner.evaluation.plans import Plan, fresh_plan
+from ranktune.tuner.evaluation.split import WHOLE, Split, validation_plan, with_test
+from ranktune.tuner.evaluation.store import read_queries, write_queries
+from ranktune.tuner.study.declaration import NO_TEST, Study
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One split, ready to be tuned on.
+
+    folder holds the arrays that workers map. plan scores the trials; fresh is another plan over all development
+    queries, for the configurations that the plan cannot tell apart (empty where there are too few queries).
+    """
+
+    name: str
+    folder: Path
+    development: Queries
+    plan: Plan
+    fresh: Plan
+    test: Queries | None
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Self:
+        """Return the problem that write_split wrote into folder."""
+        test = read_queries(folder / "test") if (folder / "test").is_dir() else None
+        where = str(folder)
+        return cls(name, folder, read_development(where), read_plan(where, PLAN), read_plan(where, FRESH), test)
+
+    def __reduce__(self) -> tuple[Callable[[Path, str], Problem], tuple[Path, str]]:
+        """Travel to another process as the folder, which it maps too."""
+        return type(self).open, (self.folder, self.name)
+
+    @property
+    def judged(self) -> Ints:
+        """Numbers of the development queries that trials are scored on, rising."""
+        if not isinstance(self.plan, tuple):
+            return np.arange(self.development.n_queries)
+        return np.unique(np.concatenate([fold.vali for fold in self.plan]))
+
+    @property
+    def given_split(self) -> bool:
+        """Whether one validation set was given, rather than folds dealt."""
+        return isinstance(self.plan, tuple) and len(self.plan) == 1
+
+
+def write_split(split: Split, study: Study, parent: Path) -> str:
+    """Write split with its validation plan into a folder under parent and return the digest of its data."""
+    untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
+    split = without_shared(split if untested else with_test(split, study.seed))
+    keeps = not study.refit and split.vali is not None and study.folds is None
+    development, plan = validation_plan(
+        split,
+        study.folds,
+        study.seed,
+        strict=study.plan == "split" or keeps,
+        repeats=study.repeats,
+        permutations=study.permutations if study.plan == "progressive" else None,
+    )
+    digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
+    own = parent / folder_name(split.name, digest, study)
+    fresh = () if study.strict else fresh_plan(plan, development, study.seed)
+    write_problem(development, {PLAN: plan, FRESH: fresh}, own)
+    if split.test is not None:
+        write_queries(split.test, own / "test", documents=True)
+    return digest
+
+
+def folder_name(name: str, digest: str, study: Study) -> str:
+    """Return the name of a split's folder, which tells its data and how they are dealt.
+
+    Other data, or folds, get another name: workers keep what they have read, mapped or in a folder of their own.
+    """
+    dealt = (study.seed, study.plan, study.folds, study.repeats, study.outer, study.permutations, study.refit)
+    dealt_digest = hashlib.sha256(repr((digest, dealt)).encode()).hexdigest()
+    return f"{name or 'all'}-{dealt_digest[:16]}"

@@ -1,0 +1,1 @@
+"""Processes that evaluate trials, here and on a Dask cluster."""
