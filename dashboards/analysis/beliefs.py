@@ -39,12 +39,12 @@ def _of(trial: Trial, value: float | None) -> list[Observed]:
     own = flat(trial)
     found = [Observed(trial, Seen(own, value, variance, partial), True)]
     values = [point for point, _ in trial.path]
-    chosen = trial.params.get(trial.along)
+    chosen = trial.params.get(trial.path_parameter)
     if value is None or chosen not in values:
         return found
     best = values.index(chosen)
     for place in telling(len(values), best)[1:]:
-        params = own | {f"{trial.solver}.{trial.along}": type(chosen)(values[place])}
+        params = own | {f"{trial.solver}.{trial.path_parameter}": type(chosen)(values[place])}
         there = value + trial.path[place][1] - trial.path[best][1]
         found.append(Observed(trial, Seen(params, there, variance, partial), False))
     return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.dashboards.analysis import hollow
+from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.pooling import Pooled, best_pooled
 from ranktune.dashboards.analysis.solver_trials import SolverTrials
 from ranktune.dashboards.figures import plotly as figures
@@ -43,8 +43,8 @@ class _Curve:
 def curves(solver: SolverTrials, k: int) -> list[Panel]:
     """Return the curves of a solver's trials; nothing where none of them has one."""
     found = [curve for one in solver.good if (curve := _curve(one)) is not None]
-    along = next((curve.one.trial.along for curve in reversed(found)), "")
-    found = [curve for curve in found if curve.one.trial.along == along and along in solver.distributions]
+    along = next((curve.one.trial.path_parameter for curve in reversed(found)), "")
+    found = [curve for curve in found if curve.one.trial.path_parameter == along and along in solver.distributions]
     if not found:
         return []
     kept = _chosen(found)
@@ -72,9 +72,9 @@ def _curve(one: Pooled) -> _Curve | None:
     """Return the curve of a trial on the common level, None where it is none: of one point, or without its own."""
     trial = one.trial
     values = [value for value, _ in trial.path]
-    if len(values) < 2 or one.value is None or trial.params.get(trial.along) not in values:
+    if len(values) < 2 or one.value is None or trial.params.get(trial.path_parameter) not in values:
         return None
-    own = values.index(trial.params[trial.along])
+    own = values.index(trial.params[trial.path_parameter])
     level = one.value - trial.path[own][1]
     order = [int(place) for place in np.argsort(values, kind="stable")]
     y = [trial.path[place][1] + level for place in order]
@@ -148,11 +148,11 @@ def _traces(solver: SolverTrials, kept: Sequence[_Curve], by: str | None) -> lis
         marker = {"symbol": "star", "size": 16, "color": "#d55e00", "line": {"width": 1, "color": "#ffffff"}}
         x, y = [star.x[star.best]], [star.y[star.best]]
         traces.append(figures.scatter("best trial", x, y, marker=marker, text=[_text(solver, star, by)]))
-    return hollow.with_key(traces, [curve.one.trial for curve in kept])
+    return early_stopped.with_key(traces, [curve.one.trial for curve in kept])
 
 
 def _text(solver: SolverTrials, curve: _Curve, by: str | None) -> str:
-    said = hollow.said(curve.one.trial, figures.plain(curve.one.split))
+    said = early_stopped.said(curve.one.trial, figures.plain(curve.one.split))
     value = None if by is None else curve.one.trial.params.get(by)
     if by is None or value is None:
         return said

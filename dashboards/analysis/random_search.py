@@ -102,7 +102,7 @@ def stops(trials: Sequence[Trial]) -> dict[str, bool]:
         paths = [trial for trial in judged if len(trial.path) > 1]
         if 2 * len(paths) > len(judged):
             last = paths[-1]
-            found[f"{solver}.{last.along}"] = last.path[-1][0] > last.path[0][0]
+            found[f"{solver}.{last.path_parameter}"] = last.path[-1][0] > last.path[0][0]
     return found
 
 

@@ -78,7 +78,7 @@ class Trial:
     stopped: str = ""
     error_of_estimate: float | None = None
     parts: tuple[float, ...] = ()
-    along: str = ""
+    path_parameter: str = ""
     path: tuple[tuple[float, float], ...] = ()
 
     @property
@@ -89,7 +89,7 @@ class Trial:
     @property
     def asked(self) -> Mapping[str, Any]:
         """The parameters that were asked for: params but for what was found better on the way there."""
-        return {**self.params, self.along: self.path[-1][0]} if self.path else self.params
+        return {**self.params, self.path_parameter: self.path[-1][0]} if self.path else self.params
 
     @property
     def asked_value(self) -> float | None:
@@ -274,7 +274,7 @@ def _trial(trial: Finished, solver: str, params: Mapping[str, Any]) -> Trial:
         stopped=str(kept.get(STOPPED, "")),
         error_of_estimate=_root(kept.get(PARTIAL)),
         parts=tuple(float(part) for part in kept.get(PARTS, ())),
-        along=str(along),
+        path_parameter=str(along),
         path=_levelled(path, params.get(along), trial.value),
     )
 

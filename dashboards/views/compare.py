@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.dashboards.analysis.worth import best_by_number, mean_of_splits, worth_figure
+from ranktune.dashboards.analysis.tuning_value import best_by_number, mean_of_splits, worth_figure
 from ranktune.dashboards.figures.panels import Cell, Panel, Table
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_table, sentences, setting

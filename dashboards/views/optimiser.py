@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ranktune.dashboards.analysis import hollow
+from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.beliefs import Observed, flat, observed
 from ranktune.dashboards.analysis.pooling import competing, state_note
 from ranktune.dashboards.figures import plotly as figures
@@ -199,10 +199,10 @@ def _noise(data: StudyData, belief: Belief, seen: Sequence[Observed], k: int, gr
         trace = figures.scatter(
             solver, [e for _, e, _ in own], [(t.value or 0.0) - e for t, e, _ in own],
             marker={**looks[solver], "size": 7, "opacity": 0.8}, error=[1.96 * s for _, _, s in own],
-            text=[hollow.said(t, figures.plain(solver)) for t, _, _ in own],
+            text=[early_stopped.said(t, figures.plain(solver)) for t, _, _ in own],
         )  # fmt: skip
-        traces += hollow.told_apart(trace, [bool(t.stopped) for t, _, _ in own])
-    traces = hollow.with_key(traces, [trial for trial, _, _ in kept])
+        traces += early_stopped.told_apart(trace, [bool(t.stopped) for t, _, _ in own])
+    traces = early_stopped.with_key(traces, [trial for trial, _, _ in kept])
     shown = figures.figure(
         traces,
         figures.axis(f"{data.metric} that the other trials let expect"),
@@ -224,5 +224,5 @@ def _noise_note(belief: Belief, kept: Sequence[tuple[Trial, float, float]]) -> s
             "queries judge all trials, so that most of that error is common to all"
         )
     if any(trial.stopped for trial, _, _ in kept):
-        believed += f". {hollow.NOTE.removesuffix('.')}, and count as so much less sure"
+        believed += f". {early_stopped.NOTE.removesuffix('.')}, and count as so much less sure"
     return f"{believed}. Bars are 95 %; {inside:.0%} of residuals lie within theirs."

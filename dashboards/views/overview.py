@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ranktune.dashboards.analysis import worth
+from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, plain
 from ranktune.dashboards.records.study import StudyData, Trial, best_of, counts, duration, study_state, trials_told
 
@@ -15,7 +15,7 @@ Figure = dict[str, Any]
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the conclusion, the leaderboard, the best so far with what it is measured against, and the settings."""
-    found = [_conclusion(data), _leaderboard(data), worth.panel(data)]
+    found = [_conclusion(data), _leaderboard(data), tuning_value.panel(data)]
     if data.result is not None and data.result.get("folds"):
         found.append(_folds(data.result))
     if any(trial.error for _, trial in data.trials) or (data.result is not None and data.result["failures"]):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.dashboards.analysis import hollow
+from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.beliefs import flat
 from ranktune.dashboards.analysis.curves import curves
 from ranktune.dashboards.analysis.pooling import Pooled, best_pooled, competing, pooled, state_note
@@ -113,7 +113,7 @@ def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:
         f"{len(kept)} of {len(active)} trials are shown, the best and the worst among them."
         if len(kept) < len(active)
         else "",
-        hollow.NOTE if any(one.trial.stopped for one in kept) else "",
+        early_stopped.NOTE if any(one.trial.stopped for one in kept) else "",
     )
     if not kept:
         return Panel(f"slice-{key}", title, table, None, note or "It was active in no trial.", solver.name)
@@ -125,16 +125,16 @@ def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:
         trace |= {"type": "box", "boxpoints": "all", "jitter": 0.6, "pointpos": 0, "hoveron": "points"} | clear
         del trace["mode"]
     stopped = [bool(one.trial.stopped) for one in kept]
-    traces = hollow.told_apart(trace, stopped)
+    traces = early_stopped.told_apart(trace, stopped)
     if solver.is_choice(name) and any(stopped):  # one box around all, points of two kinds on it
         box = trace | {"boxpoints": False, "showlegend": False, "hoverinfo": "skip"}
-        traces = [box, *hollow.told_apart(trace | {"line": {"width": 0}}, stopped)]
+        traces = [box, *early_stopped.told_apart(trace | {"line": {"width": 0}}, stopped)]
     best = best_pooled(kept)
     if best is not None:
         star = {"symbol": "star", "size": 15, "color": "#d55e00"}
         marked = figures.scatter("best trial", [solver.cell(name, best.trial.params[name])], [best.value], marker=star)
         traces.append(marked | {"text": _said([best]), "hovertemplate": trace["hovertemplate"]})
-    traces = hollow.with_key(traces, [one.trial for one in kept])
+    traces = early_stopped.with_key(traces, [one.trial for one in kept])
     bounds, outside = figures.window(one.value for one in kept)
     up = figures.axis(f"{metric} (validation)") | ({} if bounds is None else {"range": bounds})
     shown = figures.figure(traces, solver.axis(name), up)
@@ -143,7 +143,7 @@ def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:
 
 
 def _said(trials: Sequence[Pooled]) -> list[str]:
-    return [hollow.said(one.trial, figures.plain(one.split)) for one in trials]
+    return [early_stopped.said(one.trial, figures.plain(one.split)) for one in trials]
 
 
 def _dependence(solver: SolverTrials, name: str, key: str) -> Panel:

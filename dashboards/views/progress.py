@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.dashboards.analysis import hollow
+from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, look, plain, thinned
 from ranktune.dashboards.figures.plotly import pattern, window
 from ranktune.dashboards.records.study import (
@@ -114,7 +114,7 @@ def _history(data: StudyData, split: SplitData) -> Panel:
     kept = thinned(len(rows), steps, 500)
     note = "" if len(kept) == len(rows) else f"The table has {len(kept)} of the {len(rows)} trials; Trials has all."
     if any(t.stopped for t in split.trials):
-        note = f"{hollow.NOTE} {note}".strip()
+        note = f"{early_stopped.NOTE} {note}".strip()
     note = f"{note} {window(t.value for t in split.trials)[1]}".strip()
     if not split.trials:
         note = "No trial has finished yet."
@@ -136,10 +136,10 @@ def history_figure(data: StudyData, split: SplitData) -> Figure:
         trace = {
             "type": "scatter", "mode": "markers", "name": plain(solver), "x": [t.number for t in few],
             "y": [t.value for t in few], "marker": styles[solver] | {"size": 8, "opacity": 0.8},
-            "text": [hollow.said(t) for t in few],
+            "text": [early_stopped.said(t) for t in few],
             "hovertemplate": "%{text}<br>%{y}<extra>" + plain(solver) + "</extra>",
         }  # fmt: skip
-        traces += hollow.told_apart(trace, [bool(t.stopped) for t in few])
+        traces += early_stopped.told_apart(trace, [bool(t.stopped) for t in few])
         shown += few
     kept = _steps(best)
     traces.append({
@@ -150,7 +150,7 @@ def history_figure(data: StudyData, split: SplitData) -> Figure:
     bounds, _ = window(t.value for t in split.trials)
     y |= {} if bounds is None else {"range": bounds}
     return {
-        "data": hollow.with_key(traces, shown),
+        "data": early_stopped.with_key(traces, shown),
         "layout": {"xaxis": {"title": {"text": "trial number"}}, "yaxis": y, "hovermode": "closest"},
     }
 
@@ -253,7 +253,7 @@ def lanes_figure(data: StudyData, timed: Sequence[Trial]) -> Figure:
         traces.append({
             "type": "bar", "orientation": "h", "name": plain(solver), "y": [place[t.worker] for t in own],
             "base": [round((t.begun or zero) - zero, 4) for t in own], "x": [round(_length(t), 4) for t in own],
-            "text": [hollow.said(t) for t in own], "textposition": "none", "width": 0.7,
+            "text": [early_stopped.said(t) for t in own], "textposition": "none", "width": 0.7,
             "marker": {
                 "color": styles[solver]["color"], "line": {"width": 0.5, "color": "rgba(127,127,127,0.6)"},
                 "pattern": pattern(["/" if t.stopped else "" for t in own]),

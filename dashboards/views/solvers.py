@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.dashboards.analysis import hollow
+from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.pooling import competing, default_params, state_note, unfinished_note
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, look
@@ -94,7 +94,7 @@ def _distribution(data: StudyData, split: SplitData, key: str, group: str) -> Pa
     )
     bounds, outside = figures.window(value for solver in seen for value in solver.values)
     if any(any(solver.stopped) for solver in seen):
-        note += f" {hollow.NOTE} Boxes count them."
+        note += f" {early_stopped.NOTE} Boxes count them."
     note = f"{note} {outside}".strip()
     most = max(200, figures.MOST_POINTS * 2 // len(seen))
     if any(len(solver.good) > most for solver in seen):
@@ -112,18 +112,18 @@ def _strip(data: StudyData, solvers: Sequence[_Solver], most: int, bounds: list[
             traces.append(_box(solver, name, k, marker["color"]))
         kept = [solver.good[i] for i in figures.thinned(solver.values, most)]
         stray = [k + SPREAD * (2 * (trial.number * 0.618034 % 1) - 1) for trial in kept]
-        text = [hollow.said(trial, name) for trial in kept]
+        text = [early_stopped.said(trial, name) for trial in kept]
         own = figures.scatter(solver.name, [t.value for t in kept], stray, text=text, showlegend=False)
         own["marker"] = {**marker, "size": 6, "opacity": 0.6}
         own["hovertemplate"] = "%{text}<br>%{x}<extra></extra>"
-        traces += hollow.told_apart(own, [bool(trial.stopped) for trial in kept])
+        traces += early_stopped.told_apart(own, [bool(trial.stopped) for trial in kept])
     best = [(solver.best.value, k) for k, solver in enumerate(solvers) if solver.best is not None]
     default = [(solver.default.asked_value, k) for k, solver in enumerate(solvers) if solver.default is not None]
     traces.append(_marked("best trial", best, {"symbol": "star", "size": 15, "color": "#d55e00"}))
     if default:
         ring = {"symbol": "circle-open", "size": 14, "color": "#7f7f7f", "line": {"width": 3}}
         traces.append(_marked("defaults", default, ring))
-    traces = hollow.with_key(traces, [trial for solver in solvers for trial in solver.good])
+    traces = early_stopped.with_key(traces, [trial for solver in solvers for trial in solver.good])
     rows = figures.axis("solver", tickmode="array", tickvals=list(range(len(names))), ticktext=names)
     rows |= {"range": [len(names) - 0.5, -0.5], "zeroline": False}
     along = figures.axis(f"{data.metric} on the validation queries") | ({} if bounds is None else {"range": bounds})

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ranktune.dashboards.analysis import hollow
+from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.pooling import competing, state_note
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import COLOURS, Cell, Panel, Table, look
@@ -88,7 +88,7 @@ def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, m
         "quality grows slowest for its cost. Rings are the leaderboard's models, learnt again and measured again. The "
         "table has the line and the rings; the trials view has the rest."
     )
-    note += f" {hollow.NOTE}" if any(trial.stopped for trial in split.trials) else ""
+    note += f" {early_stopped.NOTE}" if any(trial.stopped for trial in split.trials) else ""
     note += f" {outside}" if outside else ""
     note += f" {len(kept)} of {len(known)} trials are shown." if len(kept) < len(known) else ""
     return Panel(key, title, Table(columns, rows), shown, note, group)
@@ -122,12 +122,12 @@ def _points(data: StudyData, kept: Sequence[tuple[Option, Trial]], cost: str) ->
     traces: list[figures.Trace] = []
     for solver in dict.fromkeys(trial.solver for _, trial in kept):
         own = [(option, trial) for option, trial in kept if trial.solver == solver]
-        text = [hollow.said(trial, figures.plain(solver)) for _, trial in own]
+        text = [early_stopped.said(trial, figures.plain(solver)) for _, trial in own]
         marker = {**looks[solver], "size": 7, "opacity": 0.6}
         x, y = [option.cost(cost) for option, _ in own], [option.quality for option, _ in own]
         trace = figures.scatter(solver, x, y, marker=marker, text=text)
-        traces += hollow.told_apart(trace, [bool(trial.stopped) for _, trial in own])
-    return hollow.with_key(traces, [trial for _, trial in kept])
+        traces += early_stopped.told_apart(trace, [bool(trial.stopped) for _, trial in own])
+    return early_stopped.with_key(traces, [trial for _, trial in kept])
 
 
 def _line(best: Sequence[Option], cost: str) -> figures.Trace:

@@ -73,7 +73,7 @@ def _short(value: Any) -> str:
 def _path(trial: Trial) -> str | None:
     """Return what the values of the parameter along which it was learnt scored, in the order in which they came."""
     told = ", ".join(f"{value:.4g}: {mean:.4f}" for value, mean in trial.path)
-    return f"{trial.along} {told}" if told else None
+    return f"{trial.path_parameter} {told}" if told else None
 
 
 def _when(seconds: float | None) -> str | None:

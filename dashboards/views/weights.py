@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.dashboards.analysis import hollow
+from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.pooling import MOVED, Pooled, competing, pooled, unfinished_note
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import COLOURS, Cell, Panel, Table, look
@@ -219,7 +219,7 @@ def _paths(data: StudyData) -> list[Panel]:
         columns = ("Trial", "Split", "L1 strength", "Features", data.metric)
         title = f"What the L1 strength of {figures.short(solver)} leaves: features and {data.metric}"
         note = "Trials from little penalty to much; they differ in other parameters too. " + (MOVED if several else "")
-        note += f" {hollow.NOTE}" if any(one.trial.stopped for one in own) else ""
+        note += f" {early_stopped.NOTE}" if any(one.trial.stopped for one in own) else ""
         shown = _path_figure(data, solver, own, rows)
         found.append(Panel(f"path-{k}", title, Table(columns, rows), shown, note.strip(), solver))
     return found
@@ -229,7 +229,7 @@ def _path_figure(
     data: StudyData, solver: str, own: Sequence[Pooled], rows: Sequence[Sequence[Cell]]
 ) -> Mapping[str, object]:
     """Return two parts, one above the other, over the same strength."""
-    x, text = [float(row[2] or 0.0) for row in rows], [hollow.said(one.trial) for one in own]
+    x, text = [float(row[2] or 0.0) for row in rows], [early_stopped.said(one.trial) for one in own]
     stopped = [bool(one.trial.stopped) for one in own]
     marker = {**look(competing(data))[solver], "size": 7, "opacity": 0.7}
     features = figures.scatter("features", x, [row[3] for row in rows], marker=marker, text=text)
@@ -237,6 +237,6 @@ def _path_figure(
     below = figures.axis("features", domain=[0, 0.46], rangemode="tozero")
     above = figures.axis(f"{data.metric} (validation)", domain=[0.54, 1])
     return figures.figure(
-        [part for trace in (features, values) for part in hollow.told_apart(trace, stopped)],
+        [part for trace in (features, values) for part in early_stopped.told_apart(trace, stopped)],
         figures.log_axis("L1 strength", x[0], x[-1]), below, yaxis2=above, height=520, showlegend=False,
     )  # fmt: skip

@@ -29,7 +29,7 @@ class Step:
     violation: float = float("nan")
 
 
-class Along:
+class PathParameter:
     """What along is where it hangs on other parameters: on the class the usual name, on a ranker its own, or None."""
 
     def __init__(self, usual: str, of: Callable[[Any], str | None]) -> None:
@@ -48,17 +48,17 @@ class BaseRanker(Estimator):
     sets validated and overrides _steps_watched instead; one that heeds query weights sets weighted.
 
     along names the parameter of the space along which one fit yields the models for many values at little more than
-    the cost of one (fit_along), if there is one; along_rises says whether the larger of its values are the dear ones,
-    along_costs whether eight of them take more than half as long again as one. Where it is not a count of steps, the
-    subclass overrides _steps_along too.
+    the cost of one (fit_along), if there is one; path_increasing says whether the larger of its values are the dear
+    ones, path_expensive whether eight of them take more than half as long again as one. Where it is not a count of
+    steps, the subclass overrides _steps_on_path too.
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()
     weighted: ClassVar[bool] = False
     validated: ClassVar[bool] = False
-    along: ClassVar[str | None] = None
-    along_rises: ClassVar[bool] = True
-    along_costs: ClassVar[bool] = False
+    path_parameter: ClassVar[str | None] = None
+    path_increasing: ClassVar[bool] = True
+    path_expensive: ClassVar[bool] = False
 
     def fit(
         self,
@@ -106,14 +106,14 @@ class BaseRanker(Estimator):
     def fit_along(self, queries: Queries, values: Sequence[float]) -> Iterator[tuple[float | int, BaseRanker]]:
         """Yield, for each of values of the parameter along, (value, a ranker fitted as if with that value).
 
-        Each different value comes once, in the order in which they come cheapest: rising, or falling where along_rises
-        is false; the order given does not matter. All else is as this ranker has it, which is not fitted itself. Counts
-        of steps give the same bits as fit, other parameters what fit gives to its tolerance. The ranker may be one
-        object that goes on learning: use it, or its as_model, before the next step; the caller may stop at any time.
-        Raises ParameterError where there is no such parameter or a value is none that it can have, and DataError as fit
-        does.
+        Each different value comes once, in the order in which they come cheapest: rising, or falling where
+        path_increasing is false; the order given does not matter. All else is as this ranker has it, which is not
+        fitted itself. Counts of steps give the same bits as fit, other parameters what fit gives to its tolerance. The
+        ranker may be one object that goes on learning: use it, or its as_model, before the next step; the caller may
+        stop at any time. Raises ParameterError where there is no such parameter or a value is none that it can have,
+        and DataError as fit does.
         """
-        name = self.along
+        name = self.path_parameter
         if name is None:
             raise ParameterError(
                 f"{self!r} has no parameter along which one fit yields many models: fit it with one value at a time."
@@ -122,7 +122,7 @@ class BaseRanker(Estimator):
         wanted = learner._in_order(name, values)
         learner.set_params(**{name: wanted[-1]})
         queries = _with_something_to_learn(learner._grouped(queries, None, None, None))
-        for value in learner._steps_along(queries, wanted):
+        for value in learner._steps_on_path(queries, wanted):
             learner.set_params(**{name: value})
             yield value, learner
             learner.set_params(**{name: wanted[-1]})
@@ -135,7 +135,7 @@ class BaseRanker(Estimator):
         """
         if not isinstance(parameter, Float | Int):
             raise ParameterError(f"'{parameter.name}' is a choice: its values lie on no path.")
-        return up_to(parameter, value, most, rising=cls.along_rises)
+        return up_to(parameter, value, most, rising=cls.path_increasing)
 
     def _in_order(self, name: str, values: Sequence[float]) -> list[float | int]:
         """Return the different values of parameter name from the cheapest on, each of which must pass the checks."""
@@ -145,9 +145,9 @@ class BaseRanker(Estimator):
         for value in plain:
             self.set_params(**{name: value})
             self._check_parameters()
-        return sorted(set(plain), reverse=not self.along_rises)
+        return sorted(set(plain), reverse=not self.path_increasing)
 
-    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Yield each of values, in their order, when the fitted attributes are those of a fit with it.
 
         The parameter has the last of values meanwhile. This one is for counts: where learning ends before a value is

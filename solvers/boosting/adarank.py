@@ -27,9 +27,8 @@ from ranktune.solvers.core.space import Choice, Float, Int, Parameter, When
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import check_scaling, factors
-from ranktune.solvers.metrics.chosen_metric import chosen_metric
 from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, check_metric, feature_table
-from ranktune.solvers.metrics.metrics import Metric
+from ranktune.solvers.metrics.metrics import Metric, chosen_metric
 
 DIRECTIONS = {"both": SIGNS, "up": SIGNS[:1]}
 REPEATS = ("allow", "pause", "never")
@@ -74,7 +73,7 @@ class AdaRank(LinearRanker):
         Float("validation", 0.1, 0.4, default=0.25, when=When("stop", ("vali",))),
         Choice("scaling", ("minmax", "standard"), default="minmax"),
     )
-    along: ClassVar[str | None] = "rounds"
+    path_parameter: ClassVar[str | None] = "rounds"
     weighted: ClassVar[bool] = True
     validated: ClassVar[bool] = True
 

@@ -12,15 +12,14 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import Along, BaseRanker, Step
+from ranktune.solvers.base.ranker import BaseRanker, PathParameter, Step
 from ranktune.solvers.boosting.early_stopping import Patience, dealt, with_pairs
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_count, check_not_negative, check_part, check_positive, check_random_state
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.chosen_metric import chosen_metric
 from ranktune.solvers.metrics.gains import can_double, gains
-from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
@@ -123,7 +122,7 @@ class BoostedRanker(TreeRanker):
 
     validated: ClassVar[bool] = True
     # Where queries are held out, these find the number of rounds, and trees only bounds it.
-    along: ClassVar[Any] = Along("trees", lambda ranker: "trees" if ranker.validation == 0 else None)
+    path_parameter: ClassVar[Any] = PathParameter("trees", lambda ranker: "trees" if ranker.validation == 0 else None)
     validation: float
     patience: int
     metric: str
@@ -152,7 +151,7 @@ class BoostedRanker(TreeRanker):
         else:
             yield from super()._member(source, queries, vali, seed)
 
-    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Grow all members of the bag but the last to the end, and the last one from value to value."""
         source = self._source(self._learnt_from(queries))
         sizes = np.diff(values, prepend=0).tolist()

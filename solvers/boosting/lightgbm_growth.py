@@ -26,11 +26,10 @@ from ranktune.solvers.boosting.base import (
     rows_of,
 )
 from ranktune.solvers.boosting.lightgbm_library import Booster, Data
-from ranktune.solvers.boosting.lightgbm_trees import trees_of
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.trees import Trees
+from ranktune.solvers.models.trees import Trees, joined, one_tree
 
 MOST_ROOM = 2**32
 """Bytes of bins of sparse features that may be kept as columns of bundles."""
@@ -149,3 +148,21 @@ def _room_of_bundles(features: Features) -> int:
 def drawn(share: float) -> dict[str, Any]:
     """Return LightGBM's parameters for learning each tree from a share of the data."""
     return {"bagging_fraction": float(share), "bagging_freq": int(share < 1.0)}
+
+
+def trees_of(text: str) -> Trees:
+    """Return the trees in the text of a booster that was trained on finite features without categories."""
+    body = text[text.index("\nTree=") :].partition("\nend of trees")[0]
+    return joined([_tree(_fields(part)) for part in body.split("\nTree=")[1:]])
+
+
+def _fields(part: str) -> Mapping[str, str]:
+    return dict(line.split("=", 1) for line in part.splitlines() if "=" in line)
+
+
+def _tree(fields: Mapping[str, str]) -> Trees:
+    if int(fields["num_leaves"]) == 1:
+        return one_tree([], [], [], [], [float(fields["leaf_value"].split()[0])])
+    whole = {name: [int(k) for k in fields[name].split()] for name in ("split_feature", "left_child", "right_child")}
+    threshold, value = ([float(k) for k in fields[name].split()] for name in ("threshold", "leaf_value"))
+    return one_tree(whole["split_feature"], threshold, whole["left_child"], whole["right_child"], value)

@@ -26,9 +26,9 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, When
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.order_statistics import number_grades
-from ranktune.solvers.metrics.chosen_metric import chosen_metric
 from ranktune.solvers.metrics.feature_tables import check_metric
 from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.metrics import chosen_metric
 from ranktune.solvers.models.trees import Trees, stumps
 
 AVERAGES = ("pairs", "queries")
@@ -69,7 +69,7 @@ class RankBoost(TreeRanker):
         Int("patience", 10, 200, default=50, log=True, when=When("stop", ("vali",))),
         Float("validation", 0.1, 0.4, default=0.25, when=When("stop", ("vali",))),
     )
-    along: ClassVar[str | None] = "rounds"
+    path_parameter: ClassVar[str | None] = "rounds"
     weighted: ClassVar[bool] = True
     validated: ClassVar[bool] = True
 

@@ -31,9 +31,9 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Float, Int, Parameter
+from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees
-from ranktune.solvers.optimizers.pairwise_objective import blocks
 
 MOST_CELLS = 2**32
 """Of sparse data: XGBoost keeps a byte for each cell, because what it does not see is not 0 to it, but missing."""

@@ -13,9 +13,10 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.products import scores
-from ranktune.solvers.optimizers.one_pass_kernels import columns_of_list, factor_of, ranges
-from ranktune.solvers.optimizers.pairwise_objective import blocks
+from ranktune.solvers.data.products import blocks, scores
+
+TINY = 1e-300
+"""A range below it is none: dividing by it would overflow."""
 
 ROWS = 4096
 """Rows scored at a time: few enough to stay in cache."""
@@ -78,3 +79,59 @@ def _scale_sparse(data: Any, indices: Any, indptr: Any, starts: Ints, d: int) ->
             data[p] = data[p] * factor_of(low[r], high[r], True)
         for r in range(m):
             place[columns[r]] = -1
+
+
+@compiled
+def factor_of(low: float, high: float, scaled: bool) -> float:
+    """Return what a feature of one list is multiplied by; 0 if it is constant there, for then it orders nothing."""
+    spread = np.float64(high) - np.float64(low)  # of float32 values it could overflow, and rounds otherwise
+    if spread < TINY:
+        return 0.0
+    return 1.0 / spread if scaled else 1.0
+
+
+@compiled
+def ranges(X: Any, low: Any, high: Any) -> None:
+    """Overwrite low and high with the least and the greatest value of each column."""
+    low[:] = X[0]
+    high[:] = X[0]
+    for i in range(1, X.shape[0]):
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            low[j] = x if x < low[j] else low[j]
+            high[j] = x if x > high[j] else high[j]
+
+
+@compiled
+def columns_of_list(
+    data: Any,
+    indices: Any,
+    first: int,
+    last: int,
+    n: int,
+    place: Ints,
+    columns: Ints,
+    low: Floats,
+    high: Floats,
+    filled: Ints,
+) -> int:
+    """Return how many columns are stored between first and last; number them in place and columns, fill low and high.
+
+    low and high are their least and greatest values, 0 among them if stored for fewer than all n documents; filled
+    counts. place must be -1 everywhere.
+    """
+    m = 0
+    for p in range(first, last):
+        c, x = indices[p], data[p]
+        r = place[c]
+        if r < 0:
+            place[c] = m
+            columns[m], low[m], high[m], filled[m] = c, x, x, 1
+            m += 1
+            continue
+        low[r], high[r] = min(low[r], x), max(high[r], x)
+        filled[r] += 1
+    for r in range(m):
+        if filled[r] < n:
+            low[r], high[r] = min(low[r], 0.0), max(high[r], 0.0)
+    return m

@@ -172,3 +172,10 @@ def _add_csr_squares(data: Any, indices: Any, indptr: Any, v: Floats, out: Float
         factor = v[i]
         for k in range(indptr[i], indptr[i + 1]):
             out[indices[k]] += data[k] * factor * data[k]
+
+
+def blocks(starts: Ints, rows: int) -> list[tuple[int, int]]:
+    """Return ranges of queries of about so many rows; a longer query is in a range of its own or ends one."""
+    marks = np.searchsorted(starts, np.arange(rows, starts[-1] + rows, rows), side="right") - 1
+    ends = np.unique(np.append(marks[marks > 0], len(starts) - 1))
+    return [(int(a), int(b)) for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)]

@@ -11,9 +11,8 @@ from ranktune.solvers.base.ranker import LinearRanker, Step
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.space import Parameter
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.chosen_metric import chosen_metric
 from ranktune.solvers.metrics.feature_tables import candidates, columns
-from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
 
 
 class BestFeature(LinearRanker):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.base.passes import PassRanker
+from ranktune.solvers.base.passes import PassRanker, checked_order, orders
 from ranktune.solvers.base.ranker import LinearRanker, Step
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count, check_random_state
@@ -25,9 +25,8 @@ from ranktune.solvers.data.scaling import query_factors
 from ranktune.solvers.losses.pair_weights import PairWeight
 from ranktune.solvers.losses.pairwise import Loss, PairwiseHinge
 from ranktune.solvers.losses.penalties import L1, L2, Penalty
-from ranktune.solvers.online.base import checked_order
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, Batch, GradientSteps
-from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, OnePass, check_parts, orders
+from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, OnePass, check_parts
 
 Optimizer: TypeAlias = OnePass | Batch
 

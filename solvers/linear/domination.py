@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from ranktune.solvers.base.ranker import Along, LinearRanker, Step
+from ranktune.solvers.base.ranker import LinearRanker, PathParameter, Step
 from ranktune.solvers.core.checks import check_choice, check_count, check_positive
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, Parameter, When
@@ -65,9 +65,9 @@ class DominationRank(LinearRanker):
         Choice("average", ("documents", "queries"), default="documents"),
     )
     weighted: ClassVar[bool] = True
-    along: ClassVar[Any] = Along("l1", lambda ranker: "l2" if ranker.penalty == "l2" else "l1")
-    along_rises: ClassVar[bool] = False
-    along_costs: ClassVar[bool] = True
+    path_parameter: ClassVar[Any] = PathParameter("l1", lambda ranker: "l2" if ranker.penalty == "l2" else "l1")
+    path_increasing: ClassVar[bool] = False
+    path_expensive: ClassVar[bool] = True
     feature_names_in_: Any
 
     def __init__(
@@ -155,11 +155,11 @@ class DominationRank(LinearRanker):
     def _steps(self, queries: Queries) -> Iterator[Step]:
         yield from self._minimise(self._problem(queries))
 
-    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Start with the strongest; each starts where the one before ended."""
         problem = self._problem(queries)
         for value in values:
-            self.set_params(**{str(self.along): value})
+            self.set_params(**{str(self.path_parameter): value})
             for _ in self._minimise(problem):
                 pass
             yield value

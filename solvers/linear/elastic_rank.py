@@ -67,7 +67,7 @@ class ElasticRank(OnePassRanker):
         Int("passes", 1, 10, default=5),
         Choice("scaling", ("list",), default="list"),
     )
-    along: ClassVar[str | None] = "passes"
+    path_parameter: ClassVar[str | None] = "passes"
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ class LambdaRank(BatchRanker):
         Int("iterations", 10, 300, default=100, log=True),
         Choice("scaling", ("standard", "minmax"), default="standard"),
     )
-    along: ClassVar[str | None] = "iterations"
+    path_parameter: ClassVar[str | None] = "iterations"
 
     def __init__(
         self,

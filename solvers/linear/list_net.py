@@ -43,9 +43,9 @@ class ListNet(BatchRanker):
         Choice("scaling", ("standard", "minmax"), default="standard"),
     )
     # Along l1, weights come and go, and what is known of the curvature misleads: that costs twice as much.
-    along: ClassVar[str | None] = "l2"
-    along_rises: ClassVar[bool] = False
-    along_costs: ClassVar[bool] = True
+    path_parameter: ClassVar[str | None] = "l2"
+    path_increasing: ClassVar[bool] = False
+    path_expensive: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ListNet(BatchRanker):
     def _penalty(self, l2: float) -> Penalty:
         return ElasticNet(self.l1, l2) if self.l1 > 0.0 else L2(l2)
 
-    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Begin with the strongest penalty; each l2 goes on from where the one before ended."""
         parts = self._parts()
         penalties = [self._penalty(float(l2)) for l2 in values]

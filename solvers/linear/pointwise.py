@@ -72,8 +72,8 @@ class RidgeRanker(PointwiseRanker):
         Float("alpha", 1.0, 1e6, default=1000.0, log=True),
         Choice("centre", CENTRES, default="query"),
     )
-    along: ClassVar[str | None] = "alpha"
-    along_rises: ClassVar[bool] = False
+    path_parameter: ClassVar[str | None] = "alpha"
+    path_increasing: ClassVar[bool] = False
 
     def __init__(self, alpha: float = 1.0, *, centre: str = "query") -> None:
         self.alpha = alpha
@@ -84,10 +84,10 @@ class RidgeRanker(PointwiseRanker):
         check_positive("alpha", self.alpha)
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
-        for _ in self._steps_along(queries, [self.alpha]):
+        for _ in self._steps_on_path(queries, [self.alpha]):
             yield Step(1, float("nan"))
 
-    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Take the products of the features once, and solve for one alpha after the other."""
         by_query, multiplier = self.centre == "query", self._factors(queries)
         if by_query:
@@ -105,8 +105,8 @@ class RidgeRanker(PointwiseRanker):
 class _Smooth(PointwiseRanker):
     """A pointwise ranker learnt by L-BFGS on a smooth loss."""
 
-    along: ClassVar[str | None] = "C"
-    along_costs: ClassVar[bool] = True
+    path_parameter: ClassVar[str | None] = "C"
+    path_expensive: ClassVar[bool] = True
     C: float
     max_iterations: int
     tol: float
@@ -127,7 +127,7 @@ class _Smooth(PointwiseRanker):
         for steps in self._path(queries, [self.C]):
             yield from steps
 
-    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Begin with the strongest penalty; each C goes on from where the one before ended."""
         for C, steps in zip(values, self._path(queries, values), strict=True):
             for _ in steps:

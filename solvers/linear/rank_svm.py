@@ -73,8 +73,8 @@ class RankSVM(LinearRanker):
         Choice("scaling", ("standard", "minmax"), default="standard"),
         Choice("average", ("pairs", "queries"), default="pairs"),
     )
-    along: ClassVar[str | None] = "C"
-    along_costs: ClassVar[bool] = True
+    path_parameter: ClassVar[str | None] = "C"
+    path_expensive: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
 
     def __init__(
@@ -130,7 +130,7 @@ class RankSVM(LinearRanker):
         self.objective_, self.n_iter_ = found.value, found.step.iteration
         self.converged_ = found.step.violation <= self.tol
 
-    def _steps_along(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Follow rising C, each solution from where the one before leads."""
         with self._executor() as executor:
             objective = self._objective(queries, executor)

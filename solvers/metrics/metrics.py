@@ -27,7 +27,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.gains import discounts, gains
+from ranktune.solvers.metrics.gains import can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements, plain_array
 from ranktune.solvers.metrics.kernels import (
     discounted_sums,
@@ -302,3 +302,10 @@ _FORMULAS = {
     "kendall": _kendall,
 }
 """Each returns the values, (n_queries,), and the mask of the queries that have nothing to measure."""
+
+
+def chosen_metric(spelling: str, *parts: Queries | None) -> Metric:
+    """Return the metric of that spelling; "auto" is ndcg@10, or pairwise where a grade has no gain of 2^grade - 1."""
+    if spelling != "auto":
+        return parse_metric(spelling)
+    return parse_metric("ndcg@10" if all(can_double(part.grades) for part in parts if part is not None) else "pairwise")

@@ -131,7 +131,7 @@ class Model(ABC):
             "metric": self.metric,
             "data": self.fingerprint,
             "created": self.created or datetime.now(UTC).isoformat(timespec="seconds"),
-            "ranktune": self.version or version(),
+            "ranktune": self.version or installed_version(),
         }
         names = {} if self.feature_names is None else {"feature_names": self.feature_names}
         write_manifest(Path(path), content, numbers, names)
@@ -235,9 +235,14 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def version() -> str | None:
+def installed_version() -> str | None:
     """Return the version of RankTune that is installed, None where it runs from a source tree that never was."""
     try:
         return importlib.metadata.version("ranktune")
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def this_version() -> str:
+    """Return the version of RankTune that runs here."""
+    return installed_version() or "of a source tree"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ranktune.solvers.base.passes import PassRanker
+from ranktune.solvers.base.passes import PassRanker, checked_order, orders
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_choice, check_count, check_random_state
@@ -19,7 +18,6 @@ from ranktune.solvers.online import kernels
 from ranktune.solvers.online.kernels import Lists, Rule, State
 from ranktune.solvers.online.pairs import ORDERS, lists_of
 from ranktune.solvers.online.rows import Rows, rows_of
-from ranktune.solvers.optimizers.one_pass import orders
 
 NO_SCORES = np.zeros(0)
 
@@ -120,7 +118,7 @@ class PairwiseOnlineRanker(OnlineRanker):
     Fitted, beside coef_: n_queries_seen_, n_pairs_seen_, cumulative_loss_ (of every pair before it was learnt from).
     """
 
-    along: ClassVar[str | None] = "passes"
+    path_parameter: ClassVar[str | None] = "passes"
     pairs_per_query: int | None
     pair_order: str
 
@@ -183,18 +181,3 @@ def blocks_of_work(order: Ints, work: Floats) -> Iterator[Ints]:
     number = np.cumsum(work[order]) // WORK
     bounds = np.flatnonzero(np.diff(number)) + 1
     yield from np.split(order, bounds)
-
-
-def checked_order(queries: Queries, order: Any) -> Ints:
-    """Return the numbers of the queries to visit, all of them for None. Raises ParameterError for other numbers."""
-    if order is None:
-        return np.arange(queries.n_queries)
-    numbers = np.asarray(order)
-    if numbers.ndim == 1 and (numbers.dtype.kind in "iu" or len(numbers) == 0):
-        numbers = numbers.astype(np.int64)
-        with contextlib.suppress(ValueError):  # no queries at all
-            if 0 <= numbers.min() and numbers.max() < queries.n_queries:
-                return numbers
-    raise ParameterError(
-        f"order={order!r}: it must name at least one query by its number, whole from 0 to {queries.n_queries - 1}."
-    )

@@ -139,7 +139,7 @@ class Prank(OnlineRanker):
         Choice("scaling", ("standard", "minmax"), default="minmax"),
         Int("passes", 1, 10, default=1),
     )
-    along: ClassVar[str | None] = "passes"
+    path_parameter: ClassVar[str | None] = "passes"
 
     def __init__(
         self,

@@ -18,8 +18,9 @@ from scipy import linalg
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.products import blocks
 from ranktune.solvers.optimizers.newton import Point, Solve
-from ranktune.solvers.optimizers.pairwise_objective import WORTH_THREADS, RankObjective, Windows, blocks
+from ranktune.solvers.optimizers.pairwise_objective import WORTH_THREADS, RankObjective, Windows
 
 DENSE_FEATURES = 1000
 """Up to so many features, the factored matrix (n_features ** 3 / 3 operations) pays."""

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ranktune.solvers.base.passes import orders
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_count, check_not_negative
@@ -194,12 +195,6 @@ class TGD(OnePass):
         """Check the parameters."""
         check_not_negative("threshold", self.threshold)
         check_count("truncate_every", self.every)
-
-
-def orders(n_queries: int, passes: int, generator: np.random.Generator | None) -> Iterator[Ints]:
-    """Yield the order of the lists in each pass: drawn from generator, or as given."""
-    for _ in range(passes):
-        yield np.arange(n_queries) if generator is None else generator.permutation(n_queries)
 
 
 def check_parts(loss: Any, penalty: Any, optimizer: Any, known: tuple[type, ...] = ()) -> None:

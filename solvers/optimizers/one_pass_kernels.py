@@ -22,6 +22,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.vectors import row_product
+from ranktune.solvers.data.list_scaling import columns_of_list, factor_of, ranges
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule, list_loss
 
 FOBOS, RDA, PSGD, TGD = 0, 1, 2, 3
@@ -29,9 +30,6 @@ INVERSE_ROOT, CONSTANT, ADAGRAD = 0, 1, 2
 
 DELTA = 1e-8
 """Keeps AdaGrad's rate finite where no gradient has been seen."""
-
-TINY = 1e-300
-"""A range below it is none: dividing by it would overflow."""
 
 
 class Rule(NamedTuple):
@@ -177,15 +175,6 @@ def step(rule: Rule, state: State, columns: Any, weights: Floats, gradient: Floa
 
 
 @compiled
-def factor_of(low: float, high: float, scaled: bool) -> float:
-    """Return what a feature of one list is multiplied by; 0 if it is constant there, for then it orders nothing."""
-    spread = np.float64(high) - np.float64(low)  # of float32 values it could overflow, and rounds otherwise
-    if spread < TINY:
-        return 0.0
-    return 1.0 / spread if scaled else 1.0
-
-
-@compiled
 def constants(low: Any, factor: Floats, weights: Floats, m: int, scaled: bool) -> float:
     """Return what columns that are constant in a list, and so order nothing, add to all its scores."""
     total = 0.0
@@ -243,18 +232,6 @@ def learn_dense(
 
 
 @compiled
-def ranges(X: Any, low: Any, high: Any) -> None:
-    """Overwrite low and high with the least and the greatest value of each column."""
-    low[:] = X[0]
-    high[:] = X[0]
-    for i in range(1, X.shape[0]):
-        for j in range(X.shape[1]):
-            x = X[i, j]
-            low[j] = x if x < low[j] else low[j]
-            high[j] = x if x > high[j] else high[j]
-
-
-@compiled
 def learn_sparse(
     data: Any,
     indices: Any,
@@ -306,38 +283,3 @@ def learn_sparse(
             place[columns[r]] = -1
         step(rule, state, columns[:m], weights, gradient)
     return total
-
-
-@compiled
-def columns_of_list(
-    data: Any,
-    indices: Any,
-    first: int,
-    last: int,
-    n: int,
-    place: Ints,
-    columns: Ints,
-    low: Floats,
-    high: Floats,
-    filled: Ints,
-) -> int:
-    """Return how many columns are stored between first and last; number them in place and columns, fill low and high.
-
-    low and high are their least and greatest values, 0 among them if stored for fewer than all n documents; filled
-    counts. place must be -1 everywhere.
-    """
-    m = 0
-    for p in range(first, last):
-        c, x = indices[p], data[p]
-        r = place[c]
-        if r < 0:
-            place[c] = m
-            columns[m], low[m], high[m], filled[m] = c, x, x, 1
-            m += 1
-            continue
-        low[r], high[r] = min(low[r], x), max(high[r], x)
-        filled[r] += 1
-    for r in range(m):
-        if filled[r] < n:
-            low[r], high[r] = min(low[r], 0.0), max(high[r], 0.0)
-    return m

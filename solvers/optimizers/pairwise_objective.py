@@ -26,6 +26,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.data import products
+from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
 from ranktune.solvers.optimizers import passes as rank_passes
@@ -304,10 +305,3 @@ def _run(executor: Executor | None, work: Callable[[int], None], numbers: Sequen
             work(number)
     else:
         list(executor.map(work, numbers))
-
-
-def blocks(starts: Ints, rows: int) -> list[tuple[int, int]]:
-    """Return ranges of queries of about so many rows; a longer query is in a range of its own or ends one."""
-    marks = np.searchsorted(starts, np.arange(rows, starts[-1] + rows, rows), side="right") - 1
-    ends = np.unique(np.append(marks[marks > 0], len(starts) - 1))
-    return [(int(a), int(b)) for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)]

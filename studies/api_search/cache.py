@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import RankTuneWarning
-from ranktune.tuner.evaluation.cache_folder import cache_folder as cache_folder
+from ranktune.tuner.evaluation.archive import cache_folder as cache_folder
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 

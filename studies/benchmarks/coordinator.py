@@ -20,7 +20,7 @@ import typer
 
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.objective import Outcome, Task
-from ranktune.tuner.runner.crew import Clock
+from ranktune.tuner.runner.dispatcher import Clock
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.storage.record import Record

@@ -213,7 +213,7 @@ BENCHMARKS: Mapping[str, Callable[[int], Iterator[Line]]] = {
 
 def main(
     only: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(BENCHMARKS)}. (default: all)")] = None,
-    repeats: Annotated[int, typer.Option(help="Turns that each rival takes.", min=1)] = 5,
+    repeats: Annotated[int, typer.Option(help="SearchScheduler that each rival takes.", min=1)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead.")] = False,
 ) -> None:
     """Compare the training time of solvers with that of their rivals, in processor seconds."""

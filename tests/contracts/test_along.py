@@ -18,7 +18,7 @@ from ranktune.solvers.optimizers.batch import Objective
 from ranktune.solvers.registry import SOLVERS, make
 from tests.contracts.test_contracts import judged, relative_gap, trained
 
-WITH_PATH = [name for name in SOLVERS if SOLVERS[name].along is not None]
+WITH_PATH = [name for name in SOLVERS if SOLVERS[name].path_parameter is not None]
 
 VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "AdaRank": ({}, {"stop": "vali", "patience": 3}, {"stop": "never", "reweigh": "model"}),
@@ -61,7 +61,7 @@ def parameters(name: str, more: Mapping[str, Any]) -> dict[str, Any]:
 
 def values(ranker: BaseRanker) -> tuple[float | int, ...]:
     """A few values of its parameter, in the order of their cost; counts are small."""
-    parameter = next(each for each in type(ranker).space if each.name == ranker.along)
+    parameter = next(each for each in type(ranker).space if each.name == ranker.path_parameter)
     assert not isinstance(parameter, Choice)
     if isinstance(parameter, Int):
         return (2, 3, 9, 20) if parameter.high > 20 else (1, 2, 4)
@@ -86,9 +86,9 @@ def test_each_value_gives_the_model_of_a_fit_with_it(name: str, more: Mapping[st
         queries = queries.with_features(sparse.csr_array(queries.features))
     given = parameters(name, more)
     ranker = make(name, given, seed=3)
-    along = ranker.along
+    along = ranker.path_parameter
     assert along is not None
-    wanted = sorted(values(ranker), reverse=not SOLVERS[name].along_rises)
+    wanted = sorted(values(ranker), reverse=not SOLVERS[name].path_increasing)
     assert len(wanted) > 2
     found = fitted_along(ranker, queries, wanted)
     assert [value for value, *_ in found] == wanted
@@ -109,9 +109,9 @@ def test_each_value_gives_the_model_of_a_fit_with_it(name: str, more: Mapping[st
 
 @pytest.mark.parametrize("name", WITH_PATH)
 def test_the_parameter_is_in_the_space(name: str) -> None:
-    parameter = next(each for each in SOLVERS[name].space if each.name == SOLVERS[name].along)
+    parameter = next(each for each in SOLVERS[name].space if each.name == SOLVERS[name].path_parameter)
     assert isinstance(parameter, Int | Float)
-    assert make(name, defaults(SOLVERS[name].space)).along == parameter.name
+    assert make(name, defaults(SOLVERS[name].space)).path_parameter == parameter.name
 
 
 @pytest.mark.parametrize("name", WITH_PATH)
@@ -134,15 +134,15 @@ def test_the_caller_may_stop_at_any_value(name: str) -> None:
     path: Any = ranker.fit_along(queries, values(ranker))
     value, kept = next(path)
     path.close()
-    fresh = trained(name, queries, parameters(name, {}) | {str(ranker.along): value})
+    fresh = trained(name, queries, parameters(name, {}) | {str(ranker.path_parameter): value})
     assert relative_gap(fresh.predict(queries), kept.predict(queries)) <= CLOSE.get(name, ({}, 0.0))[1]
-    assert kept.get_params()[str(ranker.along)] == value
+    assert kept.get_params()[str(ranker.path_parameter)] == value
 
 
 @pytest.mark.parametrize("name", WITH_PATH)
 def test_what_fit_refuses_is_refused(name: str) -> None:
     queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
-    good, along = values(ranker)[0], str(ranker.along)
+    good, along = values(ranker)[0], str(ranker.path_parameter)
     for wrong in ([good, -1], [good, float("nan")], [good, "many"], [good, True], [None]):
         with pytest.raises(ParameterError, match=along):
             next(ranker.fit_along(queries, wrong))  # type: ignore[arg-type]
@@ -153,35 +153,35 @@ def test_what_fit_refuses_is_refused(name: str) -> None:
 
 
 def test_a_solver_without_such_a_parameter_says_so() -> None:
-    assert SOLVERS["BestFeature"].along is None
+    assert SOLVERS["BestFeature"].path_parameter is None
     with pytest.raises(ParameterError, match=r"BestFeature.* has no parameter along which"):
         next(make("BestFeature", {}).fit_along(judged(), [1.0]))
 
 
 @pytest.mark.parametrize("name", [name for name in ("GBDTRanker", "LambdaMART", "XGBoostRanker") if name in SOLVERS])
 def test_rounds_found_on_queries_held_out_make_no_path(name: str) -> None:
-    assert SOLVERS[name].along == "trees"
+    assert SOLVERS[name].path_parameter == "trees"
     ranker = make(name, {"validation": 0.2})
-    assert ranker.along is None
+    assert ranker.path_parameter is None
     with pytest.raises(ParameterError, match="no parameter along which"):
         next(ranker.fit_along(judged(), [10]))
 
 
 @pytest.mark.parametrize(("penalty", "along"), [("l1", "l1"), ("elastic_net", "l1"), ("l2", "l2")])
 def test_the_strength_that_the_penalty_has(penalty: str, along: str) -> None:
-    assert make("DominationRank", {"penalty": penalty}).along == along
+    assert make("DominationRank", {"penalty": penalty}).path_parameter == along
 
 
 @pytest.mark.parametrize("name", WITH_PATH)
 def test_a_path_for_a_trial_ends_at_its_value(name: str) -> None:
     solver = SOLVERS[name]
-    parameter = next(each for each in solver.space if each.name == solver.along)
+    parameter = next(each for each in solver.space if each.name == solver.path_parameter)
     assert not isinstance(parameter, Choice)
-    cheap, dear = (parameter.low, parameter.high) if solver.along_rises else (parameter.high, parameter.low)
+    cheap, dear = (parameter.low, parameter.high) if solver.path_increasing else (parameter.high, parameter.low)
     assert solver.path_values(parameter, cheap) == (cheap,)
     whole = solver.path_values(parameter, dear)
     assert len(whole) == 8 and whole[0] == cheap and whole[-1] == dear
-    assert list(whole) == sorted(set(whole), reverse=not solver.along_rises)
+    assert list(whole) == sorted(set(whole), reverse=not solver.path_increasing)
     assert solver.path_values(parameter, dear, most=1) == (dear,)
 
 
@@ -201,9 +201,11 @@ def test_curvature_that_is_kept_saves_evaluations(name: str, share: float, monke
 
     monkeypatch.setattr(Objective, "value_and_gradient", counting)
     queries, given = judged(), defaults(SOLVERS[name].space)
-    wanted = SOLVERS[name].path_values(next(p for p in SOLVERS[name].space if p.name == SOLVERS[name].along), 1e-2)
+    wanted = SOLVERS[name].path_values(
+        next(p for p in SOLVERS[name].space if p.name == SOLVERS[name].path_parameter), 1e-2
+    )
     fitted_along(make(name, given), queries, wanted)
     together = len(counted)
     for value in wanted:
-        trained(name, queries, given | {str(SOLVERS[name].along): value})
+        trained(name, queries, given | {str(SOLVERS[name].path_parameter): value})
     assert 0 < together < share * (len(counted) - together)

@@ -1,4 +1,7 @@
-"""The layout shows the architecture: packages, import arrows, public names."""
+"""The layout shows the architecture: packages, import arrows, public names.
+
+Run as a program, it prints the graph of packages: python -m tests.contracts.test_layout
+"""
 
 from __future__ import annotations
 
@@ -7,53 +10,164 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import ranktune
-from tests.support.paths import ROOT
+from tests.support.paths import FOLDERS, ROOT
 
-FOLDERS = ("tuner", "solvers", "studies", "dashboards")
-MAY_IMPORT = {
-    "solvers": {"solvers"},
-    "tuner": {"solvers", "tuner"},
-    "studies": {"solvers", "tuner", "studies"},
-    "dashboards": {"solvers", "tuner", "dashboards"},
+LAYERS = {
+    "solvers": (
+        ("registry",),
+        ("linear",),
+        ("boosting", "online", "optimizers"),
+        ("base", "losses", "export"),
+        ("models", "metrics"),
+        ("data",),
+        ("core",),
+    ),
+    "tuner": (
+        ("runner",),
+        ("selection",),
+        ("storage",),
+        ("study",),
+        ("samplers", "workers"),
+        ("gp", "statistics", "evaluation"),
+    ),
+    "studies": (("benchmarks",), ("papers",), ("catalogue",), ("readers", "api_search", "summary")),
+    "dashboards": (("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
 }
+"""From top to bottom: a package may import those of the lines below its own, and none beside it."""
+
+MAY_IMPORT = {
+    "solvers": set[str](),
+    "tuner": {"solvers"},
+    "studies": {"solvers", "tuner"},
+    "dashboards": {"solvers", "tuner"},
+    "face": {"solvers", "tuner", "studies", "dashboards"},
+}
+"""The folders that a folder may import besides itself; face is ranktune itself."""
+
+WHOLE_TOOL = {(("studies", "benchmarks"), ("face",))}
+"""Benchmarks compare the whole tool with others, so that they call it as its users do."""
+
+MOST_MODULES = 14
+
+Module = tuple[str, ...]
+"""Folder, package or module of the folder, and so on: ("solvers", "core", "arrays")."""
 
 
-def test_every_package_is_listed() -> None:
-    mapping = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
-    found = {p.parent.relative_to(ROOT).as_posix() for d in FOLDERS for p in (ROOT / d).rglob("__init__.py")}
-    assert found == set(mapping.values())
+def module_of(file: Path) -> Module:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    parts = ("face", *parts[2:]) if parts[:2] == ("tuner", "ranktune") else parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def imports(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+@cache
+def modules() -> dict[Module, Path]:
+    return {module_of(file): file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.py"))}
+
+
+def resolved(name: str) -> Module | None:
+    """The module of the repository that an imported dotted name is or is in, if any."""
+    parts = tuple(name.split(".")[1:])
+    parts = parts if parts[:1] and parts[0] in FOLDERS else ("face", *parts)
+    while parts and parts not in modules():
+        parts = parts[:-1]
+    return parts or None
+
+
+def imported(node: ast.AST, *, anywhere: bool) -> Iterator[str]:
+    """The dotted names that are imported, but for type checking alone; with anywhere, inside of functions too."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            continue
+        if isinstance(child, ast.FunctionDef | ast.ClassDef) and not anywhere:
+            continue
+        if isinstance(child, ast.ImportFrom) and child.module:
+            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        elif isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        else:
+            yield from imported(child, anywhere=anywhere)
+
+
+@cache
+def graph(*, anywhere: bool = True) -> dict[Module, frozenset[Module]]:
+    """Module -> the modules of the repository that it imports."""
+    edges = {}
+    for module, file in modules().items():
+        names = imported(ast.parse(file.read_text()), anywhere=anywhere)
+        found = {resolved(name) for name in names if name.split(".")[0] == "ranktune"}
+        edges[module] = frozenset(target for target in found if target is not None and target != module)
+    return edges
+
+
+def packages() -> dict[Module, set[Module]]:
+    """Package, or module that stands alone in its folder -> those that it imports."""
+    edges: dict[Module, set[Module]] = {}
+    for module, targets in graph().items():
+        own = module[:2] if module[0] != "face" else module[:1]
+        others = {target[:2] if target[0] != "face" else target[:1] for target in targets}
+        edges.setdefault(own, set()).update(others - {own})
+    return edges
+
+
+def test_every_package_stands_in_the_layers() -> None:
+    listed = {(folder, name) for folder, lines in LAYERS.items() for line in lines for name in line}
+    assert {package for package in packages() if len(package) == 2} == listed
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_imports_point_one_way(folder: str) -> None:
-    wrong = [
-        f"{file.name}: {module}"
-        for file in (ROOT / folder).glob("*.py")
-        for module in imports(file)
-        if module.split(".")[0] == "ranktune"
-        and module.split(".")[1:2] != []
-        and module.split(".")[1] not in MAY_IMPORT[folder]
-    ]
+def test_imports_point_down(folder: str) -> None:
+    level = {(folder, name): depth for depth, line in enumerate(LAYERS[folder]) for name in line}
+    wrong = []
+    for package, targets in packages().items():
+        for target in targets if package[0] == folder else ():
+            inside = target[0] == folder and package in level
+            upwards = inside and (target not in level or level[target] <= level[package])
+            across = target[0] != folder and target[0] not in MAY_IMPORT[folder]
+            if upwards or (across and (package, target) not in WHOLE_TOOL):
+                wrong.append(f"{'/'.join(package)} imports {'/'.join(target)}")
     assert wrong == []
 
 
+def test_no_modules_import_each_other_in_a_ring() -> None:
+    lazy = {module: {target for target in targets if len(target) > 2} for module, targets in graph().items()}
+    assert list(TopologicalSorter(lazy).static_order())
+
+
+def test_packages_stay_small() -> None:
+    counts: dict[Path, int] = {}
+    for file in modules().values():
+        counts[file.parent] = counts.get(file.parent, 0) + (not file.name.startswith("__"))
+    allowed = {ROOT / "studies" / "benchmarks": MOST_MODULES + 2}
+    assert {str(path): n for path, n in counts.items() if n > allowed.get(path, MOST_MODULES)} == {}
+
+
 def test_solvers_never_import_a_tuning_library() -> None:
-    used = {module.split(".")[0] for file in (ROOT / "solvers").glob("*.py") for module in imports(file)}
+    used = {
+        name.split(".")[0]
+        for module, file in modules().items()
+        if module[0] == "solvers"
+        for name in imported(ast.parse(file.read_text()), anywhere=True)
+    }
     assert "numpy" in used
     assert not used & {"optuna", "skopt", "joblib", "typer", "rich"}
+
+
+def test_the_gaussian_process_knows_arrays_only() -> None:
+    used = {
+        name.split(".")[0]
+        for module, file in modules().items()
+        if module[:2] == ("tuner", "gp")
+        for name in imported(ast.parse(file.read_text()), anywhere=True)
+    }
+    assert "numpy" in used
+    assert not used & {"optuna", "skopt", "joblib"}
 
 
 def test_public_names_exist_and_are_sorted() -> None:
@@ -78,5 +192,19 @@ def test_importing_the_root_loads_nothing_heavy() -> None:
 
 
 def test_files_stay_readable() -> None:
-    lines = {p.name: len(p.read_text().splitlines()) for d in FOLDERS for p in (ROOT / d).rglob("*.py")}
+    lines = {file.name: len(file.read_text().splitlines()) for file in modules().values()}
     assert {name: count for name, count in lines.items() if count > 400} == {}
+
+
+def print_graph() -> None:
+    """Print each folder's packages from top to bottom, each with what it imports."""
+    edges = packages()
+    for folder, lines in LAYERS.items():
+        print(f"{folder}: {' > '.join(' · '.join(line) for line in lines)}")
+        for name in (name for line in lines for name in line):
+            own = sorted("/".join(target) for target in edges.get((folder, name), ()) if target != (folder,))
+            print(f"  {name:12} imports {', '.join(own) or 'nothing of ours'}")
+
+
+if __name__ == "__main__":
+    print_graph()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ranktune import api
-from ranktune.tuner.runner.crew import Clock
+from ranktune.tuner.runner.dispatcher import Clock
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.storage.record import Record, number_of

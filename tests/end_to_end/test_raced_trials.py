@@ -13,7 +13,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.objective import PLAN, Outcome, Task, evaluate, write_problem
 from ranktune.tuner.evaluation.plans import Plan, query_folds, random_orders
-from ranktune.tuner.runner.joining import Part, this_version
+from ranktune.tuner.runner.joining import Part
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.runner.worker import JoinedWorker
@@ -47,7 +47,7 @@ def plain(tmp_path: Path) -> Task:
 
 def test_a_path_shows_what_its_values_show_one_by_one(plain: Task) -> None:
     apart = [evaluate(replace(plain, parameters={"rounds": rounds})) for rounds in PASSES]
-    found = evaluate(replace(plain, along="rounds", path=PASSES, parameters={"rounds": PASSES[-1]}))
+    found = evaluate(replace(plain, path_parameter="rounds", path=PASSES, parameters={"rounds": PASSES[-1]}))
     means = [float(np.nanmean(values(own))) for own in apart]
     best = int(np.argmax(means))
     assert found.chosen == PASSES[best]
@@ -107,7 +107,7 @@ def test_a_task_follows_the_path_of_its_space_alone(tmp_path: Path) -> None:
     own: dict[str, Value] = {"rounds": 40, "scaling": "minmax"}
     own.update(defaults)
     found = Tasks(study, tmp_path)("AdaRank", own)
-    assert found.along == "rounds"
+    assert found.path_parameter == "rounds"
     assert found.path[0] == 10
     assert found.path[-1] == 40
     assert Tasks(replace(study, full=True), tmp_path)("AdaRank", own).path == ()
@@ -203,7 +203,7 @@ def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
     write_problem(judged(200, 1), {PLAN: query_folds(judged(200, 1), 5, 0)}, data)
     record = Record(tmp_path, "joined", METRIC)
     theirs = Leases(record.storage, record.study.study_name)
-    joined = Joined(Part("", this_version(), theirs, Tasks(study, data).of))
+    joined = Joined(Part(""(), theirs, Tasks(study, data).of))
     told: list[str] = []
     worker = JoinedWorker(joined, InProcess(), told.append)
     thread = threading.Thread(target=worker.run)

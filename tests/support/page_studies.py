@@ -49,7 +49,8 @@ def append(home: Path, name: str, trials: Sequence[Trial], split: str = "") -> N
             per_query=values, nonzeros=own.nonzeros or float("nan"), seconds=own.seconds, error=own.error,
             begun=BEGUN + own.number, ended=BEGUN + own.number + 0.5, worker=own.worker, warnings=own.warnings,
             steps=tuple((BEGUN, f"fold {k}", part) for k, part in enumerate(own.parts, start=1)),
-            stopped=own.stopped, along=own.along, path=own.path, chosen=own.params.get(own.along),
+            stopped=own.stopped, path_parameter=own.path_parameter, path=own.path,
+            chosen=own.params.get(own.path_parameter),
         )  # fmt: skip
         estimate = Estimate(own.value or 0.0, (own.error_of_estimate or 0.0) ** 2) if own.stopped else None
         spaces = {key: known.get(key, optuna.distributions.FloatDistribution(0.0, 10.0)) for key in params}

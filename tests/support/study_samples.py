@@ -126,7 +126,7 @@ def along(trials: Sequence[Trial], name: str, factors: Sequence[float] = (0.25, 
             found.append(own)
             continue
         path = tuple((at * f, own.value - 0.01 * abs(math.log2(f))) for f in factors)
-        found.append(replace(own, along=name, path=path))
+        found.append(replace(own, path_parameter=name, path=path))
     return tuple(found)
 
 

@@ -16,13 +16,20 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
+import platformdirs
+
 from ranktune.solvers.core.errors import DataError, StudyError
-from ranktune.tuner.evaluation.cache_folder import cache_folder
 
 KINDS = (".json", ".npy", ".npz")
 DIGEST = "packed.sha256"
 
 _elsewhere: dict[str, Path] = {}
+
+
+def cache_folder() -> Path:
+    """Return the user's folder for what can be computed again: RANKTUNE_CACHE, or the platform's own."""
+    chosen = os.environ.get("RANKTUNE_CACHE")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("ranktune", appauthor=False)
 
 
 def located(folder: str) -> Path:

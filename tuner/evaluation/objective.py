@@ -22,12 +22,12 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.archive import located
+from ranktune.tuner.evaluation.memory import uncounted
 from ranktune.tuner.evaluation.plans import Fold, Plan, Progressive, write_plan
 from ranktune.tuner.evaluation.plans import read_plan as read_plan_file
 from ranktune.tuner.evaluation.racing import FEWEST_ORDERS, in_the_race, is_behind
 from ranktune.tuner.evaluation.store import read_queries, write_queries
 from ranktune.tuner.evaluation.tally import Tally
-from ranktune.tuner.workers.limits import uncounted
 
 PLAN, FRESH = "plan", "fresh"
 
@@ -52,7 +52,7 @@ class Task:
     plan: str = PLAN
     keep_scores: bool = False
     limit: float = float("inf")
-    along: str = ""
+    path_parameter: str = ""
     path: tuple[float, ...] = ()
     rival: Floats | None = None
 
@@ -92,7 +92,7 @@ class Outcome:
     scores: NDArray[np.float32] | None = None
     steps: tuple[tuple[float, str, float], ...] = ()
     stopped: str = ""
-    along: str = ""
+    path_parameter: str = ""
     chosen: float | None = None
     path: tuple[tuple[float, float], ...] = ()
     bulk: float = 0.0
@@ -244,7 +244,7 @@ def _outcome(task: Task, tally: Tally, judged: Ints, best: int, stopped: str) ->
         scores=shown.scores,
         steps=shown.steps,
         stopped=stopped,
-        along=task.along,
+        path_parameter=task.path_parameter,
         chosen=task.path[best] if task.path else None,
         bulk=tally.bulk() if task.path else 0.0,
         path=tuple(zip(task.path, tally.means(judged, best), strict=True)) if task.path else (),

@@ -60,7 +60,7 @@ def _packed(outcome: Outcome) -> bytes:
     about |= {"error": outcome.error, "warnings": list(outcome.warnings), "worker": outcome.worker}
     about["steps"] = [(_text(at), what, _text(value)) for at, what, value in outcome.steps]
     about |= {"given_up": outcome.given_up, "metrics": list(outcome.per_query), "stopped": outcome.stopped}
-    about["along"] = outcome.along
+    about["along"] = outcome.path_parameter
     about["chosen"] = None if outcome.chosen is None else _text(outcome.chosen)
     about["path"] = [(_text(value), _text(scored)) for value, scored in outcome.path]
     buffer = io.BytesIO()
@@ -90,7 +90,7 @@ def _unpacked(packed: bytes) -> Outcome:
         worker=str(about["worker"]),
         given_up=bool(about["given_up"]),
         stopped=str(about["stopped"]),
-        along=str(about["along"]),
+        path_parameter=str(about["along"]),
         chosen=_optional(float, about["chosen"]),
         path=tuple((float(value), float(scored)) for value, scored in about["path"]),
         scores=scores,

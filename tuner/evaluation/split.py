@@ -5,12 +5,16 @@ development  train and validation queries together, (train first)
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.tuner.evaluation.digests import NOTHING, query_digests
 from ranktune.tuner.evaluation.plans import DEFAULT_FOLDS, Fold, Plan, query_folds, random_orders
 
 
@@ -103,3 +107,42 @@ def _check_learnable(queries: Queries, what: str) -> None:
             f"there is nothing to learn from {what}: {detail}. "
             "A ranking is learnt from queries that have documents of different grades; check grades and query ids."
         )
+
+
+def without_shared(split: Split) -> Split:
+    """Return split with each query in one part only: test keeps its own, validation what is left, training the rest.
+
+    Warns (RankTuneWarning) with the number left out. Raises DataError where a part is left with nothing to learn from.
+    """
+    parts = {name: getattr(split, name) for name in ("test", "vali", "train")}
+    present = {name: part for name, part in parts.items() if part is not None}
+    if len(present) == 1:
+        return split
+    taken: dict[int, str] = {}
+    for name, part in present.items():
+        digests = query_digests(part)
+        shared = np.array([digest in taken for digest in digests])
+        if shared.any():
+            present[name] = _kept(name, part, shared, sorted({taken[digest] for digest in digests if digest in taken}))
+        taken |= {digest: name for digest in digests if digest != NOTHING and digest not in taken}
+    return replace(split, **present)
+
+
+_CALLED = {"train": "training", "vali": "validation", "test": "test"}
+
+
+def _kept(name: str, part: Queries, shared: NDArray[Any], others: list[str]) -> Queries:
+    told = (
+        f"{np.count_nonzero(shared)} of {part.n_queries} {_CALLED[name]} queries are also among the "
+        f"{' and '.join(_CALLED[other] for other in others)} queries (same documents and grades)"
+    )
+    kept = part.select(np.flatnonzero(~shared))
+    if kept.n_queries == 0 or not kept.has_pairs:
+        remedy = "leave vali out: training queries are then cross-validated"
+        if "test" in others:
+            remedy = "give other test queries, or none: a fifth of the training queries is then set aside"
+        raise DataError(
+            f"{told}, and nothing is left to learn from. A score on what was learnt says nothing; {remedy}."
+        )
+    warnings.warn(f"{told}: they are left out of the {_CALLED[name]} queries.", RankTuneWarning, stacklevel=4)
+    return kept

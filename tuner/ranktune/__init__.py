@@ -12,8 +12,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ranktune.solvers.core.seldom_used import put_off
-
 if TYPE_CHECKING:
     from ranktune.api import read, resume, run, tune
     from ranktune.solvers.data.queries import Queries
@@ -41,7 +39,6 @@ __all__ = [
     "tune",
 ]
 
-put_off()  # before anybody loads scipy
 
 _HOME = {
     "ElasticRank": "solvers.linear.elastic_rank",

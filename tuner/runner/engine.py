@@ -15,18 +15,18 @@ from threadpoolctl import threadpool_limits
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.split import WHOLE
-from ranktune.tuner.runner.joining import Declaration, share, this_version
+from ranktune.tuner.runner.joining import Declaration, share
 from ranktune.tuner.runner.loop import Objective, TrialLoop
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.selection.blending import FEW
 from ranktune.tuner.selection.candidates import candidates, failures
-from ranktune.tuner.selection.ending import reserve
 from ranktune.tuner.selection.finals import Entry, blended_candidates, learnt_again, scored_again, within
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.selection.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.selection.saving import keep
 from ranktune.tuner.selection.selection import Candidate, settled
+from ranktune.tuner.selection.time_reserve import reserve
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.parties import this_host
@@ -125,7 +125,7 @@ class _Run:
 
     def _declaration(self, problem: Problem) -> Declaration:
         place = str(problem.folder.resolve())
-        return Declaration(self.study.as_dict(), this_version(), this_host(), place, self.places.artifacts)
+        return Declaration(self.study.as_dict()(), this_host(), place, self.places.artifacts)
 
 
 @dataclass(frozen=True, eq=False)

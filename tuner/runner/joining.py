@@ -12,7 +12,7 @@ import optuna
 
 from ranktune.solvers.core.errors import StudyError, nearest
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.models.base import version as installed_version
+from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.archive import located, pack_problem, unpack_problem
 from ranktune.tuner.evaluation.objective import Task
 from ranktune.tuner.storage.artifacts import Artifacts
@@ -149,11 +149,6 @@ class InStorage:
         """Let go of the database."""
         self._storage.remove_session()
         self._storage.engine.dispose()
-
-
-def this_version() -> str:
-    """Return the version of RankTune that runs here."""
-    return installed_version() or "of a source tree"
 
 
 def _declared(record: Record) -> str | None:

@@ -1,9 +1,9 @@
 """The loop of a split: ask for a trial, have it run, tell what became of it, write it down.
 
 A trial's number is its place in the order of asking. The sampler sees the finished trials and those still running,
-kept in memory (ranktune.tuner.runner.turns); the record on disk gets each trial once, when it has finished; those at
-work have a lease beside it (ranktune.tuner.runner.crew). A resumed run puts the finished trials back into memory,
-begins those again that were interrupted, and asks for the numbers that are missing.
+kept in memory (ranktune.tuner.runner.search_scheduler); the record on disk gets each trial once, when it has finished;
+those at work have a lease beside it (ranktune.tuner.runner.dispatcher). A resumed run puts the finished trials back
+into memory, begins those again that were interrupted, and asks for the numbers that are missing.
 
 What is the same. With one job and the same data, settings, versions and kind of machine, a seed gives the same trials,
 parameters and values to the last bit, also where the run was killed and resumed (unless a solver is chosen by the
@@ -32,10 +32,10 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.objective import Outcome, Task, evaluate
 from ranktune.tuner.evaluation.soundness import comparable, failed, judged_by
-from ranktune.tuner.runner.crew import GRACE, Asked, Clock, Crew, Ended
+from ranktune.tuner.runner.dispatcher import GRACE, Asked, Clock, Dispatcher, Ended
 from ranktune.tuner.runner.progress import Progress, Told
 from ranktune.tuner.runner.rivals import Rivals
-from ranktune.tuner.runner.turns import Suggested, Turns
+from ranktune.tuner.runner.search_scheduler import SearchScheduler, Suggested
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.storage.record import ERROR, STOPPED, Record, number_of, seconds_of
 from ranktune.tuner.study.deadline import Deadline
@@ -71,8 +71,8 @@ class TrialLoop:
     """Runs the missing trials of one split; task_of turns a solver and its parameters into a Task.
 
     After the deadline, less what reserve says that the end takes (from the seconds that each solver's best trial took),
-    no trial is begun. With a deadline each solver is searched apart (ranktune.tuner.runner.turns), unless apart is
-    False.
+    no trial is begun. With a deadline each solver is searched apart (ranktune.tuner.runner.search_scheduler), unless
+    apart is False.
     """
 
     study: Study
@@ -94,9 +94,11 @@ class TrialLoop:
         """Put what the record holds into memory, where the sampler looks."""
         self.space = self.study.union_space()
         timed = self.deadline.left < float("inf")
-        self.turns = Turns(self.study, self.space, apart=self.apart and timed, timed=timed)
+        self.turns = SearchScheduler(self.study, self.space, apart=self.apart and timed, timed=timed)
         self.record.settle()
-        self.crew = Crew(self.executor, self.record.leases, self.objective, self.events, self.clock, self.split)
+        self.dispatcher = Dispatcher(
+            self.executor, self.record.leases, self.objective, self.events, self.clock, self.split
+        )
         self.judged: NDArray[np.bool_] | None = None
         self.rivals = Rivals(self.study.limits, progressive=self.study.plan == "progressive")
         finished = self.record.trials()
@@ -129,7 +131,7 @@ class TrialLoop:
         self.progress.split(self.split, self.study.trials, min(self.done, self.study.trials))
         with Interrupts() as interrupts:
             try:
-                with interrupts.gentle(self.crew.apart):
+                with interrupts.gentle(self.dispatcher.apart):
                     self._run(interrupts)
             except KeyboardInterrupt:  # a second signal, or the first where the trial itself runs in this process
                 interrupts.asked = True
@@ -139,24 +141,24 @@ class TrialLoop:
                     self._stop(0.0)
                 raise
             if interrupts.asked:
-                raise Interrupted(self.crew.put_back)
+                raise Interrupted(self.dispatcher.put_back)
 
     def _run(self, interrupts: Interrupts) -> None:
-        for number, params in self.crew.left_over(self.missing).items():
+        for number, params in self.dispatcher.left_over(self.missing).items():
             self.missing.remove(number)
-            self.crew.resume(self._begun(number, self.turns.again(params), self._time_left(), 0.0))
-        while (self.missing or self.crew.busy) and not interrupts.asked:
-            while self.missing and self.crew.room > 0 and not interrupts.asked:
+            self.dispatcher.resume(self._begun(number, self.turns.again(params), self._time_left(), 0.0))
+        while (self.missing or self.dispatcher.busy) and not interrupts.asked:
+            while self.missing and self.dispatcher.room > 0 and not interrupts.asked:
                 self._ask(self.missing.pop(0))
             self.check()
-            for ended in self.crew.ended():
+            for ended in self.dispatcher.ended():
                 self._tell(ended)
         if interrupts.asked:
             self.progress.stage("stopping: running trials have a few seconds to finish; Ctrl-C again ends at once")
             self._stop(GRACE)
 
     def _stop(self, grace: float) -> None:
-        with closing(self.crew.stop(grace)) as ending:
+        with closing(self.dispatcher.stop(grace)) as ending:
             for ended in ending:
                 self._tell(ended)
 
@@ -178,15 +180,15 @@ class TrialLoop:
         if suggested is None:
             self.missing.clear()
             return
-        self.crew.start(self._begun(number, suggested, left, time.monotonic() - begun))
+        self.dispatcher.start(self._begun(number, suggested, left, time.monotonic() - begun))
 
     def _begun(self, number: int, suggested: Suggested, left: float, asking: float) -> Asked:
         solver, parameters = self.space.split(suggested.params)
         rival = None if self.study.full else self.rivals.of(suggested.search, solver)
         task = replace(self.task_of(solver, parameters), limit=left, rival=rival)
-        if solver_class(solver).along_costs and self.begun[solver] != 1:
+        if solver_class(solver).path_expensive and self.begun[solver] != 1:
             # The defaults are a floor, to be judged as they are; after one path, single values where they promise most.
-            task = replace(task, along="", path=())
+            task = replace(task, path_parameter="", path=())
         self.begun[solver] += 1
         self.running[number] = Running(suggested, solver, asking, task)
         self.events.write(Event.ASKED, trial=number, split=self.split, params=suggested.params)
@@ -198,7 +200,7 @@ class TrialLoop:
         if outcome.given_up:  # the time is over: it never was
             self.missing.clear()
             self.events.write(Event.PRUNED, trial=ended.number, split=self.split, reason=outcome.error)
-            self.crew.recorded(ended.number)
+            self.dispatcher.recorded(ended.number)
             return
         if outcome.stopped and running.task.rival is None:
             outcome = failed(outcome, "it was stopped, and there was nobody to be behind")
@@ -257,7 +259,7 @@ class TrialLoop:
 
 def chosen(params: Mapping[str, Value], task: Task, outcome: Outcome) -> dict[str, Value]:
     """Return the parameters of a trial, by flat name, with the best value of the one whose path it followed."""
-    flat = f"{task.solver}.{outcome.along}"
+    flat = f"{task.solver}.{outcome.path_parameter}"
     if outcome.chosen is None or flat not in params:
         return dict(params)
     return {**params, flat: int(outcome.chosen) if isinstance(params[flat], int) else outcome.chosen}

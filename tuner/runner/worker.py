@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ranktune.solvers.core.errors import WorkerLost
 from ranktune.tuner.evaluation.objective import Outcome, Task, evaluate
-from ranktune.tuner.runner.crew import GRACE, own_name, returned
+from ranktune.tuner.runner.dispatcher import GRACE, own_name, returned
 from ranktune.tuner.runner.joining import Joinable, Part
 from ranktune.tuner.storage.leases import Lease
 from ranktune.tuner.storage.parties import this_host

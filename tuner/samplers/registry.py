@@ -13,6 +13,9 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.samplers.thompson import ThompsonSampler
 
+STARTUP, STARTUP_APART = 10, 5
+"""Trials that are spread over a space before the sampler learns from them: over that of all solvers, and of one."""
+
 
 @dataclass(frozen=True)
 class _Order:

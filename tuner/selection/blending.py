@@ -10,7 +10,7 @@ turn, what they then score on the fold left out is an honest value. Equal shares
 where queries are few beyond doubt, paired by query. Solvers that are told for sure to be worse than the best have no
 equal share. What is delivered is the mean over the folds: choosing several times is what keeps a choice from following
 the noise. A single model is judged alike: chosen on all folds but one, scored on that one.
-Source: Caruana, Niculescu-Mizil, Crew & Ksikes 2004, "Ensemble selection from libraries of models".
+Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
 from __future__ import annotations

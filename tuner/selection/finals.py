@@ -21,9 +21,9 @@ from ranktune.tuner.evaluation.objective import FRESH, Task, evaluate
 from ranktune.tuner.evaluation.plans import Fold, query_folds
 from ranktune.tuner.evaluation.refit import Refitted, microseconds_a_document, refit, score_on
 from ranktune.tuner.selection.blending import choose_blend, choosing, first_unless_better, scale
-from ranktune.tuner.selection.ending import affordable, bagged, seeds_in_time
 from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, Failure
 from ranktune.tuner.selection.selection import Candidate, contenders, settled
+from ranktune.tuner.selection.time_reserve import affordable, bagged, seeds_in_time
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

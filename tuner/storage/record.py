@@ -234,7 +234,7 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
         attrs[PARTS] = [part for _, _, part in outcome.steps]
     if outcome.path:
         attrs[BULK] = outcome.bulk
-        attrs[PATH] = {outcome.along: [list(point) for point in outcome.path]}
+        attrs[PATH] = {outcome.path_parameter: [list(point) for point in outcome.path]}
     costs = {NONZEROS: outcome.nonzeros, MICROSECONDS: outcome.microseconds, BYTES: outcome.bytes}
     attrs |= {name: cost for name, cost in costs.items() if not np.isnan(cost)}
     return attrs[MEANS][metric], attrs

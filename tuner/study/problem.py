@@ -13,9 +13,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.objective import FRESH, PLAN, read_development, read_plan, write_problem
-from ranktune.tuner.evaluation.overlap import without_shared
 from ranktune.tuner.evaluation.plans import Plan, fresh_plan
-from ranktune.tuner.evaluation.split import WHOLE, Split, validation_plan, with_test
+from ranktune.tuner.evaluation.split import WHOLE, Split, validation_plan, with_test, without_shared
 from ranktune.tuner.evaluation.store import read_queries, write_queries
 from ranktune.tuner.study.declaration import NO_TEST, Study
 

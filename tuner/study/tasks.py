@@ -21,19 +21,21 @@ class Tasks:
     def __call__(self, solver: str, parameters: Mapping[str, Value]) -> Task:
         """Return what to evaluate: these parameters, and the values on the way to them that one fit can give too."""
         along, path = self._path(solver, parameters)
-        return Task(self._folder, self._study.metrics, solver, parameters, self._study.seed, along=along, path=path)
+        return Task(
+            self._folder, self._study.metrics, solver, parameters, self._study.seed, path_parameter=along, path=path
+        )
 
     def of(self, params: Mapping[str, Value]) -> Task:
         """Return what to evaluate for parameters by flat name; a path only where it costs nearly nothing."""
         solver, parameters = self._space.split(params)
         task = self(solver, parameters)
-        return replace(task, along="", path=()) if solver_class(solver).along_costs else task
+        return replace(task, path_parameter="", path=()) if solver_class(solver).path_expensive else task
 
     def _path(self, solver: str, parameters: Mapping[str, Value]) -> tuple[str, tuple[float, ...]]:
         """Return the parameter along which one fit gives many models, and values of it; none where there is none."""
         if self._study.full or self._study.plan == "progressive":
             return "", ()
-        name = make(solver, dict(parameters), self._study.seed).along
+        name = make(solver, dict(parameters), self._study.seed).path_parameter
         if name is None or name not in parameters:
             return "", ()
         parameter, value = self._space.parameter(f"{solver}.{name}"), parameters[name]

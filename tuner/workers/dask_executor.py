@@ -26,8 +26,8 @@ from typing import Any, Self, TypeVar
 import dask
 from distributed import Client
 
-import ranktune
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError, WorkerLost
+from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.archive import pack_problem
 from ranktune.tuner.workers.dask_worker import Data, Host, leave, run_there, say, stop_there
 from ranktune.tuner.workers.lanes import Processes
@@ -257,10 +257,10 @@ def _plugin_name(folder: str) -> str:
 def _unlike_us(answer: Any) -> str:
     """Return what is wrong with a worker that answered so, "" if nothing."""
     if isinstance(answer, ModuleNotFoundError | AttributeError):
-        return f"has no RankTune {ranktune.__version__}: install the same version there"
+        return f"has no RankTune {this_version()}: install the same version there"
     if not isinstance(answer, Host):
         return f"does not answer as it should ({answer})"
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if answer.version != ranktune.__version__:
-        return f"has RankTune {answer.version}, here it is {ranktune.__version__}: install the same version there"
+    if answer.version != this_version():
+        return f"has RankTune {answer.version}, here it is {this_version()}: install the same version there"
     return "" if answer.python == ours else f"runs Python {answer.python}, here it is {ours}: use the same there"

@@ -14,8 +14,8 @@ from typing import Any
 
 from distributed import WorkerPlugin, get_worker
 
-import ranktune
 from ranktune.solvers.core.errors import WorkerLost
+from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.archive import unpack_problem, use_instead
 from ranktune.tuner.workers.lanes import Processes
 from ranktune.tuner.workers.limits import Limits
@@ -57,7 +57,7 @@ class Data(WorkerPlugin):  # type: ignore[misc]
 def say(dask_worker: Any) -> Host:
     """Return what this worker is."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return Host(dask_worker.id, python, ranktune.__version__, dask_worker.state.nthreads)
+    return Host(dask_worker.id, python, this_version(), dask_worker.state.nthreads)
 
 
 def run_there(worker_id: str, client: str, key: str, payload: bytes, limits: Limits) -> Any:

@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
+from ranktune.tuner.evaluation.memory import allow, own_memory
 from ranktune.tuner.workers.garbage import collect_seldom
 
 RESULT_CAP = 64 * 2**20
@@ -29,7 +30,6 @@ BEGUN, PAUSED, RESUMED = b"b", b"p", b"r"
 """What a worker tells of a function: its clock starts; stands still, while kernels are compiled; goes on."""
 
 _marks: Connection | None = None
-_allowed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -175,46 +175,13 @@ def _memory(limits: Limits) -> Iterator[None]:
     if limits.bytes is None:
         yield
         return
-    _allow(_own_memory() + limits.bytes)
+    allow(own_memory() + limits.bytes)
     try:
         yield
     except MemoryError as error:
         raise MemoryError(f"it needs more than the {limits.bytes / 2**20:g} MiB that it may take") from error
     finally:
-        _allow(None)
-
-
-@contextlib.contextmanager
-def uncounted() -> Iterator[None]:
-    """Within it memory is taken that does not count: the data of the study, mapped at the first use."""
-    if _allowed is None:
-        yield
-        return
-    allowed, before = _allowed, _own_memory()
-    _allow(None)
-    try:
-        yield
-    finally:
-        _allow(allowed + max(0, _own_memory() - before))
-
-
-def _allow(size: int | None) -> None:
-    """Let this process have so many bytes of its own; None is as many as there are."""
-    global _allowed
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    soft = hard if size is None else size if hard == resource.RLIM_INFINITY else min(hard, size)
-    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-    _allowed = size
-
-
-def _own_memory() -> int:
-    """Return the bytes of writable memory that this process has of its own, whether it has touched them or not."""
-    import resource
-
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[5]) * resource.getpagesize()
+        allow(None)
 
 
 def _die_with(coordinator: int) -> None:

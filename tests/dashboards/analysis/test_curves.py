@@ -99,9 +99,9 @@ def test_curves_of_several_splits_are_on_one_level(tmp_path: Path) -> None:
 def test_there_is_no_picture_without_a_path(tmp_path: Path) -> None:
     own = trials_of(["RankSVM"], 8)
     strange = [
-        replace(own[0], along="C", path=((1.0, 0.5),)),  # a point is no line
-        replace(own[1], along="C", path=((1e9, 0.5), (2e9, 0.4))),  # its own value is not on it
-        replace(own[2], along=HOSTILE[0], path=((1.0, 0.5), (2.0, 0.4))),
+        replace(own[0], path_parameter="C", path=((1.0, 0.5),)),  # a point is no line
+        replace(own[1], path_parameter="C", path=((1e9, 0.5), (2e9, 0.4))),  # its own value is not on it
+        replace(own[2], path_parameter=HOSTILE[0], path=((1.0, 0.5), (2.0, 0.4))),
     ]
     data = study_data(tmp_path, [("", [*strange, *own[3:]], None)], solvers=["RankSVM"])
     assert not [panel for panel in panels(data) if panel.key.startswith("curves")]
@@ -109,7 +109,7 @@ def test_there_is_no_picture_without_a_path(tmp_path: Path) -> None:
 
 def test_names_on_curves_are_text(tmp_path: Path) -> None:
     own = [
-        replace(trial(k, "RankSVM", {"C": 1.0, "loss": name}, 0.5), along="C", path=((1.0, 0.5), (2.0, 0.4)))
+        replace(trial(k, "RankSVM", {"C": 1.0, "loss": name}, 0.5), path_parameter="C", path=((1.0, 0.5), (2.0, 0.4)))
         for k, name in enumerate(HOSTILE)
     ]
     data = study_data(tmp_path, [(HOSTILE[0], own, None)], solvers=["RankSVM"])
@@ -126,7 +126,7 @@ def test_paths_survive_the_record_on_the_level_of_the_value(tmp_path: Path) -> N
     append(tmp_path, "s", [own, halted])
     data = open_study(tmp_path / "s")
     first, second = data.splits[0].trials
-    assert first.along == "C" and dict(first.path) == pytest.approx(dict(own.path))
+    assert first.path_parameter == "C" and dict(first.path) == pytest.approx(dict(own.path))
     assert dict(second.path) == pytest.approx({0.25: 0.43, 0.5: 0.44, 1.0: 0.45, 2.0: 0.44})
     table = trials_table(data)
     told = [row[table.columns.index("on its path")] for row in table.rows]

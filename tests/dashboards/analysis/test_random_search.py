@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.dashboards.analysis import random_search, worth
+from ranktune.dashboards.analysis import random_search, tuning_value
 from ranktune.dashboards.analysis.beliefs import observed
 from ranktune.dashboards.analysis.random_search import FEWEST, Expected, dealt, expected, shown, stops
 from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.records.study import StudyData, Trial
 from ranktune.dashboards.views.registry import build
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.runner.turns import STARTUP
 from ranktune.tuner.samplers.belief import believe
+from ranktune.tuner.samplers.registry import STARTUP
 from tests.support.study_samples import HOSTILE, along, number, raced, sampled, study_data, trial, trials_of
 from tests.support.study_samples import worth as worth_of
 
@@ -31,7 +31,7 @@ def study_of(folder: Path, *splits: Sequence[Trial], trials: int = BUDGET, sampl
 
 
 def known_of(data: StudyData) -> list[Floats]:
-    return [worth.random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
+    return [tuning_value.random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
 
 
 def predicted(data: StudyData, budget: int = BUDGET) -> Expected:
@@ -139,7 +139,7 @@ def test_dealt_is_the_mean_of_the_best_of_draws_without_replacement() -> None:
     assert runs.shape == (random_search.DEALINGS * 200, 40)
     np.testing.assert_array_equal(runs[:200, -1], values.max(axis=0))
     for m in (1, 5, 20):
-        exact = np.mean([worth.expected_best(np.sort(column), m) for column in values.T])
+        exact = np.mean([tuning_value.expected_best(np.sort(column), m) for column in values.T])
         assert runs[:, m - 1].mean() == pytest.approx(exact, abs=0.06)
     assert dealt(values, 20, 1.0, generator)[:, -1].mean() > runs[:, 19].mean() + 0.3  # luck counts
 
@@ -149,7 +149,7 @@ def test_paths_count_with_the_best_on_them(tmp_path: Path) -> None:
     walked = along(plain, "C", (0.25, 0.5, 1.0))
     assert stops(plain) == {} and stops(walked) == {"RankSVM.C": True}
     assert stops(along(plain, "C", (4.0, 2.0, 1.0))) == {"RankSVM.C": False}
-    seldom = [own if k % 8 == 1 else replace(own, path=(), along="") for k, own in enumerate(walked)]
+    seldom = [own if k % 8 == 1 else replace(own, path=(), path_parameter="") for k, own in enumerate(walked)]
     assert stops(seldom) == {}
     data = study_of(tmp_path, plain)
     seen = [one.seen for one in observed((one, one.value) for one in plain)]

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ranktune.cli import app
-from ranktune.dashboards.analysis import hollow, worth
+from ranktune.dashboards.analysis import early_stopped, tuning_value
 from ranktune.dashboards.analysis.beliefs import observed
 from ranktune.dashboards.analysis.pooling import best_pooled, pooled
 from ranktune.dashboards.figures.panels import Panel
@@ -74,7 +74,7 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
     best = best_of(own)
     assert best is not None and not best.stopped and best.value is not None
     assert max(t.value for t in own if t.value is not None) > best.value + 0.05
-    assert worth.best_by_number(data.splits[0])[-1] == best.value
+    assert tuning_value.best_by_number(data.splits[0])[-1] == best.value
     assert f"{best.value:.4f}" in panel(data, "overview", "conclusion").note
     assert max(column(panel(data, "overview", "leaderboard"), "validation")) == best.value
     assert max(value for value in column(panel(data, "progress", "history"), "best so far") if value) == best.value
@@ -101,8 +101,8 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
 def test_points_of_stopped_trials_are_hollow_and_the_legend_says_so(view: str, key: str, data: StudyData) -> None:
     shown = panel(data, view, key)
     names = [trace.get("name") for trace in traces(shown) if trace.get("showlegend", True)]
-    assert names.count(hollow.KEY) == 1 and len(names) == len(set(names))
-    assert hollow.NOTE.removesuffix(".") in shown.note
+    assert names.count(early_stopped.KEY) == 1 and len(names) == len(set(names))
+    assert early_stopped.NOTE.removesuffix(".") in shown.note
     wanted = {t.number for t in data.splits[0].trials if t.stopped}
     solver = shown.group if view == "parameters" else None
     wanted &= {t.number for t in data.splits[0].trials if solver in (None, t.solver)}
@@ -120,20 +120,20 @@ def test_without_stopped_trials_nothing_is_said_of_them(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", trials_of(LABELS, 40), None)], solvers=LABELS)
     for view in ("overview", "progress", "solvers", "parameters", "trade-offs", "optimiser", "trials"):
         for shown in build(view, data):
-            assert hollow.KEY not in [trace.get("name") for trace in (shown.figure or {"data": []})["data"]]
+            assert early_stopped.KEY not in [trace.get("name") for trace in (shown.figure or {"data": []})["data"]]
             assert "stopped early" not in shown.note, (view, shown.key)
 
 
 def test_a_hollow_half_keeps_what_belongs_to_its_points() -> None:
     trace = {"name": "a", "x": [1, 2, 3], "y": [4, 5, 6], "text": ["p", "q", "r"], "marker": {"symbol": "star"},
              "error_y": {"type": "data", "array": [0.1, 0.2, 0.3]}}  # fmt: skip
-    full, empty = hollow.told_apart(trace, [False, True, False])
+    full, empty = early_stopped.told_apart(trace, [False, True, False])
     assert (full["x"], full["text"], full["error_y"]["array"]) == ([1, 3], ["p", "r"], [0.1, 0.3])
     assert (empty["x"], empty["y"], empty["error_y"]["array"]) == ([2], [5], [0.2])
     assert empty["marker"]["symbol"] == "star-open" and full["marker"]["symbol"] == "star"
     assert empty["showlegend"] is False and full["legendgroup"] == empty["legendgroup"]
-    assert hollow.told_apart(trace, [False] * 3) == [trace]
-    (only,) = hollow.told_apart(trace, [True] * 3)
+    assert early_stopped.told_apart(trace, [False] * 3) == [trace]
+    (only,) = early_stopped.told_apart(trace, [True] * 3)
     assert only.get("showlegend", True)  # else the legend would not have the solver at all
 
 
@@ -163,7 +163,7 @@ def test_distributions_count_estimates_and_defaults_are_what_was_asked_for(tmp_p
     (params,) = (space.split(own)[1] for own in space.defaults())
     strength = float(params["C"])  # type: ignore[arg-type]
     first = trial(0, "RankSVM", dict(params) | {"C": strength / 4}, 0.6)
-    first = replace(first, along="C", path=((strength / 4, 0.6), (strength, 0.55)))
+    first = replace(first, path_parameter="C", path=((strength / 4, 0.6), (strength, 0.55)))
     others = [trial(k, "RankSVM", {}, 0.3 + 0.01 * k, **STOPPED) for k in range(1, 5)]
     data = study_data(tmp_path, [("", [first, *others], None)], solvers=("RankSVM",))
     shown = panel(data, "solvers", "trials-0")

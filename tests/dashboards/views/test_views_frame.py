@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.dashboards.analysis import worth
+from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.figures.panels import plain, thinned
 from ranktune.dashboards.records.study import StudyData, duration, study_state, trials_told
 from ranktune.dashboards.views import compare as view_compare
@@ -20,7 +20,7 @@ from ranktune.dashboards.views.progress import seconds_a_trial
 from ranktune.dashboards.views.registry import VIEWS, build, finite, panels_json, view_json
 from ranktune.dashboards.views.trials import guarded, trials_csv, trials_json
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.runner.turns import STARTUP
+from ranktune.tuner.samplers.registry import STARTUP
 from tests.support.page_studies import concluded, hostile_data
 from tests.support.study_samples import conditions, evidence_of, study_data, trial, trials_of
 
@@ -102,24 +102,24 @@ def test_expected_best_is_the_mean_over_all_choices() -> None:
     values = np.sort(np.random.default_rng(0).normal(size=7))
     for count in range(1, 8):
         mean = np.mean([max(chosen) for chosen in combinations(values, count)])
-        assert worth.expected_best(values, count) == pytest.approx(mean)
+        assert tuning_value.expected_best(values, count) == pytest.approx(mean)
 
 
 def test_random_search_begins_with_the_defaults_and_ends_with_the_data(tmp_path: Path) -> None:
     own = [trial(k, "RankSVM", {}, value) for k, value in enumerate((0.5, 0.6, 0.4, 0.7, None, 0.3))]
     split = study_data(tmp_path, [("", own, None)]).splits[0]
-    found = worth.random_search(split, 2, "random")
+    found = tuning_value.random_search(split, 2, "random")
     assert np.isnan(found[0]) and found[1] == 0.6  # the better default
     assert found[2] == pytest.approx(np.mean([0.6, 0.7, 0.6]))  # a blind draw never loses what was there
     assert found[4] == pytest.approx(0.7) and len(found) == 5
     later = [trial(k, "RankSVM", {}, 0.5 + k / 100) for k in range(40)]
-    blind = worth.random_search(study_data(tmp_path, [("", later, None)]).splits[0], 2, "thompson")
+    blind = tuning_value.random_search(study_data(tmp_path, [("", later, None)]).splits[0], 2, "thompson")
     assert len(blind) == STARTUP  # what the optimiser chose is no random search
 
 
 def test_best_so_far_stops_at_the_first_trial_that_is_missing(tmp_path: Path) -> None:
     own = [trial(k, "RankSVM", {}, value) for k, value in ((0, None), (1, 0.2), (2, 0.1), (4, 0.9))]
-    found = worth.best_by_number(study_data(tmp_path, [("", own, None)]).splits[0])
+    found = tuning_value.best_by_number(study_data(tmp_path, [("", own, None)]).splits[0])
     np.testing.assert_array_equal(found, [np.nan, 0.2, 0.2])
 
 

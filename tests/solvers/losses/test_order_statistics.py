@@ -9,11 +9,11 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime
 
-from ranktune.solvers.data.products import MANY_FEATURES
+from ranktune.solvers.data.products import MANY_FEATURES, blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.order_statistics import FEW
 from ranktune.solvers.optimizers.curvature import hessian
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective, blocks
+from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 
 Three = tuple[float, Any, Any]
 

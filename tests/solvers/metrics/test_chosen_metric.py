@@ -7,7 +7,7 @@ import pytest
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.chosen_metric import chosen_metric
+from ranktune.solvers.metrics.metrics import chosen_metric
 
 
 def test_the_metric_fits_the_grades(hard_queries: Queries) -> None:

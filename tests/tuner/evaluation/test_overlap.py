@@ -10,8 +10,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.tuner.evaluation.overlap import without_shared
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.evaluation.split import Split, without_shared
 
 
 def judged(count: int, seed: int) -> Queries:

@@ -194,7 +194,7 @@ if __name__ == "__main__":
 def test_a_worker_of_another_version_gets_no_trial(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with connected(cluster, 1):
         pass
-    monkeypatch.setattr("ranktune.__version__", "99.0")
+    monkeypatch.setattr("ranktune.tuner.workers.dask_executor.this_version", lambda: "99.0")
     with pytest.raises(StudyError, match=r"has RankTune 0\.\S+, here it is 99\.0"):
         make_executor(1, None, "dask", cluster.address)
 

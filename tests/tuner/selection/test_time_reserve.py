@@ -9,8 +9,8 @@ import pytest
 
 from ranktune.tuner.evaluation.plans import query_folds
 from ranktune.tuner.selection.blending import FEW
-from ranktune.tuner.selection.ending import BAG, affordable, bagged, reserve, seeds_in_time
 from ranktune.tuner.selection.selection import Candidate
+from ranktune.tuner.selection.time_reserve import BAG, affordable, bagged, reserve, seeds_in_time
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.problem import Problem
 from tests.support.engine_samples import judged

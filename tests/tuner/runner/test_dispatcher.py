@@ -13,7 +13,7 @@ import pytest
 
 from ranktune.solvers.core.errors import WorkerLost
 from ranktune.tuner.evaluation.objective import Outcome, Task
-from ranktune.tuner.runner.crew import GRACE, LANES, Asked, Clock, Crew, Ended, own_name
+from ranktune.tuner.runner.dispatcher import GRACE, LANES, Asked, Clock, Dispatcher, Ended, own_name
 from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import Events, read_events
@@ -79,7 +79,7 @@ class ApartLanes:
 
 
 class Place:
-    """A folder with a record, one crew after another, and workers that joined."""
+    """A folder with a record, one dispatcher after another, and workers that joined."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.clock = folder, ByHand()
@@ -89,9 +89,9 @@ class Place:
         self.events = Events(folder)
         self.lanes: Any = None
 
-    def crew(self, jobs: int, lanes: Any = None) -> Crew:
+    def dispatcher(self, jobs: int, lanes: Any = None) -> Dispatcher:
         self.lanes = lanes or ApartLanes(jobs)
-        return Crew(self.lanes, self.leases, lambda task: DONE, self.events, self.clock, "fold")
+        return Dispatcher(self.lanes, self.leases, lambda task: DONE, self.events, self.clock, "fold")
 
     def join(self, name: str = "far:1/joined", jobs: int = 1) -> None:
         self.theirs.join(name, "far", 1, jobs, "1")
@@ -119,54 +119,54 @@ def asked(number: int) -> Asked:
     return Asked(number, params, Task(task.folder, task.metrics, task.solver, task.parameters, number))
 
 
-def start(crew: Crew, *numbers: int) -> None:
+def start(dispatcher: Dispatcher, *numbers: int) -> None:
     for number in numbers:
-        crew.start(asked(number))
+        dispatcher.start(asked(number))
 
 
 def test_there_is_room_for_own_lanes_and_for_those_of_who_joined(place: Place) -> None:
-    crew = place.crew(2)
-    assert crew.room == 2
+    dispatcher = place.dispatcher(2)
+    assert dispatcher.room == 2
     place.join(jobs=3)
-    assert crew.room == 2, "it looks once a second"
+    assert dispatcher.room == 2, "it looks once a second"
     place.clock.time += 1.5
-    assert crew.room == 5
-    start(crew, 0, 1, 2)
-    assert crew.room == 2
+    assert dispatcher.room == 5
+    start(dispatcher, 0, 1, 2)
+    assert dispatcher.room == 2
     assert [lease.state for lease in place.rows().values()] == [LEASED, LEASED, WAITING]
     assert place.rows()[0].worker == own_name() + LANES
 
 
 def test_what_nobody_took_is_taken_by_a_lane_that_is_free(place: Place) -> None:
-    crew = place.crew(1)
+    dispatcher = place.dispatcher(1)
     place.join()
-    start(crew, 0, 1)
+    start(dispatcher, 0, 1)
     place.lanes.futures[0].set_result(DONE)
-    (ended,) = crew.ended()
+    (ended,) = dispatcher.ended()
     assert (ended.number, ended.restarts, ended.outcome.error) == (0, 0, None)
     assert 1 not in place.lanes.futures
-    crew.ended()
+    dispatcher.ended()
     assert 1 in place.lanes.futures
     assert place.rows()[1].state == LEASED
     assert not place.rows()[1].joined
 
 
 def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(place: Place) -> None:
-    crew, rival = place.crew(1), np.array([0.5, 0.75])
+    dispatcher, rival = place.dispatcher(1), np.array([0.5, 0.75])
     raced = [Asked(one.number, one.params, replace(one.task, rival=rival)) for one in map(asked, (0, 1))]
     place.join()
     for one in raced:
-        crew.start(one)
+        dispatcher.start(one)
     offered = place.theirs.claim("far:1/joined")
     assert offered is not None and offered.number == 1
     assert offered.rival is not None and offered.rival.tolist() == rival.tolist()
     place.lanes.futures[0].set_exception(WorkerLost("it died"))
-    assert crew.ended() == []
+    assert dispatcher.ended() == []
     lost = place.theirs.claim("far:1/joined")
     assert lost is not None and lost.number == 0
     assert lost.rival is not None and lost.rival.tolist() == rival.tolist()
     place.theirs.give_back([lost.token])
-    later = place.crew(1)
+    later = place.dispatcher(1)
     assert list(later.left_over([0, 1])) == [0, 1]
     later.resume(Asked(0, raced[0].params, replace(raced[0].task, rival=rival + 1.0)))
     again = place.theirs.claim("far:1/joined")
@@ -174,34 +174,34 @@ def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(pla
 
 
 def test_what_was_taken_elsewhere_is_left_there_and_collected(place: Place) -> None:
-    crew = place.crew(1)
+    dispatcher = place.dispatcher(1)
     place.join()
-    start(crew, 0, 1)
+    start(dispatcher, 0, 1)
     lease = place.theirs.claim("far:1/joined")
     assert lease is not None
     assert lease.number == 1
     place.lanes.futures[0].set_result(DONE)
-    assert [ended.number for ended in crew.ended()] == [0]
-    assert crew.ended() == []
-    assert crew.busy
+    assert [ended.number for ended in dispatcher.ended()] == [0]
+    assert dispatcher.ended() == []
+    assert dispatcher.busy
     assert place.theirs.deliver(1, lease.token, DONE)
-    (ended,) = crew.ended()
+    (ended,) = dispatcher.ended()
     assert (ended.number, ended.restarts, ended.outcome.worker) == (1, 0, "far:")
-    assert not crew.busy
+    assert not dispatcher.busy
 
 
 def test_a_trial_whose_lane_is_lost_is_begun_once_more_and_fails_the_second_time(place: Place) -> None:
-    crew = place.crew(1)
-    start(crew, 7)
+    dispatcher = place.dispatcher(1)
+    start(dispatcher, 7)
     before = place.rows()[7]
     place.lanes.futures[7].set_exception(WorkerLost("killed by signal 9"))
-    assert crew.ended() == []
+    assert dispatcher.ended() == []
     assert place.rows()[7].attempt == 2
     assert place.rows()[7].params == before.params
-    crew.ended()
+    dispatcher.ended()
     assert place.rows()[7].token != before.token
     place.lanes.futures[7].set_exception(WorkerLost("killed by signal 11"))
-    (ended,) = crew.ended()
+    (ended,) = dispatcher.ended()
     assert ended.restarts == 1
     assert ended.outcome.error is not None
     assert "lost twice" in ended.outcome.error
@@ -211,13 +211,13 @@ def test_a_trial_whose_lane_is_lost_is_begun_once_more_and_fails_the_second_time
 
 
 def test_a_worker_that_is_not_heard_of_any_more_costs_an_attempt(place: Place) -> None:
-    crew = place.crew(1)
+    dispatcher = place.dispatcher(1)
     place.join(jobs=1)
-    start(crew, 0, 1)
+    start(dispatcher, 0, 1)
     first = place.theirs.claim("far:1/joined")
     assert first is not None
     while place.rows()[1].state == LEASED:
-        assert crew.ended() == []
+        assert dispatcher.ended() == []
     waited = place.clock.time - 1000.0
     assert place.leases.period <= waited <= 2.0 * place.leases.period
     again = place.theirs.claim("near:1/joined")
@@ -226,26 +226,26 @@ def test_a_worker_that_is_not_heard_of_any_more_costs_an_attempt(place: Place) -
     assert not place.theirs.deliver(1, first.token, DONE), "it is not theirs any more"
     found: list[Ended] = []
     while not found:
-        found = crew.ended()
+        found = dispatcher.ended()
         assert place.clock.time < 1000.0 + 5.0 * place.leases.period
     assert (found[0].number, found[0].restarts) == (1, 1)
     assert "near:1/joined was not heard of any more" in str(found[0].outcome.error)
 
 
 def test_stopping_returns_what_finishes_and_puts_the_rest_back(place: Place) -> None:
-    crew = place.crew(3)
-    start(crew, 0, 1, 2)
+    dispatcher = place.dispatcher(3)
+    start(dispatcher, 0, 1, 2)
     begun = place.clock.time
     place.clock.agenda.append((begun + 1.0, lambda: place.lanes.futures[1].set_result(DONE)))
     place.clock.agenda.append((begun + GRACE + 1.0, lambda: place.lanes.futures[2].set_result(DONE)))
     found = []
-    for ended in crew.stop(GRACE):
+    for ended in dispatcher.stop(GRACE):
         found.append(ended.number)
-        crew.recorded(ended.number)
+        dispatcher.recorded(ended.number)
     assert found == [1]
     assert place.clock.time == pytest.approx(begun + GRACE)
     assert sorted(place.lanes.stopped) == [0, 2]
-    assert crew.put_back == 2
+    assert dispatcher.put_back == 2
     assert {number: (row.state, row.attempt) for number, row in place.rows().items()} == {
         0: (WAITING, 1),
         2: (WAITING, 1),
@@ -254,46 +254,46 @@ def test_stopping_returns_what_finishes_and_puts_the_rest_back(place: Place) -> 
 
 
 def test_what_finished_but_was_not_recorded_is_put_back_too(place: Place) -> None:
-    crew = place.crew(2)
-    start(crew, 0, 1)
+    dispatcher = place.dispatcher(2)
+    start(dispatcher, 0, 1)
     place.lanes.futures[0].set_result(DONE)
     place.lanes.futures[1].set_result(DONE)
-    ending = crew.stop(GRACE)
+    ending = dispatcher.stop(GRACE)
     next(ending)
     ending.close()
-    assert crew.put_back == 2
+    assert dispatcher.put_back == 2
     assert {row.state for row in place.rows().values()} == {WAITING}
 
 
 def test_stopping_leaves_what_joined_workers_have(place: Place) -> None:
-    crew = place.crew(1)
+    dispatcher = place.dispatcher(1)
     place.join()
-    start(crew, 0, 1)
+    start(dispatcher, 0, 1)
     lease = place.theirs.claim("far:1/joined")
     assert lease is not None
-    assert list(crew.stop(0.0)) == []
-    assert crew.put_back == 1
+    assert list(dispatcher.stop(0.0)) == []
+    assert dispatcher.put_back == 1
     assert place.rows()[1].token == lease.token
     assert place.theirs.deliver(1, lease.token, DONE)
 
 
 def left(place: Place, *wanted: int, jobs: int = 1) -> dict[int, Any]:
     """Return what another coordinator finds, having resumed it."""
-    crew = place.crew(jobs)
-    found = dict(crew.left_over(wanted))
+    dispatcher = place.dispatcher(jobs)
+    found = dict(dispatcher.left_over(wanted))
     for number in found:
-        crew.resume(asked(number))
-    place.lanes.after = crew
+        dispatcher.resume(asked(number))
+    place.lanes.after = dispatcher
     return found
 
 
 def test_lanes_of_a_coordinator_that_is_gone_cost_no_attempt(place: Place) -> None:
-    start(place.crew(2), 3, 4)
+    start(place.dispatcher(2), 3, 4)
     params = {number: row.params for number, row in place.rows().items()}
     assert left(place, 3, 4, 5) == params
     assert {(row.state, row.attempt) for row in place.rows().values()} == {(WAITING, 1)}
-    crew: Crew = place.lanes.after
-    crew.ended()
+    dispatcher: Dispatcher = place.lanes.after
+    dispatcher.ended()
     assert [(row.state, row.attempt) for row in place.rows().values()] == [(LEASED, 1), (WAITING, 1)]
 
 
@@ -303,10 +303,10 @@ def test_what_ran_in_the_coordinator_itself_may_be_what_ended_it(place: Place) -
         assert lease is not None
         assert lease.attempt == attempt
         assert list(left(place, 3)) == [3]
-    crew: Crew = place.lanes.after
+    dispatcher: Dispatcher = place.lanes.after
     found: list[Ended] = []
     while not found:
-        found = crew.ended()
+        found = dispatcher.ended()
         assert place.clock.time < 1010.0
     assert found[0].number == 3
     assert "lost twice" in str(found[0].outcome.error)
@@ -315,21 +315,21 @@ def test_what_ran_in_the_coordinator_itself_may_be_what_ended_it(place: Place) -
 
 
 def test_what_is_in_the_record_already_is_not_begun_again(place: Place) -> None:
-    start(place.crew(2), 3, 4)
+    start(place.dispatcher(2), 3, 4)
     assert list(left(place, 4)) == [4]
     assert list(place.rows()) == [4]
 
 
 def test_an_outcome_that_arrived_while_nobody_owned_the_study_is_collected(place: Place) -> None:
-    crew = place.crew(1)
+    dispatcher = place.dispatcher(1)
     place.join()
-    start(crew, 0, 1)
+    start(dispatcher, 0, 1)
     lease = place.theirs.claim("far:1/joined")
     assert lease is not None
-    del crew
+    del dispatcher
     assert place.theirs.deliver(1, lease.token, DONE)
     assert sorted(left(place, 0, 1)) == [0, 1]
-    after: Crew = place.lanes.after
+    after: Dispatcher = place.lanes.after
     (ended,) = after.ended()
     assert (ended.number, ended.outcome.error) == (1, None)
     np.testing.assert_array_equal(ended.outcome.per_query["ndcg@10"], DONE.per_query["ndcg@10"])
@@ -339,9 +339,9 @@ def test_an_outcome_that_arrived_while_nobody_owned_the_study_is_collected(place
 def test_leases_of_own_lanes_are_renewed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     renewed: list[list[str]] = []
     monkeypatch.setattr(place.leases, "renew_own", lambda tokens: renewed.append(list(tokens)))
-    crew = place.crew(1)
-    start(crew, 0)
+    dispatcher = place.dispatcher(1)
+    start(dispatcher, 0)
     while place.clock.time < 1000.0 + 3.0 * place.leases.period:
-        crew.ended()
+        dispatcher.ended()
     assert 6 <= len(renewed) <= 10
     assert renewed[0] == [place.rows()[0].token]

@@ -13,7 +13,7 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Panel, Table, look, plain, thinned
 from ranktune.dashboards.records.study import SplitData, StudyData, best_so_far
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.runner.turns import STARTUP
+from ranktune.tuner.samplers.registry import STARTUP
 
 Figure = dict[str, Any]
 

@@ -21,15 +21,13 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.samplers.registry import make_sampler
+from ranktune.tuner.samplers.registry import STARTUP, STARTUP_APART, make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.statistics.intervals import SURE, lead, mean
 from ranktune.tuner.storage.observations import observations
 from ranktune.tuner.storage.record import quiet, seconds_of
 from ranktune.tuner.study.declaration import Study
 
-STARTUP, STARTUP_APART = 10, 5
-"""Trials that are spread over a space before the sampler learns from them: over that of all solvers, and of one."""
 BEHIND = 10.0
 """How many times its seconds count for a solver that is for sure behind."""
 HOPELESS = 3
@@ -97,7 +95,7 @@ class _Spent:
         self.usual = max(0.9 * self.usual, seconds)
 
 
-class Turns:
+class SearchScheduler:
     """The searches of a study, in memory: what was tried in each, how long it took, and whose turn it is."""
 
     def __init__(self, study: Study, space: UnionSpace, *, apart: bool, timed: bool = False) -> None:

@@ -66,7 +66,7 @@ class Ended:
     restarts: int
 
 
-class Crew:
+class Dispatcher:
     """Runs trials; room says for how many more there are hands, start gives one out, ended waits for some to end.
 
     split is whose trials they are, in the log.

@@ -1,4 +1,4 @@
-"""Turns: where time is given, solvers share the seconds; each is searched on its own, and nobody waits for trees."""
+"""Where time is given, solvers share the seconds; each is searched on its own, and nobody waits for trees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.runner.turns import Suggested, Turns
+from ranktune.tuner.runner.search_scheduler import SearchScheduler, Suggested
 from ranktune.tuner.study.declaration import Study
 
 STUDY = Study(solvers=("RankSVM", "RidgeRanker", "BestFeature"), trials=60, sampler="random", seed=4)
@@ -24,7 +24,9 @@ def finished(suggested: Suggested, value: float = 0.5) -> FrozenTrial:
     return create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=own)
 
 
-def taken(turns: Turns, count: int, left: float = float("inf"), first: int = 0, behind: str = "") -> list[Suggested]:
+def taken(
+    turns: SearchScheduler, count: int, left: float = float("inf"), first: int = 0, behind: str = ""
+) -> list[Suggested]:
     """Suggestions one after the other, each run in the seconds that its solver takes; one may be plainly worse."""
     found = []
     for number in range(first, first + count):
@@ -42,7 +44,7 @@ def solvers(found: list[Suggested]) -> list[object]:
 
 
 def test_solvers_share_the_time_not_the_trials() -> None:
-    turns = Turns(STUDY, STUDY.union_space(), apart=True)
+    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=True)
     found = taken(turns, 21)
     counts = Counter(solvers(found))
     assert [suggested.params for suggested in found[:3]] == STUDY.union_space().defaults()
@@ -51,14 +53,14 @@ def test_solvers_share_the_time_not_the_trials() -> None:
 
 
 def test_who_is_for_sure_behind_keeps_a_tenth_of_the_turns() -> None:
-    turns = Turns(replace(STUDY, trials=600), STUDY.union_space(), apart=True)
+    turns = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), apart=True)
     counts = Counter(solvers(taken(turns, 103, behind="RidgeRanker")))
     assert counts["RankSVM"] * 8.0 == pytest.approx(counts["RidgeRanker"] * 10.0, abs=10.0)
     assert counts["RankSVM"] > counts["RidgeRanker"]
 
 
 def test_what_takes_too_long_is_left_to_what_fits() -> None:
-    turns = Turns(STUDY, STUDY.union_space(), apart=True)
+    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=True)
     taken(turns, 3)
     assert set(solvers(taken(turns, 5, left=4.0, first=3))) == {"RidgeRanker"}
     assert turns.next(8, 0.5) is None
@@ -66,12 +68,12 @@ def test_what_takes_too_long_is_left_to_what_fits() -> None:
 
 def test_no_search_has_more_than_its_part_of_the_trials() -> None:
     study = replace(STUDY, trials=9)
-    turns = Turns(study, study.union_space(), apart=True)
+    turns = SearchScheduler(study, study.union_space(), apart=True)
     assert Counter(solvers(taken(turns, 30))) == {"RankSVM": 3, "RidgeRanker": 3, "BestFeature": 1}
 
 
 def test_running_trials_count_as_long_as_is_usual() -> None:
-    turns = Turns(STUDY, STUDY.union_space(), apart=True)
+    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=True)
     taken(turns, 3)
     running = [turns.next(number, float("inf")) for number in range(3, 12)]
     assert [one.params["solver"] for one in running if one] == ["RidgeRanker"] * 7 + ["RankSVM", "RidgeRanker"]
@@ -82,7 +84,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
     """A search that remembers suggests what it would have suggested, had it run the trials itself."""
     study = replace(STUDY, sampler=sampler)
     space = study.union_space()
-    whole = Turns(study, space, apart=True)
+    whole = SearchScheduler(study, space, apart=True)
     past = [
         create_trial(
             state=TrialState.COMPLETE,
@@ -93,7 +95,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
         )
         for suggested in taken(whole, 9)
     ]
-    again = Turns(study, space, apart=True)
+    again = SearchScheduler(study, space, apart=True)
     again.remember((trial, ALIKE) for trial in past)
     one, other = (turns.next(9, float("inf")) for turns in (whole, again))
     assert one is not None
@@ -102,7 +104,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
 
 
 def test_together_the_sampler_chooses_the_solver() -> None:
-    turns = Turns(STUDY, STUDY.union_space(), apart=False)
+    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=False)
     found = taken(turns, 40)
     assert len(found) == 40
     assert [suggested.params for suggested in found[:3]] == STUDY.union_space().defaults()
@@ -110,7 +112,7 @@ def test_together_the_sampler_chooses_the_solver() -> None:
 
 
 def test_parameters_are_the_solvers_own() -> None:
-    turns = Turns(STUDY, STUDY.union_space(), apart=True)
+    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=True)
     for suggested in taken(turns, 12):
         solver = str(suggested.params["solver"])
         own = {f"{solver}.{parameter.name}" for parameter in solver_class(solver).space}
