@@ -203,7 +203,7 @@ def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
     write_problem(judged(200, 1), {PLAN: query_folds(judged(200, 1), 5, 0)}, data)
     record = Record(tmp_path, "joined", METRIC)
     theirs = Leases(record.storage, record.study.study_name)
-    joined = Joined(Part(""(), theirs, Tasks(study, data).of))
+    joined = Joined(Part("", this_version(), theirs, Tasks(study, data).of))
     told: list[str] = []
     worker = JoinedWorker(joined, InProcess(), told.append)
     thread = threading.Thread(target=worker.run)

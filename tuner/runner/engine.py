@@ -125,7 +125,7 @@ class _Run:
 
     def _declaration(self, problem: Problem) -> Declaration:
         place = str(problem.folder.resolve())
-        return Declaration(self.study.as_dict()(), this_host(), place, self.places.artifacts)
+        return Declaration(self.study.as_dict(), this_version(), this_host(), place, self.places.artifacts)
 
 
 @dataclass(frozen=True, eq=False)
