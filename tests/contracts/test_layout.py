@@ -123,7 +123,7 @@ def test_every_package_stands_in_the_layers() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_imports_point_down(folder: str) -> None:
-    level = {(folder, name): depth for depth, line in enumerate(LAYERS[folder]) for name in line}
+    level: dict[Module, int] = {(folder, name): depth for depth, line in enumerate(LAYERS[folder]) for name in line}
     wrong = []
     for package, targets in packages().items():
         for target in targets if package[0] == folder else ():

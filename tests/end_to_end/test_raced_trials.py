@@ -11,6 +11,7 @@ import pytest
 from ranktune import api
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.objective import PLAN, Outcome, Task, evaluate, write_problem
 from ranktune.tuner.evaluation.plans import Plan, query_folds, random_orders
 from ranktune.tuner.runner.joining import Part

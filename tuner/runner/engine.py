@@ -13,6 +13,7 @@ from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.split import WHOLE
 from ranktune.tuner.runner.joining import Declaration, share
