@@ -91,7 +91,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
     about["steps"] = tuple((_number(at, 0.0), str(what), _number(v, float("nan"))) for at, what, v in outcome.steps)
     about["path"] = tuple((float(v), scored) for v, s in outcome.path if (scored := _number(s, math.nan)) == scored)
     about["chosen"] = None if outcome.chosen is None else float(outcome.chosen)
-    about["along"] = str(outcome.path_parameter)[:LONGEST]
+    about["path_parameter"] = str(outcome.path_parameter)[:LONGEST]
     about["stopped"] = str(outcome.stopped)[:LONGEST]
     return about | {"worker": str(outcome.worker), "given_up": bool(outcome.given_up)}
 
