@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core import libraries
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, nearest
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
 
 _MODULES = {
     "AdaRank": "boosting.adarank",
@@ -136,6 +136,6 @@ def loadable(names: Iterable[str]) -> tuple[str, ...]:
     reasons = {name: libraries.why_not(_LIBRARIES[name]) for name in names if name in _LIBRARIES}
     for reason in dict.fromkeys(filter(None, reasons.values())):
         out = [name for name in names if reasons.get(name) == reason]
-        listed = ", ".join(out[:-1]) + " and " * (len(out) > 1) + out[-1]
-        warnings.warn(f"{reason}; {listed} {'are' if len(out) > 1 else 'is'} left out.", RankTuneWarning, stacklevel=2)
+        verb = "are" if len(out) > 1 else "is"
+        warnings.warn(f"{reason}; {listed(out)} {verb} left out.", RankTuneWarning, stacklevel=2)
     return tuple(name for name in names if not reasons.get(name))

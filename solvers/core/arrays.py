@@ -15,3 +15,8 @@ Ints: TypeAlias = NDArray[np.int64]
 
 Features: TypeAlias = Any
 """(n_documents, n_features): a C-ordered float32 or float64 array, or a scipy.sparse.csr_array of them."""
+
+
+def python_value(value: object) -> object:
+    """Return a NumPy scalar as the Python value that it holds, anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -89,3 +89,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     by_lower = {k.lower(): k for k in known}
     hint = f"Did you mean '{by_lower[close[0]]}'? " if close else ""
     return f"{hint}Known: {', '.join(known)}."
+
+
+def listed(names: Iterable[object], most: int = 10) -> str:
+    """Return names as text, "a, b and c"; of more than most the first ones and the total, "a, b, ... (12 in all)"."""
+    texts = [str(name) for name in names]
+    if len(texts) > most:
+        return f"{', '.join(texts[:most])}, ... ({len(texts)} in all)"
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))

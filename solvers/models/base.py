@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias, cast
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, python_value
 from ranktune.solvers.core.errors import DataError, ModelFormatError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
@@ -124,7 +124,7 @@ class Model(ABC):
         content = {
             "kind": own["kind"],
             "solver": self.solver,
-            "parameters": {str(name): _plain(value) for name, value in self.parameters.items()},
+            "parameters": {str(name): python_value(value) for name, value in self.parameters.items()},
             "n_features": self.n_features,
             "feature_names": None,
             **own,
@@ -228,11 +228,6 @@ def field_of(path: Path, content: Content, name: str, *types: type) -> Any:
         wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
         raise ModelFormatError(f"{path}: {name} is {str(value)[:40]!r}: it must be {wanted}. Save the model again.")
     return value
-
-
-def _plain(value: Any) -> Any:
-    """Return a numpy scalar as the Python number it is."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def installed_version() -> str | None:

@@ -22,17 +22,17 @@ import json
 import math
 import os
 import re
-import secrets
 import stat
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ModelFormatError
+from ranktune.solvers.core.files import atomic_write
 
 FORMAT = "ranktune-model"
 VERSION = 1
@@ -80,8 +80,8 @@ def write_manifest(
         raise ModelFormatError(f"{path}: the model's names and parameters are too long for a model file.")
     try:
         for name, data in files.items():
-            _replace(path.parent / name, data)
-        _replace(path, manifest)
+            atomic_write(path.parent / name, data)
+        atomic_write(path, manifest)
     except OSError:
         _remove(path.parent, files.keys() - previous)
         raise
@@ -304,30 +304,6 @@ def _sidecars_of(path: Path) -> set[str]:
     own = re.compile(re.escape(path.name.removesuffix(".json")) + r"\.[a-z_]+-[0-9a-f]{16}\.(npz|txt)")
     names = {str(entry.get("file")) for entry in content.values() if isinstance(entry, dict)}
     return {name for name in names if own.fullmatch(name)}
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Make data the content of path: all of it or, whatever happens, nothing."""
-    draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-    try:
-        with open(draft, "xb") as stream:
-            _write_all(stream, data)
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)  # so that the new name survives a power cut too
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _write_all(stream: IO[bytes], data: bytes) -> None:
-    stream.write(data)
-    stream.flush()
-    os.fsync(stream.fileno())
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -1,0 +1,49 @@
+"""Writing files so that a reader sees the old content or the new one, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+Content: TypeAlias = bytes | str | Callable[[BinaryIO], object]
+
+
+def atomic_write(path: Path, content: Content, *, mode: int = 0o666) -> None:
+    """Make content the whole file at path: a crash, an error or a power cut leaves the old file or the new one.
+
+    Parameters
+    ----------
+    path : Path
+        The file to write or replace. Its folder must exist.
+    content : bytes, str or callable
+        What the file holds, text as UTF-8. A callable writes it into the open binary file that it is given.
+    mode : int, default=0o666
+        Permissions of the new file, before the umask.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written. Nothing but the old file, if any, is left.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)  # the new name has to survive a power cut too
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
