@@ -74,5 +74,5 @@ def test_names_are_listed_as_a_sentence_has_them() -> None:
 def test_numpy_scalars_become_python_values() -> None:
     for value, kind in ((np.float64(0.1), float), (np.int32(3), int), (np.bool_(True), bool), (np.str_("a"), str)):
         assert type(python_value(value)) is kind and python_value(value) == value
-    for value in (1, "a", None, [np.int64(1)]):
-        assert python_value(value) is value
+    for other in (1, "a", None, [np.int64(1)]):
+        assert python_value(other) is other
