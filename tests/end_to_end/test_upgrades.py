@@ -34,6 +34,16 @@ def numbers(folder: Path) -> list[tuple[int, dict[str, Any], float | None]]:
     return [(trial.number, dict(trial.params), trial.value) for trial in open_study(folder).splits[0].trials]
 
 
+def near(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> bool:
+    """The same parameters, numbers up to rounding: a release was written on another kind of machine."""
+    return len(found) == len(wanted) and all(
+        own.keys() == other.keys()
+        and all(value == (pytest.approx(other[key], rel=1e-9) if isinstance(value, float) else other[key])
+                for key, value in own.items())
+        for own, other in zip(found, wanted, strict=True)
+    )  # fmt: skip
+
+
 def test_there_are_studies_of_the_present_format_and_they_are_small() -> None:
     assert ASSETS / f"format-{FORMAT}" in RELEASES
     sizes = [file.stat().st_size for release in RELEASES for file in release.iterdir()]
@@ -86,7 +96,7 @@ def test_the_unfinished_study_of_a_release_is_resumed(home: Path) -> None:
     assert after[:INTERRUPTED_AT] == before
     assert [number for number, _, _ in after] == list(range(TRIALS))
     finished = load_result(home / FINISHED / "result.json")
-    assert [params for _, params, _ in after] == [params for _, params, _ in numbers(home / FINISHED)]
+    assert near([params for _, params, _ in after], [params for _, params, _ in numbers(home / FINISHED)])
     assert result.best.solver == finished["best"]["solver"]
 
 
@@ -150,7 +160,8 @@ def test_the_studies_can_be_written_again(tmp_path: Path) -> None:
     released = unpacked(ASSETS / f"format-{FORMAT}", tmp_path / "released")
     for name in (FINISHED, UNFINISHED):
         for own, other in zip(numbers(home / name), numbers(released / name), strict=True):
-            assert own[:2] == other[:2]
+            assert own[0] == other[0]
+            assert near([own[1]], [other[1]])
             assert own[2] == pytest.approx(other[2], rel=1e-9)
         files = [{file.name for file in (where / name).iterdir()} for where in (home, released)]
         assert files[0] == files[1]

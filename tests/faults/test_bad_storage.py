@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from ranktune import cli
+from ranktune.tuner.storage import database
 from tests.support.postgres_server import Server, free_port
 
 SECRET = "hush-Gre4t"
@@ -122,7 +123,7 @@ def test_a_server_that_takes_connections_and_says_nothing(
     here: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ranktune.tuner.storage.database.OPENING", 0.1)
-    monkeypatch.setitem(__import__("ranktune.tuner.storage.database").tuner.storage._SERVER, "connect_timeout", 1)
+    monkeypatch.setitem(database._SERVER, "connect_timeout", 1)
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         url = f"postgresql://me:{SECRET}@127.0.0.1:{silent.getsockname()[1]}/db"
         assert "did not answer" in refused("worker", "--name", "n", "--storage", url)

@@ -34,7 +34,9 @@ def test_the_coordinator_of_workers_loads_nothing_that_only_they_need(tmp_path: 
     assert any((tmp_path / "home").glob("*/result.json"))
 
 
-@pytest.mark.parametrize("module", ["reading", "tuner.finals", "tuner.keeping", "tuner.objective"])
+@pytest.mark.parametrize(
+    "module", ["reading", "tuner.selection.finals", "tuner.selection.saving", "tuner.evaluation.objective"]
+)
 def test_what_workers_do_for_the_coordinator_loads_no_database(module: str) -> None:
     """Reading the data, blending, learning for use, keeping: all that it calls elsewhere."""
     program = f"import sys, ranktune.{module}; print('sqlalchemy' in sys.modules, 'ranktune.api' in sys.modules)"
