@@ -20,7 +20,7 @@ from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, read_evidence
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.storage.places import Places, record_name
+from ranktune.tuner.storage.locations import Locations, record_name
 from ranktune.tuner.storage.record import (
     BYTES,
     ERROR,
@@ -232,7 +232,7 @@ def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> Study
 
 def reader_of(home: StudyFolder, name: str) -> Reader:
     """Return what reads the record of a split, wherever it is kept."""
-    url = Places.noted(home.path).storage
+    url = Locations.noted(home.path).storage
     if url is None:
         return RecordReader(home.split(name) / "record.db")
     from ranktune.dashboards.records.database import StoredReader  # SQLAlchemy takes a while to load

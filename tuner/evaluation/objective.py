@@ -21,13 +21,13 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
+from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
 from ranktune.tuner.evaluation.archive import located
 from ranktune.tuner.evaluation.memory import uncounted
 from ranktune.tuner.evaluation.plans import Fold, Plan, Progressive, write_plan
 from ranktune.tuner.evaluation.plans import read_plan as read_plan_file
 from ranktune.tuner.evaluation.racing import FEWEST_ORDERS, in_the_race, is_behind
 from ranktune.tuner.evaluation.store import read_queries, write_queries
-from ranktune.tuner.evaluation.tally import Tally
 
 PLAN, FRESH = "plan", "fresh"
 
@@ -164,7 +164,7 @@ def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
     judged = np.unique(np.concatenate([fold.vali for fold in plan]))
     looks = _looks(plan, len(judged))
     going = max(len(task.path), 1)
-    tally = Tally(development, task.metrics, going, keep=task.keep_scores)
+    tally = ScoreAccumulator(development, task.metrics, going, keep=task.keep_scores)
     until, stopped = time.monotonic() + task.limit, ""
     for place, fold in enumerate(plan, start=1):
         # A run of queries is a view. Others are gathered again for each trial: a copy costs little beside learning,
@@ -194,7 +194,7 @@ def _progressively(task: Task, plan: Progressive) -> Outcome:
     """Score each query before it is learnt from; a query's value is its mean over the orders."""
     development = read_development(task.folder)
     every, count = np.arange(development.n_queries), len(plan.orders)
-    tally = Tally(development, task.metrics, 1)
+    tally = ScoreAccumulator(development, task.metrics, 1)
     until, stopped = time.monotonic() + task.limit, ""
     for place, order in enumerate(plan.orders, start=1):
         if time.monotonic() > until:
@@ -212,7 +212,9 @@ def _progressively(task: Task, plan: Progressive) -> Outcome:
     return _outcome(task, tally, every, 0, stopped)
 
 
-def _learnt(task: Task, path: Sequence[float], train: Queries, tally: Tally, until: float) -> Iterator[BaseRanker]:
+def _learnt(
+    task: Task, path: Sequence[float], train: Queries, tally: ScoreAccumulator, until: float
+) -> Iterator[BaseRanker]:
     """Yield the ranker that was learnt, or those along the path, each as it was then, its time counted.
 
     Raises _OutOfTime between two steps once the steady clock is past until.
@@ -232,7 +234,7 @@ def _learnt(task: Task, path: Sequence[float], train: Queries, tally: Tally, unt
         yield ranker
 
 
-def _outcome(task: Task, tally: Tally, judged: Ints, best: int, stopped: str) -> Outcome:
+def _outcome(task: Task, tally: ScoreAccumulator, judged: Ints, best: int, stopped: str) -> Outcome:
     """Return what the best candidate showed."""
     shown = tally.shown(best, judged)
     return Outcome(

@@ -21,7 +21,7 @@ from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.preparation import reopen
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.runner.worker import WAIT, JoinedWorker
-from ranktune.tuner.storage.places import Places
+from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import DEFAULT_METRIC, DEFAULT_TRIALS, TRIALS_BY_TIME, Study
 from ranktune.tuner.study.events import Event, Events
@@ -112,7 +112,7 @@ def tune(
         reading=reading or {},
     )
     force = Workforce(jobs, trial_timeout, trial_memory, executor, address)
-    places = Places(storage, None if artifacts is None else str(artifacts))
+    places = Locations(storage, None if artifacts is None else str(artifacts))
     return _run(study, (data, vali, test), home, force, _Entry(places, extend), progress, deadline)
 
 
@@ -120,7 +120,7 @@ def tune(
 class _Entry:
     """How a study is entered: where it is kept, and what to do where there is one of that name."""
 
-    places: Places = field(default_factory=Places)
+    places: Locations = field(default_factory=Locations)
     extend: bool = False
 
 
@@ -155,7 +155,7 @@ def run(
         test=declared.test and _described(declared.test),
     )
     force = Workforce(jobs, trial_timeout, trial_memory, executor, address)
-    places = Places(storage, None if artifacts is None else str(artifacts))
+    places = Locations(storage, None if artifacts is None else str(artifacts))
     sources = located.data, located.vali, located.test
     return _run(located, sources, home, force, _Entry(places, extend), progress, deadline)
 
@@ -180,7 +180,7 @@ def resume(
     with the wider search space that a newer version of its solvers has. The other arguments are as in tune.
     """
     folder = find_folder(_home(home), name)
-    places = Places.noted(folder.path, storage)
+    places = Locations.noted(folder.path, storage)
     force = Workforce(jobs, trial_timeout, trial_memory, executor, address)
     with _at_work(folder, force, _Entry(places), progress) as at:
         study = folder.study()
@@ -229,7 +229,7 @@ def _ran(
     study: Study,
     problems: Sequence[Problem],
     folder: StudyFolder,
-    places: Places,
+    places: Locations,
     at: _Work,
     deadline: Deadline | None = None,
 ) -> StudyResult:

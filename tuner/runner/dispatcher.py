@@ -17,7 +17,7 @@ from typing import Any
 from ranktune.solvers.core.errors import TooLong, WorkerLost
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.objective import Outcome, Task
-from ranktune.tuner.evaluation.soundness import sound
+from ranktune.tuner.evaluation.outcome_checks import checked_outcome
 from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.workers.executor import Executor, InProcess
@@ -284,7 +284,7 @@ def returned(future: Future[Any]) -> Outcome | WorkerLost:
         outcome = Outcome(error=str(error))
     except Exception as error:
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
-    return sound(outcome)
+    return checked_outcome(outcome)
 
 
 def _lost(error: WorkerLost) -> Outcome:

@@ -30,10 +30,10 @@ from ranktune.tuner.selection.selection import Candidate, settled
 from ranktune.tuner.selection.time_reserve import reserve
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.artifacts import Artifacts
-from ranktune.tuner.storage.parties import this_host
-from ranktune.tuner.storage.places import Places, record_name
+from ranktune.tuner.storage.locations import Locations, record_name
+from ranktune.tuner.storage.membership import this_host
 from ranktune.tuner.storage.record import Record, number_of
-from ranktune.tuner.storage.widening import widen
+from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
@@ -53,7 +53,7 @@ def run_study(
     progress: Progress | None = None,
     objective: Objective = evaluate,
     deadline: Deadline | None = None,
-    places: Places | None = None,
+    places: Locations | None = None,
     events: Events | None = None,
     owner: Ownership | None = None,
 ) -> Result:
@@ -66,7 +66,7 @@ def run_study(
     deadline = deadline or Deadline.after(study.timeout)
     begun = time.monotonic()
     run = _Run(
-        study, folder, executor, progress or Silent(), objective, places or Places(), events or Events(None), owner
+        study, folder, executor, progress or Silent(), objective, places or Locations(), events or Events(None), owner
     )
     run.events.write(Event.STUDY_STARTED, splits=len(problems), trials=study.trials, jobs=executor.jobs)
     # One thread for the sampler's small matrices too: more of them wait for each other while workers fill the cores.
@@ -91,7 +91,7 @@ class _Run:
     executor: Executor
     progress: Progress
     objective: Objective
-    places: Places
+    places: Locations
     events: Events
     owner: Ownership | None
 
@@ -115,7 +115,7 @@ class _Run:
             record.leases.held = self.owner.held
         try:
             record.retried(lambda: claim(record.study, self.study, self.folder.digests()[problem.name]))
-            record.retried(lambda: widen(record.storage, record.study.study_name, self.study.union_space()))
+            record.retried(lambda: migrate_space(record.storage, record.study.study_name, self.study.union_space()))
             record.retried(lambda: self._declaration(problem).write(record.study))
             if self.places.artifacts is not None:
                 share(problem.folder, Artifacts(self.places.artifacts))

@@ -18,7 +18,7 @@ from ranktune.tuner.evaluation.objective import Task
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage, shown_url
 from ranktune.tuner.storage.leases import Leases
-from ranktune.tuner.storage.places import record_name
+from ranktune.tuner.storage.locations import record_name
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.retrying import retrying
 from ranktune.tuner.study.declaration import Study

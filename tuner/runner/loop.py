@@ -31,10 +31,10 @@ from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.objective import Outcome, Task, evaluate
-from ranktune.tuner.evaluation.soundness import comparable, failed, judged_by
+from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome, judged_queries
 from ranktune.tuner.runner.dispatcher import GRACE, Asked, Clock, Dispatcher, Ended
+from ranktune.tuner.runner.incumbents import Incumbents
 from ranktune.tuner.runner.progress import Progress, Told
-from ranktune.tuner.runner.rivals import Rivals
 from ranktune.tuner.runner.search_scheduler import SearchScheduler, Suggested
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.storage.record import ERROR, STOPPED, Record, number_of, seconds_of
@@ -100,7 +100,7 @@ class TrialLoop:
             self.executor, self.record.leases, self.objective, self.events, self.clock, self.split
         )
         self.judged: NDArray[np.bool_] | None = None
-        self.rivals = Rivals(self.study.limits, progressive=self.study.plan == "progressive")
+        self.rivals = Incumbents(self.study.limits, progressive=self.study.plan == "progressive")
         finished = self.record.trials()
         self.turns.remember(self._known(trial) for trial in finished)
         self.best: dict[str, FrozenTrial] = {}
@@ -118,7 +118,7 @@ class TrialLoop:
         values = None
         if trial.state == TrialState.COMPLETE:
             values = self.record.per_query(trial)[self.study.metric]
-            self.judged = judged_by(values) if self.judged is None else self.judged
+            self.judged = judged_queries(values) if self.judged is None else self.judged
         self.rivals.note(self.turns.search_of(trial.params), self.space.split(trial.params)[0], trial, values)
         return trial, values
 
@@ -196,14 +196,14 @@ class TrialLoop:
 
     def _tell(self, ended: Ended) -> None:
         running = self.running.pop(ended.number)
-        outcome = comparable(ended.outcome, self.study.metric, self.judged)
+        outcome = comparable_outcome(ended.outcome, self.study.metric, self.judged)
         if outcome.given_up:  # the time is over: it never was
             self.missing.clear()
             self.events.write(Event.PRUNED, trial=ended.number, split=self.split, reason=outcome.error)
             self.dispatcher.recorded(ended.number)
             return
         if outcome.stopped and running.task.rival is None:
-            outcome = failed(outcome, "it was stopped, and there was nobody to be behind")
+            outcome = failed_outcome(outcome, "it was stopped, and there was nobody to be behind")
         estimate = self.rivals.estimate(outcome, self.study.metric, running.task.rival)
         params = chosen(running.suggested.params, running.task, outcome)
         written = self.record.append(ended.number, params, self.space.distributions, outcome, ended.restarts, estimate)
@@ -212,7 +212,7 @@ class TrialLoop:
         self._log(ended, written)
         seconds = running.asking + outcome.ended - outcome.begun
         values = None if outcome.stopped else outcome.per_query.get(self.study.metric)
-        self.judged = judged_by(values) if self.judged is None and values is not None else self.judged
+        self.judged = judged_queries(values) if self.judged is None and values is not None else self.judged
         self.rivals.note(running.suggested.search, running.solver, written, values)
         self.turns.told(running.suggested, written, seconds, values)
         self.progress.trial(self._told(ended.number, running.solver, written))

@@ -9,7 +9,7 @@ from typing import Self
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.storage.database import open_storage
-from ranktune.tuner.storage.parties import PERIOD, Parties, this_host
+from ranktune.tuner.storage.membership import PERIOD, Membership, this_host
 
 BEAT = 3.0
 """Seconds between two signs of life: whoever wants the study meanwhile waits for one of them, and is refused."""
@@ -23,14 +23,14 @@ class Ownership:
 
     def __init__(self, url: str, study: str, period: float = PERIOD) -> None:
         self._storage = open_storage(url)
-        self._parties = Parties(self._storage, study, period)
+        self._membership = Membership(self._storage, study, period)
         self.concluded = False
         self._over = threading.Event()
         self._lost: StudyError | None = None
         self._thread = threading.Thread(target=self._live, name="ownership", daemon=True)
 
     def __enter__(self) -> Self:
-        self._token = self._parties.own(this_host(), os.getpid(), datetime.now(UTC).isoformat(timespec="seconds"))
+        self._token = self._membership.own(this_host(), os.getpid(), datetime.now(UTC).isoformat(timespec="seconds"))
         self._thread.start()
         return self
 
@@ -39,15 +39,15 @@ class Ownership:
         self._thread.join()
         try:
             if self._lost is None:
-                self._parties.release(self._token, self.concluded)
+                self._membership.release(self._token, self.concluded)
         finally:
-            self._parties.disconnect()
+            self._membership.disconnect()
             self._storage.engine.dispose()
 
     @property
     def held(self) -> tuple[str, str]:
         """The study, and the token by which writers show that it is still ours."""
-        return self._parties.study, self._token
+        return self._membership.study, self._token
 
     def check(self) -> None:
         """Raise StudyError where the study is not ours any more: what is done from now on would be done twice."""
@@ -55,9 +55,9 @@ class Ownership:
             raise self._lost
 
     def _live(self) -> None:
-        while not self._over.wait(min(self._parties.period / 3.0, BEAT)):
+        while not self._over.wait(min(self._membership.period / 3.0, BEAT)):
             try:
-                self._parties.keep(self._token)
+                self._membership.keep(self._token)
             except StudyError as error:
                 self._lost = error
                 return

@@ -17,7 +17,7 @@ from ranktune.tuner.evaluation.objective import Outcome, Task, evaluate
 from ranktune.tuner.runner.dispatcher import GRACE, own_name, returned
 from ranktune.tuner.runner.joining import Joinable, Part
 from ranktune.tuner.storage.leases import Lease
-from ranktune.tuner.storage.parties import this_host
+from ranktune.tuner.storage.membership import this_host
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupts
 

@@ -30,7 +30,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.objective import Outcome
 from ranktune.tuner.evaluation.serialization import pack, unpack
 from ranktune.tuner.storage.lease_tables import LEASES, RIVALS, deadline
-from ranktune.tuner.storage.parties import PERIOD, Parties, Watch
+from ranktune.tuner.storage.membership import PERIOD, Membership, Watch
 from ranktune.tuner.storage.retrying import PATIENCE, Told
 
 WAITING, LEASED, DELIVERED, LOST, CLOSED = "waiting", "leased", "delivered", "lost", "closed"
@@ -56,7 +56,7 @@ class Lease:
     rival: Floats | None = field(default=None, compare=False, repr=False)
 
 
-class Leases(Parties):
+class Leases(Membership):
     """The leases of a study, its owner and its workers. All methods wait while the storage is away."""
 
     def __init__(

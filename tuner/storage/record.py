@@ -34,7 +34,7 @@ from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.database import quiet as quiet
 from ranktune.tuner.storage.leases import Leases, close_lease
-from ranktune.tuner.storage.parties import keep_owner
+from ranktune.tuner.storage.membership import keep_owner
 from ranktune.tuner.storage.retrying import Told, retrying
 from ranktune.tuner.storage.trial_rows import TrialRows, begin_writing
 

@@ -17,7 +17,7 @@ from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.terminal.listing import state
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.evaluation.objective import Outcome
-from ranktune.tuner.storage.places import Places
+from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import make_folder
@@ -68,7 +68,7 @@ def test_the_pages_find_the_record_where_it_is(
 ) -> None:
     url = postgres.new_database()
     folder = make_folder(tmp_path, "s")
-    Places(url).note(folder.path)
+    Locations(url).note(folder.path)
     folder.declare(STUDY, {"": "0" * 32})
     filled(folder.path, url)
     assert postgres.password not in (folder.path / "places.json").read_text()

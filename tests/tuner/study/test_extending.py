@@ -19,7 +19,7 @@ from ranktune.solvers.core.space import Choice, Float, Int, When
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.record import Record
-from ranktune.tuner.storage.widening import widen
+from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.extending import noted_space, space_differences
 from ranktune.tuner.study.fingerprint import claim
@@ -195,18 +195,18 @@ def test_the_trials_of_a_record_get_the_wider_space_in_one_go(tmp_path: Path, st
         study.optimize(lambda trial: float(len(narrow.suggest(trial))), n_trials=12)
     before = [trial.params for trial in studies[0].trials]
     assert len({params["B.k"] for params in before}) == 3
-    assert widen(storage, "mine", narrow) == 0
-    assert widen(storage, "mine", wide) == 36
-    assert widen(storage, "mine", wide) == 0
+    assert migrate_space(storage, "mine", narrow) == 0
+    assert migrate_space(storage, "mine", wide) == 36
+    assert migrate_space(storage, "mine", wide) == 0
     fresh = open_storage(where)
     for name, space in (("mine", wide), ("other", narrow)):
         found = optuna.load_study(study_name=name, storage=fresh)
         assert [trial.params for trial in found.trials] == before
         assert all(trial.distributions == {n: space.distributions[n] for n in trial.params} for trial in found.trials)
     with pytest.raises(StudyError, match=r"trials with 'B\.\w' .* here\. Choose another name"):
-        widen(storage, "mine", narrow)
+        migrate_space(storage, "mine", narrow)
     with pytest.raises(StudyError, match="it is not searched here"):
-        widen(storage, "mine", UnionSpace({"A": [Int("n", 1, 5, 2)], "B": []}))
+        migrate_space(storage, "mine", UnionSpace({"A": [Int("n", 1, 5, 2)], "B": []}))
     assert [trial.params for trial in optuna.load_study(study_name="mine", storage=fresh).trials] == before
     for opened in (fresh, storage):
         opened.remove_session()

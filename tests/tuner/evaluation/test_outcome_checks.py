@@ -15,7 +15,7 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.tuner.evaluation.objective import Outcome, Task
-from ranktune.tuner.evaluation.soundness import comparable, sound
+from ranktune.tuner.evaluation.outcome_checks import checked_outcome, comparable_outcome
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.storage.record import ERROR, RESTARTS, Record, number_of
@@ -135,7 +135,7 @@ def test_odd_particulars_do_not_cost_the_trial() -> None:
         worker=cast(Any, 7),
         warnings=cast(Any, [ValueError("x")]),
     )
-    found = sound(odd)
+    found = checked_outcome(odd)
     assert found.error is None
     assert found.per_query["ndcg@10"].dtype == np.float64
     assert (found.seconds, found.begun, found.ended, found.worker, found.warnings) == (0.0, 0.0, 0.0, "7", ("x",))
@@ -144,13 +144,13 @@ def test_odd_particulars_do_not_cost_the_trial() -> None:
 
 def test_a_sound_outcome_stays_what_it_is() -> None:
     outcome = smooth(task_of(*BAD))
-    found = comparable(sound(outcome), "ndcg@10", np.array([True, True]))
+    found = comparable_outcome(checked_outcome(outcome), "ndcg@10", np.array([True, True]))
     np.testing.assert_array_equal(found.per_query["ndcg@10"], outcome.per_query["ndcg@10"])
     assert found.error is None
 
 
 def test_an_error_as_long_as_a_book_is_cut() -> None:
-    assert len(sound(Outcome(error="x" * 10**7)).error or "") <= 10_000
+    assert len(checked_outcome(Outcome(error="x" * 10**7)).error or "") <= 10_000
 
 
 def exits() -> None:

@@ -75,7 +75,7 @@ class Worker:
     version: str
 
 
-class Parties:
+class Membership:
     """The owner of a study and its workers, in tables beside the Optuna study of that name."""
 
     def __init__(

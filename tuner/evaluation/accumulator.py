@@ -29,7 +29,7 @@ class _Candidate:
     documents: int = 0
 
 
-class Tally:
+class ScoreAccumulator:
     """The scores and costs of size candidates, which learn together, on development queries.
 
     Where keep is set, the scores of documents are kept too. seconds: of the processor, to learn, all together.

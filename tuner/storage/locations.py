@@ -15,7 +15,7 @@ from ranktune.tuner.study.home import PLACES, writing
 
 
 @dataclass(frozen=True)
-class Places:
+class Locations:
     """Where the record and the arrays of a study are.
 
     storage    URL of a PostgreSQL database, None for record.db in the study's folder
@@ -38,14 +38,14 @@ class Places:
 
         Raises StudyError where the study is kept elsewhere, and where nothing can be kept there.
         """
-        before = Places.noted(folder)
+        before = Locations.noted(folder)
         if (folder / "study.json").exists() and before._shown() != self._shown():
             raise StudyError(
                 f"study '{folder.name}' keeps its record in {before._told()}, not in {self._told()}. "
                 "Choose another name (--name), or repeat where it began."
             )
         self._check(folder)
-        if self == Places():
+        if self == Locations():
             return
         temporary = folder / f"{PLACES}.new"
         noted = json.dumps({"storage": self._shown()[0], "artifacts": self.artifacts})

@@ -21,7 +21,7 @@ LONGEST = 10_000
 _NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "bulk")
 
 
-def sound(returned: object) -> Outcome:
+def checked_outcome(returned: object) -> Outcome:
     """Return what an objective returned with its values as arrays of float64, or a failure that says what is wrong."""
     if not isinstance(returned, Outcome):
         return Outcome(error=f"the objective returned {_shown(returned)}, not an Outcome")
@@ -32,13 +32,13 @@ def sound(returned: object) -> Outcome:
             return replace(outcome, per_query={}, scores=None)
         values = {str(name): _values(str(name), own) for name, own in returned.per_query.items()}
         return replace(outcome, per_query=values)
-    except _Unsound as fault:
-        return failed(outcome, str(fault))
+    except _InvalidOutcome as fault:
+        return failed_outcome(outcome, str(fault))
     except Exception as error:  # an object of the objective's own may do anything when it is looked at
         return Outcome(error=f"the objective's Outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
 
 
-def comparable(outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None) -> Outcome:
+def comparable_outcome(outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None) -> Outcome:
     """Return a sound outcome, or a failure where its values cannot be compared to those of other trials.
 
     judged, (n,), is which of the validation queries the metric judges, as the first finished trial had it; None as yet.
@@ -46,18 +46,20 @@ def comparable(outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None) 
     if outcome.error is not None or outcome.given_up:
         return outcome
     if metric not in outcome.per_query:
-        return failed(outcome, f"{metric} is not among what the objective returned: {_listed(outcome.per_query)}")
-    own = judged_by(outcome.per_query[metric])
+        return failed_outcome(
+            outcome, f"{metric} is not among what the objective returned: {_listed(outcome.per_query)}"
+        )
+    own = judged_queries(outcome.per_query[metric])
     if not own.any():
-        return failed(outcome, f"{metric} is not a finite number on the validation queries")
+        return failed_outcome(outcome, f"{metric} is not a finite number on the validation queries")
     lengths = {len(values) for values in outcome.per_query.values()} | ({len(judged)} if judged is not None else set())
     if len(lengths) > 1:
         what = " or ".join(map(str, sorted(lengths - {len(own)}))) or len(own)
-        return failed(outcome, f"{metric} has {len(own)} values, where other metrics or trials have {what}")
+        return failed_outcome(outcome, f"{metric} has {len(own)} values, where other metrics or trials have {what}")
     if judged is not None and outcome.stopped and not (own & ~judged).any():
         return outcome
     if judged is not None and (own != judged).any():
-        return failed(
+        return failed_outcome(
             outcome,
             f"{metric} is no number on {int((judged & ~own).sum())} queries that it judges in other trials, "
             f"and one on {int((own & ~judged).sum())} that it skips there",
@@ -65,17 +67,17 @@ def comparable(outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None) 
     return outcome
 
 
-def judged_by(values: Floats) -> NDArray[np.bool_]:
+def judged_queries(values: Floats) -> NDArray[np.bool_]:
     """Return which queries a metric judges, (n,), by what it gives them, (n,): NaN for those that it skips."""
     return ~np.isnan(values)
 
 
-def failed(outcome: Outcome, error: str) -> Outcome:
+def failed_outcome(outcome: Outcome, error: str) -> Outcome:
     """Return the failure of a trial that ran as outcome says."""
     return replace(outcome, per_query={}, scores=None, error=error)
 
 
-class _Unsound(Exception):
+class _InvalidOutcome(Exception):
     """A result that cannot be one."""
 
 
@@ -106,16 +108,18 @@ def _number(value: object, otherwise: float) -> float:
 
 
 def _values(name: str, given: object) -> Floats:
-    """Return the values of a metric by query, (n,). Raises _Unsound where they are not real numbers, one a query."""
+    """Return the values of a metric by query, (n,). Raises _InvalidOutcome where they are not real numbers."""
     values = np.asarray(given)
     if values.dtype.kind not in "fiub":
         kinds = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}
-        raise _Unsound(f"{name} must be a number for each query, and is {kinds.get(values.dtype.kind, values.dtype)}")
+        raise _InvalidOutcome(
+            f"{name} must be a number for each query, and is {kinds.get(values.dtype.kind, values.dtype)}"
+        )
     if values.ndim != 1:
-        raise _Unsound(f"{name} must be one number for each query, and has the shape {values.shape}")
+        raise _InvalidOutcome(f"{name} must be one number for each query, and has the shape {values.shape}")
     found: Floats = values.astype(np.float64)
     if np.isinf(found).any():
-        raise _Unsound(f"{name} is infinite on {int(np.isinf(found).sum())} of {len(found)} queries")
+        raise _InvalidOutcome(f"{name} is infinite on {int(np.isinf(found).sum())} of {len(found)} queries")
     return found
 
 

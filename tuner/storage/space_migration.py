@@ -18,7 +18,7 @@ _PARAMS = table(
 )
 
 
-def widen(storage: RDBStorage, study: str, space: UnionSpace) -> int:
+def migrate_space(storage: RDBStorage, study: str, space: UnionSpace) -> int:
     """Give the finished trials of a record the distributions of a wider space, and return how many values changed.
 
     Optuna wants the choices of a parameter to be the same in all trials of a study, and keeps a choice as its place

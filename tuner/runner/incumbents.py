@@ -14,7 +14,7 @@ from ranktune.tuner.statistics.pareto import keeps
 from ranktune.tuner.storage.record import PARTS
 
 
-class Rivals:
+class Incumbents:
     """The best complete trial of each search that keeps the limits, by what it scored.
 
     progressive is whether trials are judged order by order, each of all queries, and not by ever more queries.
