@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from tests.support.postgres_server import Server
 
 
+THOROUGH = ("faults", "end_to_end")
+"""Folders of tests all of which are marked thorough."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before the items are selected by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(ROOT / "tests") and item.path.relative_to(ROOT / "tests").parts[0] in THOROUGH:
+            item.add_marker(pytest.mark.thorough)
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real ranking data, or a skip: research data that may not be passed on with the project."""

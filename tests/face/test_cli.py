@@ -111,6 +111,7 @@ def test_a_declared_study_runs(folder: Path) -> None:
     assert "RidgeRanker" in {row["solver"] for row in found["leaderboard"]} <= {"RidgeRanker", "LinearBlend"}
 
 
+@pytest.mark.thorough
 def test_a_letor_folder_is_tuned_fold_by_fold(tmp_path: Path) -> None:
     for number in range(1, 6):
         fold = tmp_path / "FOLDS" / f"Fold{number}"

@@ -164,6 +164,7 @@ def test_paths_count_with_the_best_on_them(tmp_path: Path) -> None:
         assert (best[svm] >= single[svm] - 1e-9).all() and (best[svm] > single[svm] + 1e-9).any()
 
 
+@pytest.mark.thorough
 def test_it_predicts_what_random_search_reaches_when_it_is_run(tmp_path: Path) -> None:
     errors, inside, spreads = [], [], []
     for seed in range(20):

@@ -91,6 +91,7 @@ def test_splits_are_groups(tmp_path: Path) -> None:
     assert {panel.group for panel in found} == {"Fold1", "Fold2"}
 
 
+@pytest.mark.thorough
 def test_ten_thousand_trials_are_stood_for_by_some(tmp_path: Path) -> None:
     found = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
     shown = next(panel for panel in found if panel.key.startswith("noise"))

@@ -128,6 +128,7 @@ def test_hostile_values_and_solvers_are_shown_as_text(tmp_path: Path) -> None:
     assert "<b>" not in text
 
 
+@pytest.mark.thorough
 def test_ten_thousand_trials_stay_small(tmp_path: Path) -> None:
     found = running(tmp_path, "RankSVM", 10_000)
     text = json.dumps([[panel.figure, list(panel.table.rows)] for panel in found])

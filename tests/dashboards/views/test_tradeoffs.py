@@ -96,6 +96,7 @@ def test_a_cost_of_zero_keeps_the_axis_linear(tmp_path: Path) -> None:
     assert shown.figure["layout"]["xaxis"].get("type") != "log"
 
 
+@pytest.mark.thorough
 def test_ten_thousand_trials_are_thinned(tmp_path: Path) -> None:
     found = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
     assert len(json.dumps([panel.figure for panel in found])) < 600_000

@@ -131,7 +131,13 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(
-    scope="module", params=["finished-390-dark", "hostile-390-light", "real-1280-light", "hostile-1280-dark"]
+    scope="module",
+    params=[
+        "hostile-390-light",
+        "real-1280-light",
+        pytest.param("finished-390-dark", marks=pytest.mark.thorough),
+        pytest.param("hostile-1280-dark", marks=pytest.mark.thorough),
+    ],
 )
 def opened(browser: Any, reports: dict[str, str], request: pytest.FixtureRequest) -> Iterator[tuple[Tab, str]]:
     """A report in a tab that stays open from view to view, as a reader's does."""
@@ -151,6 +157,7 @@ def test_every_view_of_a_report_draws(opened: tuple[Tab, str], key: str) -> None
     shown.quiet()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["failures", "nothing", "one"])
 def test_a_report_of_little_says_so(browser: Any, reports: dict[str, str], name: str) -> None:
     opened = tab(browser, "file://")

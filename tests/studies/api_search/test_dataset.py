@@ -237,6 +237,7 @@ class TestCache:
         assert len(list(tmp_path.iterdir())) == 2 and len(small) == 2
 
 
+@pytest.mark.thorough
 def test_bytes_do_not_depend_on_the_hash_seed_or_the_threads() -> None:
     code = (
         "import hashlib\nfrom ranktune.studies.api_search.dataset import build\n"

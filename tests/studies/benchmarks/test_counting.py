@@ -23,6 +23,7 @@ def test_the_rivals_sum_what_the_tree_sums(length: int, n_grades: int) -> None:
     np.testing.assert_allclose(results[2], results[0], atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_prints_a_line_for_each_size(capsys: pytest.CaptureFixture[str]) -> None:
     bench_counting.main([10], repeats=1)
     lines = capsys.readouterr().out.splitlines()

@@ -61,6 +61,7 @@ def test_an_unknown_comparison_is_told_the_nearest() -> None:
         CliRunner().invoke(app, ["solvers", "pegasus"], catch_exceptions=False)
 
 
+@pytest.mark.thorough
 def test_peak_memory_is_that_of_a_process_of_its_own(small: None) -> None:
     held = np.ones(300 << 17)  # 300 MB here are not there
     for name in ("a", "d"):

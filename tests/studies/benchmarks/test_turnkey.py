@@ -269,6 +269,7 @@ def test_a_rival_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None
         turnkey_rivals.compete("lightgbm", split, 1.0, 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rival", ["ranktune", "lightgbm", "flaml"])
 def test_every_rival_learns(rival: str) -> None:
     absent = [name for name in turnkey_rivals.NEEDS[rival] if importlib.util.find_spec(name) is None]

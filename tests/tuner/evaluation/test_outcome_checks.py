@@ -188,6 +188,7 @@ FATES: dict[int, tuple[Callable[[], object], str, int]] = {
 """By the number of its trial: what it does, the reason that is recorded, and how often it is begun again."""
 
 
+@pytest.mark.thorough
 def test_trials_that_end_badly_on_lanes_do_so_alone(tmp_path: Path) -> None:
     known = loop(tmp_path / "known", smooth)
     fates = {SPACE.split(known[number].params)[0] + str(known[number].params): act for number, act in FATES.items()}

@@ -26,6 +26,8 @@ from ranktune.tuner.study.home import find_folder
 from tests.support.engine_samples import judged
 from tests.support.postgres_server import Server
 
+pytestmark = pytest.mark.thorough
+
 SOLVERS = ["--solver", "RankSVM", "--solver", "ElasticRank"]
 
 

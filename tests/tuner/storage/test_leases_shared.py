@@ -22,6 +22,8 @@ from tests.support.lease_worker import outcome_of
 if TYPE_CHECKING:
     from tests.support.postgres_server import Server
 
+pytestmark = pytest.mark.thorough
+
 WORKERS = 3
 
 

@@ -216,6 +216,7 @@ def test_the_trials_of_a_record_get_the_wider_space_in_one_go(tmp_path: Path, st
 WIDER = {"RankSVM.C": {"low": 1e-4, "high": 1e4}, "RankSVM.loss": ["l1", "l2"]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sampler", "trials"), [("thompson", 30), ("tpe", 40), ("random", 70)])
 def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: Path, sampler: str, trials: int) -> None:
     options: dict[str, Any] = {"sampler": sampler, "name": "s", "home": tmp_path, "jobs": 1}

@@ -26,6 +26,8 @@ from ranktune.tuner.workers.executor import Executor, Limits, make_executor
 from tests.support.engine_samples import judged
 from tests.support.process_samples import SOON, alive, pid_in, soon
 
+pytestmark = pytest.mark.thorough
+
 pytest.importorskip("distributed")
 
 
