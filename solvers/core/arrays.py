@@ -1,11 +1,15 @@
-"""Names for the array types that pass between modules."""
+"""Names for the types that pass between modules: arrays, features and JSON objects."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+"""Any dtype."""
 
 Floats: TypeAlias = NDArray[np.float64]
 """float64, C-contiguous."""
@@ -13,8 +17,32 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 """int64, C-contiguous."""
 
+Codes: TypeAlias = NDArray[np.uint32]
+"""uint32: numbers of grades, and positions within a query. Unsigned indices spare numba a test for wrapping around."""
+
+Indices: TypeAlias = NDArray[np.integer[Any]]
+"""Integers of any width: the indices and indptr of a CSR array."""
+
+Matrix: TypeAlias = NDArray[np.floating[Any]]
+"""float32 or float64, C-contiguous: dense features, or the data of a CSR array."""
+
+Mask: TypeAlias = NDArray[np.bool_]
+"""bool."""
+
 Features: TypeAlias = Any
 """(n_documents, n_features): a C-ordered float32 or float64 array, or a scipy.sparse.csr_array of them."""
+
+Ids: TypeAlias = Sequence[Hashable] | Array
+"""One id a row, such as qid or document_ids."""
+
+Sizes: TypeAlias = Sequence[int] | Array
+"""The number of rows of each query, such as group."""
+
+Json: TypeAlias = dict[str, Any]
+"""A JSON object. What reads one from a file checks the types of its values."""
+
+JsonView: TypeAlias = Mapping[str, Any]
+"""A JSON object that is only read."""
 
 
 def python_value(value: object) -> object:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 Value: TypeAlias = float | int | str | bool | None
+"""A value of a parameter."""
+
+Params: TypeAlias = Mapping[str, Value]
+"""Values of parameters by name."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def up_to(parameter: Float | Int, value: float, most: int, *, rising: bool = Tru
     return (*between, value)
 
 
-def is_active(parameter: Parameter, values: Mapping[str, Any]) -> bool:
+def is_active(parameter: Parameter, values: Params) -> bool:
     """Return whether parameter matters under values, which hold every parameter declared before it."""
     when = parameter.when
     return when is None or (when.name in values and values[when.name] in when.values)

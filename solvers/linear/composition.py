@@ -22,11 +22,13 @@ from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, Rank
 from ranktune.solvers.data.list_scaling import list_scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import query_factors
+from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.pair_weights import PairWeight
-from ranktune.solvers.losses.pairwise import Loss, PairwiseHinge
+from ranktune.solvers.losses.pairwise import PairwiseHinge
 from ranktune.solvers.losses.penalties import L1, L2, Penalty
+from ranktune.solvers.optimizers.base import check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, Batch, GradientSteps
-from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, OnePass, check_parts
+from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, OnePass
 
 Optimizer: TypeAlias = OnePass | Batch
 

@@ -21,9 +21,9 @@ from ranktune.solvers.core.checks import check_choice, check_not_negative
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import domination_kernels as kernels
+from ranktune.solvers.losses.base import Evaluate
 from ranktune.solvers.losses.domination_kernels import Lists
 from ranktune.solvers.losses.order_statistics import number_grades
-from ranktune.solvers.losses.pairwise import Evaluate
 
 GRADES = ("two", "all")
 MARGINS = ("none", "grade")

@@ -16,7 +16,7 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.pairwise import Evaluate
+from ranktune.solvers.losses.base import Evaluate
 from ranktune.solvers.metrics.gains import GAINS, gains
 
 

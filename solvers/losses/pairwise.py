@@ -11,9 +11,8 @@ the scores are held constant in the gradient, as LambdaRank does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,31 +21,13 @@ from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pair_kernels as kernels
+from ranktune.solvers.losses.base import Evaluate
 from ranktune.solvers.losses.order_statistics import number_grades
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 
 MOST_PAIRS = 4e8
 """Of one list, looked at one by one at every step: a few seconds."""
-
-Evaluate: TypeAlias = Callable[[Floats], tuple[float, Floats]]
-"""Scores, (n_documents,), to the loss and its gradient by score."""
-
-
-class Loss(Protocol):
-    """What every loss has. One that can compute something once for many evaluations offers prepared as well."""
-
-    def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
-        """Return the loss and its gradient by score, (n_documents,)."""
-
-
-def prepared(loss: Loss, queries: Queries) -> Evaluate:
-    """Return loss.value_and_gradient on queries; what does not change between calls is computed once where it can be.
-
-    Raises DataError for grades that the loss cannot use.
-    """
-    prepare: Callable[[Queries], Evaluate] | None = getattr(loss, "prepared", None)
-    return prepare(queries) if prepare is not None else lambda scores: loss.value_and_gradient(scores, queries)
 
 
 class PairwiseLoss:

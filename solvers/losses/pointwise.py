@@ -21,7 +21,7 @@ from ranktune.solvers.core.checks import check_choice, check_not_negative
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.centring import subtract_means, without_level
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.pairwise import Evaluate
+from ranktune.solvers.losses.base import Evaluate
 
 CENTRES = ("query", "none")
 GAINS = ("linear", "exponential")

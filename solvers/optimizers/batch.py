@@ -24,9 +24,9 @@ from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.pairwise import Loss, prepared
+from ranktune.solvers.losses.base import Loss, prepared
 from ranktune.solvers.losses.penalties import Penalty
-from ranktune.solvers.optimizers.one_pass import Needs
+from ranktune.solvers.optimizers.base import Needs
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
 
 SCALINGS = ("none", "minmax", "standard")
@@ -177,23 +177,16 @@ class Batch:
         check_positive("tol", self.tol)
         check_count("max_iterations", self.max_iterations)
 
-    def iterate(
-        self, loss: Loss, penalty: Penalty, queries: Queries, *, multiplier: Floats | None = None
-    ) -> Iterator[tuple[Floats, Step]]:
-        """Yield the weights on the raw features, (n_features,), and a report, from zero weights on.
-
-        multiplier is M, (n_features,), or None for 1. Ends at the optimum to tol, after max_iterations, or where no
-        step descends any more in float64. Raises DataError for grades that the loss cannot use.
-        """
-        for steps in self.follow(loss, (penalty,), queries, multiplier=multiplier):
-            yield from steps
-
     def follow(
         self, loss: Loss, penalties: Iterable[Penalty], queries: Queries, *, multiplier: Floats | None = None
     ) -> Iterator[Iterator[tuple[Floats, Step]]]:
-        """Yield for each of penalties what iterate does, to be taken before the next; each goes on from the one before.
+        """Yield for each penalty an iterator of weights and steps; exhaust it before the next one.
 
-        The optimizer must descend one function, as LBFGS and OWLQN do. Strengths that fall cost least.
+        The first starts at zero weights, each further one where the one before ended, which needs an optimizer that
+        descends one function, as LBFGS and OWLQN do. Decreasing strengths cost least. Weights, (n_features,), are for
+        the raw features; multiplier is M, (n_features,), or None for 1. An iterator ends at the optimum to tol, after
+        max_iterations, or where no step descends any more in float64. Raises DataError for grades that the loss cannot
+        use.
         """
         trail: Trail | None = None
         for penalty in penalties:

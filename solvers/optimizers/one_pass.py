@@ -14,19 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.passes import orders
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_count, check_not_negative
-from ranktune.solvers.core.errors import IncompatibleParts, ParameterError
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers import one_pass_kernels as kernels
+from ranktune.solvers.optimizers.base import Needs, check_parts
 from ranktune.solvers.optimizers.one_pass_kernels import Rule, State
 from ranktune.solvers.optimizers.schedules import InverseRoot, Schedule
 
@@ -35,15 +35,6 @@ BLOCK = 1000
 
 OVERFLOW = 1e100
 """Weights of this size come of steps that grow without bound, before arithmetic gives up."""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What an optimizer calls on its parts: names of attributes; and the scalings of features that it can learn on."""
-
-    loss: tuple[str, ...] = ()
-    penalty: tuple[str, ...] = ()
-    scalings: tuple[str, ...] = ("list", "none")
 
 
 class OnePass:
@@ -89,7 +80,7 @@ class OnePass:
         step, and the penalty. Raises IncompatibleParts where the parts do not compose, ParameterError where the weights
         overflow.
         """
-        check_parts(loss, penalty, self)
+        check_parts(loss, penalty, self, ONE_PASS)
         rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
         X, given = queries.features, np.zeros(0) if scores is None else scores
         block = max(BLOCK, len(state.vector) // 10)
@@ -109,21 +100,6 @@ class OnePass:
                 )
             mean = total / max(state.now[0] - before, 1.0)
             yield weights, Step(int(state.now[0]), mean + penalty.value(weights))
-
-    def iterate(
-        self,
-        loss: PairwiseLoss,
-        penalty: Penalty,
-        queries: Queries,
-        *,
-        passes: int = 1,
-        scaled: bool = False,
-        generator: np.random.Generator | None = None,
-    ) -> Iterator[tuple[Floats, Step]]:
-        """Learn from zero weights, as learn does; each pass in an order drawn from generator, or as given."""
-        state = self.start(queries.n_features)
-        for order in orders(queries.n_queries, passes, generator):
-            yield from self.learn(state, loss, penalty, queries, order, scaled=scaled)
 
 
 @dataclass(frozen=True)
@@ -195,25 +171,6 @@ class TGD(OnePass):
         """Check the parameters."""
         check_not_negative("threshold", self.threshold)
         check_count("truncate_every", self.every)
-
-
-def check_parts(loss: Any, penalty: Any, optimizer: Any, known: tuple[type, ...] = ()) -> None:
-    """Raise IncompatibleParts where optimizer needs of loss or penalty what it has not; others known may be named."""
-    for kind, part, names in (("Loss", loss, optimizer.needs.loss), ("Penalty", penalty, optimizer.needs.penalty)):
-        for name in names:
-            if not hasattr(part, name):
-                raise IncompatibleParts(
-                    f"{type(optimizer).__name__} needs {kind}.{name}, and {type(part).__name__} has none. "
-                    f"{_alternatives(kind, part, known or ONE_PASS)}"
-                )
-
-
-def _alternatives(kind: str, part: Any, known: tuple[Any, ...]) -> str:
-    fit = [o.__name__ for o in known if all(hasattr(part, name) for name in getattr(o.needs, kind.lower()))]
-    if not fit:
-        what = "one-pass optimizer works with it: the {} must be one that the kernels know."
-        return f"No {what if known is ONE_PASS else 'optimizer works with such a {}.'}".format(kind.lower())
-    return f"Optimizers that work with {type(part).__name__}: {', '.join(fit)}."
 
 
 ONE_PASS = (FOBOS, PSGD, RDA, TGD)

@@ -14,9 +14,9 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.composition import Ranker
 from ranktune.solvers.linear.domination import DominationRank
 from ranktune.solvers.losses import domination_kernels as kernels
+from ranktune.solvers.losses.base import prepared
 from ranktune.solvers.losses.domination import AVERAGES, DominationLoss
 from ranktune.solvers.losses.pair_weights import DeltaNDCG
-from ranktune.solvers.losses.pairwise import prepared
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
 from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD

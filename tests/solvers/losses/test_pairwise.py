@@ -13,13 +13,13 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pairwise as losses_module
+from ranktune.solvers.losses.base import prepared
 from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, PairWeight, Uniform
 from ranktune.solvers.losses.pairwise import (
     PairwiseHinge,
     PairwiseLogistic,
     PairwiseLoss,
     PairwiseSquaredHinge,
-    prepared,
 )
 
 WEIGHTS: list[PairWeight] = [Uniform(), DeltaNDCG(3), DeltaNDCG(None), DeltaRecall(4)]

@@ -15,9 +15,11 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
-from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD, OnePass, check_parts
+from ranktune.solvers.optimizers.base import check_parts
+from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, PSGD, RDA, TGD, OnePass
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
 from ranktune.solvers.optimizers.schedules import AdaGrad, Constant, InverseRoot, Schedule
+from tests.support.optimizer_runs import one_pass_run
 
 SCHEDULES: list[Schedule] = [InverseRoot(0.7), Constant(0.2), AdaGrad(0.15)]
 ANY = [L1(0.01), L2(0.05), ElasticNet(0.01, 0.05), L2(0.0)]
@@ -82,7 +84,7 @@ def eager(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries
 
 
 def learnt(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries, **options: Any) -> Floats:
-    *_, (weights, _) = optimizer.iterate(loss, penalty, queries, **options)
+    *_, (weights, _) = one_pass_run(optimizer, loss, penalty, queries, **options)
     return weights
 
 
@@ -151,12 +153,12 @@ def test_asking_for_weights_changes_no_state() -> None:
 
 def test_steps_count_lists_and_tell_the_objective() -> None:
     queries, penalty = sparse_lists(4, n_lists=2500), L2(0.01)
-    steps = list(FOBOS(InverseRoot(0.1)).iterate(PairwiseLogistic(), penalty, queries))
+    steps = list(one_pass_run(FOBOS(InverseRoot(0.1)), PairwiseLogistic(), penalty, queries))
     some = np.flatnonzero([len(set(queries.grades[a:b])) > 1 for a, b in pairwise(queries.starts)])
     assert [step.iteration for _, step in steps] == sorted({step.iteration for _, step in steps})
     assert steps[-1][1].iteration == len(some)
     assert len(steps) == 3
-    first = FOBOS(InverseRoot(0.1)).iterate(PairwiseLogistic(), penalty, queries.select(some[:1]))
+    first = one_pass_run(FOBOS(InverseRoot(0.1)), PairwiseLogistic(), penalty, queries.select(some[:1]))
     weights, step = next(first)
     assert step.objective == pytest.approx(np.log(2) + penalty.value(weights), rel=1e-12)  # weights were zero before
 
@@ -179,7 +181,7 @@ def test_the_average_loss_approaches_that_of_the_best_weights() -> None:
     X, truth = generator.random((20_000, 4)), np.array([1.0, -1.0, 0.5, 0.0])
     y = (X @ truth + 0.3 * generator.normal(size=len(X)) > 0.3).astype(float)
     queries, loss = Queries.from_arrays(X, y, qid=np.arange(len(X)) // 10), PairwiseLogistic()
-    steps = [step.objective for _, step in FOBOS(InverseRoot(2.0)).iterate(loss, L2(0.0), queries)]
+    steps = [step.objective for _, step in one_pass_run(FOBOS(InverseRoot(2.0)), loss, L2(0.0), queries)]
     best, _ = loss.value_and_gradient(X @ learnt(FOBOS(InverseRoot(2.0)), loss, L2(0.0), queries, passes=20), queries)
     assert best < steps[-1] < best + 0.02 < steps[0] + 0.02 < np.log(2)
 
@@ -190,19 +192,19 @@ def test_the_average_loss_approaches_that_of_the_best_weights() -> None:
         (PSGD(), L1(0.1), r"PSGD needs Penalty.gradient, and L1 has none. .*L1: FOBOS, RDA, TGD\."),
         (PSGD(), ElasticNet(0.1, 0.1), r"PSGD needs Penalty.gradient.*ElasticNet: FOBOS, RDA\."),
         (TGD(), L2(0.1), r"TGD needs Penalty.truncate, and L2 has none. .*L2: FOBOS, PSGD, RDA\."),
-        (FOBOS(), object(), "FOBOS needs Penalty.strengths, and object has none. No one-pass optimizer"),
+        (FOBOS(), object(), "FOBOS needs Penalty.strengths, and object has none. None of FOBOS, PSGD, RDA, TGD works"),
     ],
 )
 def test_parts_that_do_not_compose_are_named(optimizer: OnePass, penalty: Any, message: str) -> None:
     with pytest.raises(IncompatibleParts, match=message):
-        check_parts(PairwiseHinge(), penalty, optimizer)
+        check_parts(PairwiseHinge(), penalty, optimizer, ONE_PASS)
     with pytest.raises(IncompatibleParts, match=message):
-        next(optimizer.iterate(PairwiseHinge(), penalty, sparse_lists()))
+        next(one_pass_run(optimizer, PairwiseHinge(), penalty, sparse_lists()))
 
 
 def test_a_loss_that_the_kernels_do_not_know_is_named() -> None:
     with pytest.raises(IncompatibleParts, match=r"FOBOS needs Loss.rule, and object has none"):
-        check_parts(object(), L2(0.1), FOBOS())
+        check_parts(object(), L2(0.1), FOBOS(), ONE_PASS)
 
 
 def test_overflow_is_an_error_with_the_way_out() -> None:
