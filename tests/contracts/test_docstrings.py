@@ -1,0 +1,85 @@
+"""Public names are documented in numpydoc's sections: every parameter is described, and the examples run."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ranktune
+import ranktune.solvers
+import ranktune.tuner
+
+PUBLIC = sorted(
+    {
+        f"{module.__name__}.{name}"
+        for module in (ranktune, ranktune.solvers, ranktune.tuner)
+        for name in module.__all__
+        if not name.startswith("__")
+    }
+)
+
+SECTION = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
+"""The title of a section, underlined."""
+
+
+def found(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(
+        {"ranktune": ranktune, "ranktune.solvers": ranktune.solvers, "ranktune.tuner": ranktune.tuner}[module], name
+    )
+
+
+def sections(value: Any) -> dict[str, str]:
+    """The sections of a docstring by title; the summary is under no title."""
+    parts = SECTION.split(inspect.getdoc(value) or "")
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def described(section: str) -> list[str]:
+    """The names of parameters that a section describes, in order: lines "name : type" or "name, name : type"."""
+    lines = [line.partition(" : ")[0] for line in section.splitlines() if re.match(r"[*\w][\w*, ]*( : |$)", line)]
+    return [name.strip().lstrip("*") for line in lines for name in line.split(",")]
+
+
+def parameters(value: Any) -> list[str]:
+    return [
+        parameter.name
+        for parameter in inspect.signature(value).parameters.values()
+        if parameter.name not in ("self", "cls") and not parameter.name.startswith("_")
+    ]
+
+
+def examples(value: Any) -> Iterator[doctest.DocTest]:
+    """The examples of a function, or of a class and its own methods."""
+    for test in doctest.DocTestFinder(recurse=True).find(value, module=inspect.getmodule(value)):
+        if test.examples:
+            yield test
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_every_parameter_is_described(path: str) -> None:
+    value = found(path)
+    assert sections(value)[""].strip(), "a summary"
+    assert described(sections(value).get("Parameters", "")) == parameters(value)
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_the_examples_run(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANKTUNE_HOME", str(tmp_path / "runs"))
+    ran = 0
+    for test in examples(found(path)):
+        said: list[str] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
+        assert outcome.failed == 0, "".join(said)
+        ran += len(test.examples)
+    assert ran > 0, "an example"
