@@ -16,13 +16,9 @@ import ranktune
 import ranktune.solvers
 import ranktune.tuner
 
+MODULES = {module.__name__: module for module in (ranktune, ranktune.solvers, ranktune.tuner)}
 PUBLIC = sorted(
-    {
-        f"{module.__name__}.{name}"
-        for module in (ranktune, ranktune.solvers, ranktune.tuner)
-        for name in module.__all__
-        if not name.startswith("__")
-    }
+    f"{where}.{name}" for where, module in MODULES.items() for name in module.__all__ if not name.startswith("__")
 )
 
 SECTION = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
@@ -31,9 +27,7 @@ SECTION = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
 
 def found(path: str) -> Any:
     module, _, name = path.rpartition(".")
-    return getattr(
-        {"ranktune": ranktune, "ranktune.solvers": ranktune.solvers, "ranktune.tuner": ranktune.tuner}[module], name
-    )
+    return getattr(MODULES[module], name)
 
 
 def sections(value: Any) -> dict[str, str]:
