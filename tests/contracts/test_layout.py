@@ -182,6 +182,7 @@ def test_version_is_that_of_the_package_and_the_changelog() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert ranktune.__version__ == project["version"]
     assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_importing_the_root_loads_nothing_heavy() -> None:
