@@ -1,8 +1,8 @@
-"""Models as they are used and kept: scores from features, a file that any machine can read.
+"""The interface of models: scores from features, and a file that any machine can read.
 
-A model file holds format, version, kind, solver, parameters, n_features, feature_names, metric (what it was chosen
-by), data (the fingerprint of what it was trained on), created, ranktune (the version that wrote it), and what its kind
-adds: ranktune.solvers.models.linear, .tree_model and .blend_model. A new kind of model is a new entry in KINDS.
+A model file holds format, version, kind, solver, parameters, n_features, feature_names, metric (what the model was
+chosen by), data (the fingerprint of its training data), created, ranktune (the version that wrote it), and what its
+kind adds: see ranktune.solvers.models.linear, .tree_model and .blend. A new kind of model is a new entry in KINDS.
 """
 
 from __future__ import annotations
@@ -15,30 +15,54 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, NotRequired, Self, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats, python_value
+from ranktune.solvers.core.arrays import Floats, Ints, python_value
 from ranktune.solvers.core.errors import DataError, ModelFormatError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.files import read_manifest, read_names, write_manifest
 
-Content: TypeAlias = Mapping[str, Any]
+Content: TypeAlias = Mapping[str, object]
 """A manifest as it was read: nothing in it is trusted."""
+
+T = TypeVar("T")
+
+
+class Origin(TypedDict):
+    """The fields that every kind of model has: see Model."""
+
+    solver: str
+    parameters: Mapping[str, Value]
+    feature_names: tuple[str, ...] | None
+    metric: str | None
+    fingerprint: str | None
+    created: NotRequired[str | None]
+    version: NotRequired[str | None]
 
 
 class Model(ABC):
-    """What is common to all kinds of models, each of which is a frozen dataclass.
+    """A model that scores documents; each kind of model is a frozen dataclass.
 
-    solver         the name of what learnt the model, with its parameters
-    feature_names  n_features names, or None
-    metric         what the model was chosen by, such as "ndcg@10"
-    fingerprint    of the data that it was trained on
-    created        when it was first saved, ISO 8601 in UTC
-    version        of the RankTune that first saved it
+    Attributes
+    ----------
+    solver : str
+        Name of the solver that fitted the model.
+    parameters : mapping of str to value
+        Parameters of the solver.
+    feature_names : tuple of str or None
+        Names of the n_features features.
+    metric : str or None
+        The metric that the model was chosen by, such as "ndcg@10".
+    fingerprint : str or None
+        Fingerprint of the training data.
+    created : str or None
+        When the model was first saved, ISO 8601 in UTC.
+    version : str or None
+        The RankTune that first saved it.
     """
 
     solver: str
@@ -56,13 +80,18 @@ class Model(ABC):
 
     @property
     @abstractmethod
+    def used_features(self) -> Ints:
+        """The columns that influence a score, ascending."""
+
+    @property
     def nonzeros(self) -> int:
-        """Number of features that matter."""
+        """Number of features that influence a score."""
+        return len(self.used_features)
 
     @property
     @abstractmethod
     def bytes(self) -> int:
-        """Room that its numbers take where it is served: 8 for a weight, threshold or leaf, 4 for a place."""
+        """Memory that the model needs where it is served: 8 for a weight, threshold or leaf, 4 for an index."""
 
     @abstractmethod
     def _scores(self, queries: Queries) -> Floats:
@@ -70,7 +99,7 @@ class Model(ABC):
 
     @abstractmethod
     def _content(self) -> tuple[Content, Mapping[str, Floats]]:
-        """Return what this kind adds to the manifest, kind first, and the numbers that it keeps there or beside it."""
+        """Return what this kind adds to the manifest, kind first, and the arrays that it keeps there or beside it."""
 
     @classmethod
     @abstractmethod
@@ -83,22 +112,37 @@ class Model(ABC):
         return False
 
     def _check_names(self, what: str) -> None:
-        """Make the feature names a tuple of n_features texts, or raise DataError."""
+        """Make the feature names a tuple of n_features strings, or raise DataError."""
         if self.feature_names is None:
             return
         object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
         if len(self.feature_names) != self.n_features:
             raise DataError(
-                f"{len(self.feature_names)} feature names for {self.n_features} {what}s: give one a {what}."
+                f"{len(self.feature_names)} feature names for {self.n_features} {what}s: give one name per {what}."
             )
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
-        """Return the score of each row of X, (n_documents,), in the order of the rows; higher is better.
+        """Return the score of each document; a higher score ranks first.
 
-        X is an array, a scipy sparse matrix, a Queries, or a data frame. Named columns are found by name where the
-        model knows its feature names, whatever their order and whatever else the frame holds. qid or group (as in
-        fit; with neither, all rows are one query) matter only to models that scale the features of each query. Raises
-        DataError for another number of features, a missing column, or values that are not finite.
+        Parameters
+        ----------
+        X : array-like, scipy sparse matrix, data frame or Queries, shape (n_documents, n_features)
+            The features. Columns of a data frame, and named features of Queries, are matched by name where the model
+            has feature names, in any order and among any others.
+        qid : array-like of shape (n_documents,), optional
+            The query of each row. It matters only to models that scale the features of each query.
+        group : array-like of int, optional
+            The number of rows of each query, instead of qid. With neither, all rows are one query.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            float64, in the order of the rows.
+
+        Raises
+        ------
+        DataError
+            X has another number of features, lacks a named column, or holds NaN or infinity.
         """
         if isinstance(X, Queries):
             queries = self._arranged(X)
@@ -115,12 +159,23 @@ class Model(ABC):
         return queries.in_caller_order(self._scores(queries))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to path, such as model.json; many numbers or names go into files beside it.
+        """Write the model to a file; large arrays and long lists of names go into files beside it.
 
-        A crash leaves the old file or the new one. Raises ModelFormatError for numbers that are not finite, OSError
-        where path cannot be written.
+        A crash leaves the old model or the new one.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, such as "model.json".
+
+        Raises
+        ------
+        ModelFormatError
+            The model holds NaN or infinity, or is too large for a model file.
+        OSError
+            The file cannot be written.
         """
-        own, numbers = self._content()
+        own, arrays = self._content()
         content = {
             "kind": own["kind"],
             "solver": self.solver,
@@ -134,7 +189,7 @@ class Model(ABC):
             "ranktune": self.version or installed_version(),
         }
         names = {} if self.feature_names is None else {"feature_names": self.feature_names}
-        write_manifest(Path(path), content, numbers, names)
+        write_manifest(Path(path), content, arrays, names)
 
     def _arranged(self, queries: Queries) -> Queries:
         """Return queries with the model's features in the model's order."""
@@ -142,8 +197,7 @@ class Model(ABC):
         if names is None or self.feature_names is None or names == self.feature_names:
             self._check_width(queries.n_features)
             return queries
-        places = self._places(names)
-        features = queries.features[:, places]
+        features = queries.features[:, self._positions(names)]
         if not queries.is_sparse:
             features = np.ascontiguousarray(features)
         return replace(queries, features=features, feature_names=self.feature_names)
@@ -154,18 +208,17 @@ class Model(ABC):
         if columns is None or self.feature_names is None:
             return X
         labels = list(columns)
-        places = self._places(tuple(str(label) for label in labels))
-        return X[[labels[place] for place in places]]
+        return X[[labels[k] for k in self._positions(tuple(str(label) for label in labels))]]
 
-    def _places(self, names: tuple[str, ...]) -> list[int]:
-        """Return where each of the model's features is among names."""
-        where = {name: place for place, name in enumerate(names)}
+    def _positions(self, names: tuple[str, ...]) -> list[int]:
+        """Return the position among names of each of the model's features."""
+        where = {name: k for k, name in enumerate(names)}
         wanted = self.feature_names or ()
         missing = [name for name in wanted if name not in where]
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise DataError(
-                f"the model knows {len(wanted)} features by name, and the data have no column '{missing[0]}'{more}. "
+                f"the model has {len(wanted)} named features, and the data have no column '{missing[0]}'{more}. "
                 f"Name the columns as in training: {', '.join(wanted[:5])}{', ...' if len(wanted) > 5 else ''}."
             )
         repeated = [name for name in wanted if names.count(name) > 1] if len(where) < len(names) else []
@@ -190,9 +243,32 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Return the model that was saved at path. Runs no code from the file, and reads nothing outside its folder.
+    """Load a model that Model.save wrote. No code of the file is run, and no file outside its folder is read.
 
-    Raises ModelFormatError for a file that is missing, damaged, not a model, or of a version or kind not known.
+    Parameters
+    ----------
+    path : str or path-like
+        The model file, such as "model.json".
+
+    Returns
+    -------
+    Model
+        A LinearModel, TreeModel or BlendModel. It predicts the same bits as the saved one.
+
+    Raises
+    ------
+    ModelFormatError
+        The file is missing, damaged, not a model, or of an unknown version or kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ranktune.solvers import LinearModel, load_model
+    >>> path = Path(tempfile.mkdtemp()) / "model.json"
+    >>> LinearModel([2.0, 0.0, -1.0], "RankSVM").save(path)
+    >>> load_model(path).predict([[1.0, 5.0, 1.0], [0.0, 5.0, 1.0]])
+    array([ 1., -1.])
     """
     path = Path(path)
     content = read_manifest(path)
@@ -200,12 +276,12 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     if not isinstance(kind, str) or kind not in KINDS:
         raise ModelFormatError(f"{path} holds a model of kind {str(kind)[:40]!r}. {nearest(str(kind)[:40], KINDS)}")
     module, name = KINDS[kind]
-    model = cast(type[Model], getattr(import_module(f"ranktune.solvers.{module}"), name))
+    model: type[Model] = getattr(import_module(f"ranktune.solvers.{module}"), name)
     return model.read(path, content)
 
 
-def common_fields(path: Path, content: Content, n_features: int) -> dict[str, Any]:
-    """Return the fields of Model that the manifest at path holds. Raises ModelFormatError where they cannot be."""
+def origin_of(path: Path, content: Content, n_features: int) -> Origin:
+    """Return the common fields that the manifest at path holds. Raises ModelFormatError where they cannot be."""
     names = content.get("feature_names")
     parameters = field_of(path, content, "parameters", dict)
     if not all(isinstance(value, float | int | str | bool | None) for value in parameters.values()):
@@ -214,24 +290,32 @@ def common_fields(path: Path, content: Content, n_features: int) -> dict[str, An
         "solver": field_of(path, content, "solver", str),
         "parameters": parameters,
         "feature_names": None if names is None else read_names(path, names, n_features),
-        "metric": field_of(path, content, "metric", str, type(None)),
-        "fingerprint": field_of(path, content, "data", str, type(None)),
-        "created": field_of(path, content, "created", str, type(None)),
-        "version": field_of(path, content, "ranktune", str, type(None)),
+        "metric": optional_field(path, content, "metric", str),
+        "fingerprint": optional_field(path, content, "data", str),
+        "created": optional_field(path, content, "created", str),
+        "version": optional_field(path, content, "ranktune", str),
     }
 
 
-def field_of(path: Path, content: Content, name: str, *types: type) -> Any:
-    """Return a field of the manifest at path. Raises ModelFormatError where it is not exactly of one of the types."""
+def field_of(path: Path, content: Content, name: str, kind: type[T], *, wanted: str = "") -> T:
+    """Return a field of the manifest at path. Raises ModelFormatError where it is not exactly of that type."""
     value = content.get(name)
-    if type(value) not in types:
-        wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
-        raise ModelFormatError(f"{path}: {name} is {str(value)[:40]!r}: it must be {wanted}. Save the model again.")
+    if type(value) is not kind:
+        raise ModelFormatError(
+            f"{path}: {name} is {str(value)[:40]!r}: it must be {wanted or kind.__name__}. Save the model again."
+        )
     return value
 
 
+def optional_field(path: Path, content: Content, name: str, kind: type[T]) -> T | None:
+    """Return a field of the manifest at path that may be null or absent, as field_of does."""
+    if content.get(name) is None:
+        return None
+    return field_of(path, content, name, kind, wanted=f"{kind.__name__} or null")
+
+
 def installed_version() -> str | None:
-    """Return the version of RankTune that is installed, None where it runs from a source tree that never was."""
+    """Return the installed version of RankTune, None where it runs from a source tree that was never installed."""
     try:
         return importlib.metadata.version("ranktune")
     except importlib.metadata.PackageNotFoundError:
@@ -239,5 +323,5 @@ def installed_version() -> str | None:
 
 
 def this_version() -> str:
-    """Return the version of RankTune that runs here."""
+    """Return the version of RankTune that runs."""
     return installed_version() or "of a source tree"

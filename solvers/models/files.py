@@ -1,8 +1,8 @@
 """Model files: a JSON manifest, and for many weights an npz of plain numbers beside it. Loading runs no code.
 
 A manifest holds at least format ("ranktune-model"), version (1), kind ("linear", ...), and sha256, the digest of all
-the rest in its canonical form, so that damage of any kind is noticed. Numbers and names have two forms, of which the
-second points to a file in the manifest's folder.
+other fields in canonical form, which reveals any damage. Numbers and names have two forms, of which the second points
+to a file in the manifest's folder, a sidecar.
 
 few numbers   {"value": [..]}, or {"index": [..], "value": [..]} if most are zero, in decimals that read back exactly
 many          {"file": NAME, "sha256": digest of the file, "shape": [entries], "dtype": "<f8", "sparse": true or false},
@@ -10,8 +10,8 @@ many          {"file": NAME, "sha256": digest of the file, "shape": [entries], "
 few names     [..]
 many          {"file": NAME, "sha256": digest of the file, "bytes": its length}, a name a line, escaped as in JSON
 
-A file is written beside its final place, flushed to the disk, then renamed. The manifest comes last, and the others
-have names made of their digests, so that a crash leaves the old model or the new one.
+Every file is written atomically. The manifest comes last, and the names of sidecars contain their digests, so that a
+crash leaves the old model or the new one.
 """
 
 from __future__ import annotations
@@ -26,47 +26,50 @@ import stat
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ModelFormatError
 from ranktune.solvers.core.files import atomic_write
 
+N = TypeVar("N", np.int64, np.float64)
+
 FORMAT = "ranktune-model"
 VERSION = 1
 INLINE = 1_000
-"""Up to this many numbers stand in the manifest itself."""
+"""Up to this many numbers are kept in the manifest itself."""
 INLINE_NAME_BYTES = 2**18
 MAX_NAME_BYTES = 2**28
 MAX_MANIFEST_BYTES = 4 * 2**20
 MAX_BRACKETS = 100_000
-"""Lists and objects are what a small file can claim much memory with: bytes and brackets together bound it."""
+"""A small file can claim much memory by many lists and objects; bounds on bytes and brackets prevent it."""
 MAX_ENTRIES = 2**26
 """No model has more weights than this; a file that claims more is refused before anything is allocated."""
 MAX_EMPTY = 2**22
 MAX_SPREAD = 1_000
-"""Nor may few numbers claim much room: at most MAX_EMPTY places, or MAX_SPREAD for each number that is there."""
+"""A sparse array of k stored numbers has at most max(MAX_EMPTY, MAX_SPREAD k) entries."""
 
-_AGAIN = "Copy the file again from where it was made, or save the model again."
+_AGAIN = "Copy the file again from its origin, or save the model again."
 _PLAIN_NAME = re.compile(r"[^/\\\x00]+\.(npz|txt)")
 
 
 def write_manifest(
-    path: Path, content: Mapping[str, Any], numbers: Mapping[str, Floats], names: Mapping[str, Sequence[str]]
+    path: Path, content: Mapping[str, object], arrays: Mapping[str, Floats], names: Mapping[str, Sequence[str]]
 ) -> None:
-    """Write content as a model file at path, with each of numbers and names in it or beside it under its own key.
+    """Write content as a model file at path, with each of arrays and names in it or beside it under its own key.
 
     Raises ModelFormatError for what a model file cannot hold (NaN, infinity), OSError where path cannot be written.
     """
     previous = _sidecars_of(path)
-    whole: dict[str, Any] = {"format": FORMAT, "version": VERSION, **content}
+    whole: dict[str, object] = {"format": FORMAT, "version": VERSION, **content}
     files: dict[str, bytes] = {}
-    for key, values in numbers.items():
+    for key, values in arrays.items():
         if not np.isfinite(values).all():
             at = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise ModelFormatError(f"{path}: {key}[{at}] is {values[at]}: a model must be finite. Train it anew.")
+            raise ModelFormatError(f"{path}: {key}[{at}] is {values[at]}: a model must be finite. Fit it again.")
         whole[key] = _encode(path, key, values, files)
     for key, texts in names.items():
         whole[key] = _encode_names(path, key, texts, files)
@@ -74,9 +77,9 @@ def write_manifest(
         whole["sha256"] = _digest(whole)
         lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in whole.items()]
     except (TypeError, ValueError) as error:
-        raise ModelFormatError(f"{path}: the model holds what JSON cannot hold ({error}).") from None
+        raise ModelFormatError(f"{path}: the model has a value that JSON cannot hold ({error}).") from None
     manifest = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
-    if _is_too_much(manifest):
+    if _is_too_large(manifest):
         raise ModelFormatError(f"{path}: the model's names and parameters are too long for a model file.")
     try:
         for name, data in files.items():
@@ -88,15 +91,15 @@ def write_manifest(
     _remove(path.parent, previous - files.keys())
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Return the content of a model file, its digest checked.
+def read_manifest(path: Path) -> dict[str, object]:
+    """Return the content of a model file whose digest is right.
 
     Raises ModelFormatError for a file that cannot be read, is damaged, not a model, or of another version.
     """
     raw = _read_capped(path, MAX_MANIFEST_BYTES)
     try:
-        if _is_too_much(raw):
-            raise ValueError("it holds more lists than any model")
+        if _is_too_large(raw):
+            raise ValueError("it has more lists than any model")
         content = json.loads(
             raw.decode("utf-8"),
             object_pairs_hook=_without_repeats,
@@ -127,8 +130,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def read_numbers(path: Path, entry: object, n: int) -> Floats:
     """Return the n numbers that entry of the manifest at path holds or points to.
 
-    Raises ModelFormatError where they are missing, damaged, not finite, or do not fit n; nothing is allocated before
-    what is claimed fits what is there.
+    Raises ModelFormatError where they are missing, damaged, not finite, or not n. Nothing is allocated before the
+    claimed sizes agree with the size of the file.
     """
     if not 0 < n <= MAX_ENTRIES:
         raise ModelFormatError(f"{path} claims {n} weights: there must be 1 to {MAX_ENTRIES}. {_AGAIN}")
@@ -138,22 +141,22 @@ def read_numbers(path: Path, entry: object, n: int) -> Floats:
         index, value = _read_file(path, entry, n) if "file" in entry else _read_inline(entry)
     except ModelFormatError:
         raise
-    except Exception as error:  # whatever a hostile zip or array header makes the parsers raise is the file's fault
+    except Exception as error:  # a hostile zip or array header can make the parsers raise anything
         raise ModelFormatError(
             f"{path}: its weights cannot be read ({type(error).__name__}: {error}). {_AGAIN}"
         ) from None
     if not np.isfinite(value).all():
-        raise ModelFormatError(f"{path} holds weights that are not finite: it cannot score anything. Train it anew.")
+        raise ModelFormatError(f"{path} holds weights that are not finite: it cannot score anything. Fit it again.")
     if index is None and len(value) == n:
         return value
-    if index is None or len(index) != len(value) or not _rises_within(index, n) or n > _room(len(index)):
+    if index is None or len(index) != len(value) or not _ascends_within(index, n) or n > _max_length(len(index)):
         raise ModelFormatError(f"{path} has {len(value)} weights that do not fit its {n} features. {_AGAIN}")
     dense = np.zeros(n)
     dense[index] = value
     return dense
 
 
-def _rises_within(index: Ints, n: int) -> bool:
+def _ascends_within(index: Ints, n: int) -> bool:
     return len(index) == 0 or bool(index[0] >= 0 and index[-1] < n and (np.diff(index) > 0).all())
 
 
@@ -168,7 +171,7 @@ def read_names(path: Path, entry: object, n: int) -> tuple[str, ...]:
             raise ModelFormatError(f"{path} claims names of {str(size)[:40]} bytes: at most {MAX_NAME_BYTES}. {_AGAIN}")
         raw = _read_beside(path, entry, size)
         lines = raw.count(b"\n") + 1
-        if lines != n:  # before any is made
+        if lines != n:  # before any string is made
             raise ModelFormatError(f"{path} names {lines} of {n} features. {_AGAIN}")
         try:
             entry = [json.loads(f'"{line}"') if "\\" in line else line for line in raw.decode().split("\n")]
@@ -181,14 +184,14 @@ def read_names(path: Path, entry: object, n: int) -> tuple[str, ...]:
     return tuple(entry)
 
 
-def _room(entries: int) -> int:
-    return max(MAX_EMPTY, MAX_SPREAD * entries)
+def _max_length(stored: int) -> int:
+    return max(MAX_EMPTY, MAX_SPREAD * stored)
 
 
-def _encode(path: Path, key: str, values: Floats, files: dict[str, bytes]) -> dict[str, Any]:
-    """Return the entry for values in the manifest at path; what belongs in a file beside it is added to files."""
-    kept = np.flatnonzero((values != 0) | np.signbit(values))  # -0.0 too: what is read is what was written, to the bit
-    sparse = 2 * len(kept) < len(values) <= _room(len(kept))
+def _encode(path: Path, key: str, values: Floats, files: dict[str, bytes]) -> dict[str, object]:
+    """Return the entry for values in the manifest at path; the content of a sidecar is added to files."""
+    kept = np.flatnonzero((values != 0) | np.signbit(values))  # -0.0 too, so that the same bits are read
+    sparse = 2 * len(kept) < len(values) <= _max_length(len(kept))
     parts = {"value": (values[kept] if sparse else values).astype("<f8")}
     if sparse:
         parts["index"] = kept.astype("<i8")
@@ -201,7 +204,7 @@ def _encode(path: Path, key: str, values: Floats, files: dict[str, bytes]) -> di
     return {**pointer, "shape": [entries], "dtype": "<f8", "sparse": sparse}
 
 
-def _encode_names(path: Path, key: str, names: Sequence[str], files: dict[str, bytes]) -> list[str] | dict[str, Any]:
+def _encode_names(path: Path, key: str, names: Sequence[str], files: dict[str, bytes]) -> list[str] | dict[str, object]:
     data = "\n".join(json.dumps(name)[1:-1] for name in names).encode()
     if len(data) <= INLINE_NAME_BYTES:
         return list(names)
@@ -210,15 +213,15 @@ def _encode_names(path: Path, key: str, names: Sequence[str], files: dict[str, b
     return {**_point(path, key, ".txt", data, files), "bytes": len(data)}
 
 
-def _point(path: Path, key: str, suffix: str, data: bytes, files: dict[str, bytes]) -> dict[str, Any]:
-    """Return an entry that points to data, which is added to files under its name."""
+def _point(path: Path, key: str, suffix: str, data: bytes, files: dict[str, bytes]) -> dict[str, object]:
+    """Return an entry that points to data, and add data to files under its name."""
     digest = hashlib.sha256(data).hexdigest()
     name = f"{path.name.removesuffix('.json')}.{key}-{digest[:16]}{suffix}"
     files[name] = data
     return {"file": name, "sha256": digest}
 
 
-def _read_inline(entry: dict[str, Any]) -> tuple[Ints | None, Floats]:
+def _read_inline(entry: dict[str, object]) -> tuple[Ints | None, Floats]:
     value, index = entry["value"], entry.get("index")
     if not isinstance(value, list) or not all(type(number) in (int, float) for number in value):
         raise ValueError("value is not a list of numbers")
@@ -229,7 +232,7 @@ def _read_inline(entry: dict[str, Any]) -> tuple[Ints | None, Floats]:
     return np.array(index, dtype=np.int64), np.array(value, dtype=np.float64)
 
 
-def _read_file(path: Path, entry: dict[str, Any], n: int) -> tuple[Ints | None, Floats]:
+def _read_file(path: Path, entry: dict[str, object], n: int) -> tuple[Ints | None, Floats]:
     shape, sparse = entry.get("shape"), entry.get("sparse")
     if not isinstance(shape, list) or len(shape) != 1 or type(shape[0]) is not int or not 0 <= shape[0] <= n:
         raise ModelFormatError(f"{path} claims weights of shape {str(shape)[:80]} for {n} features. {_AGAIN}")
@@ -242,19 +245,19 @@ def _read_file(path: Path, entry: dict[str, Any], n: int) -> tuple[Ints | None, 
         wanted = ["index.npy", "value.npy"] if sparse else ["value.npy"]
         if sorted(archive.namelist()) != wanted:
             raise ValueError(f"the zip holds {str(archive.namelist())[:80]} instead of {wanted}")
-        index = _read_member(archive, "index.npy", "<i8", shape[0]) if sparse else None
-        return index, _read_member(archive, "value.npy", "<f8", shape[0])
+        index = _read_member(archive, "index.npy", np.int64, shape[0]) if sparse else None
+        return index, _read_member(archive, "value.npy", np.float64, shape[0])
 
 
-def _read_beside(path: Path, entry: dict[str, Any], most: int) -> bytes:
-    """Return the bytes of the file that entry points to: in the folder of path, at most that long, its digest right."""
+def _read_beside(path: Path, entry: dict[str, object], max_bytes: int) -> bytes:
+    """Return the content of the sidecar that entry points to, in the folder of path; size and digest are checked."""
     name = entry.get("file")
     if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or Path(name).name != name:
         raise ModelFormatError(
             f"{path} points to {str(name)[:80]!r}: it must be an .npz or .txt in the model's own folder."
         )
     beside = path.parent / name
-    raw = _read_capped(beside, most)
+    raw = _read_capped(beside, max_bytes)
     if hashlib.sha256(raw).hexdigest() != entry.get("sha256"):
         raise ModelFormatError(
             f"{beside} is not the file that {path.name} was saved with: damaged or mixed up. {_AGAIN}"
@@ -262,8 +265,9 @@ def _read_beside(path: Path, entry: dict[str, Any], most: int) -> bytes:
     return raw
 
 
-def _read_member(archive: zipfile.ZipFile, name: str, dtype: str, entries: int) -> Any:
-    """Return an array of exactly that type and length; its header is compared before its data are read."""
+def _read_member(archive: zipfile.ZipFile, name: str, kind: type[N], entries: int) -> NDArray[N]:
+    """Return an array of exactly that type and length; its header is checked before its data are read."""
+    dtype = np.dtype(kind).newbyteorder("<")
     member = archive.getinfo(name)
     if member.compress_type != zipfile.ZIP_STORED or member.file_size > 8 * entries + 1024:
         raise ValueError(f"{name} is compressed, or larger than its {entries} entries")
@@ -271,32 +275,32 @@ def _read_member(archive: zipfile.ZipFile, name: str, dtype: str, entries: int) 
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError(f"{name} is not an array file of version 1.0")
         shape, fortran, found = np.lib.format.read_array_header_1_0(stream)
-        if shape != (entries,) or fortran or found.str != dtype:
-            raise ValueError(f"{name} claims to be {found} of shape {shape} instead of {dtype} of {entries}")
+        if shape != (entries,) or fortran or found.str != dtype.str:
+            raise ValueError(f"{name} claims to be {found} of shape {shape} instead of {dtype.str} of {entries}")
         data = stream.read()
     if len(data) != 8 * entries:
         raise ValueError(f"{name} has {len(data)} bytes for {entries} entries of 8")
-    return np.frombuffer(data, dtype=dtype).astype(np.int64 if dtype == "<i8" else np.float64)
+    return np.frombuffer(data, dtype=dtype).astype(kind)
 
 
-def _read_capped(path: Path, most: int) -> bytes:
-    """Return the bytes of a regular file of at most that many."""
+def _read_capped(path: Path, max_bytes: int) -> bytes:
+    """Return the content of a regular file of at most max_bytes."""
     try:
-        status = os.stat(path)  # before opening: opening a pipe would wait for ever
+        status = os.stat(path)  # before opening: opening a pipe would block
         if not stat.S_ISREG(status.st_mode):
             raise ModelFormatError(f"{path} is not a file. Give the path of a model.json.")
         with open(path, "rb") as stream:
-            raw = stream.read(most + 1) if status.st_size <= most else b""
+            raw = stream.read(max_bytes + 1) if status.st_size <= max_bytes else b""
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ModelFormatError(f"{path} cannot be read: {reason}. Check the path.") from None
-    if status.st_size > most or len(raw) > most:
-        raise ModelFormatError(f"{path} has {status.st_size} bytes, more than the {most} that it can need. {_AGAIN}")
+    if status.st_size > max_bytes or len(raw) > max_bytes:
+        raise ModelFormatError(f"{path} has {status.st_size} bytes, more than the {max_bytes} allowed. {_AGAIN}")
     return raw
 
 
 def _sidecars_of(path: Path) -> set[str]:
-    """Return the files that the model now at path, if there is one, points to and that were written for it alone."""
+    """Return the sidecars that were written for the model now at path, if there is one."""
     try:
         content = read_manifest(path)
     except ModelFormatError:
@@ -306,12 +310,12 @@ def _sidecars_of(path: Path) -> set[str]:
     return {name for name in names if own.fullmatch(name)}
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: Mapping[str, object]) -> str:
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     content = dict(pairs)
     if len(content) != len(pairs):
         raise ValueError("a field is given twice")
@@ -321,11 +325,11 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"{digits[:20]} is beyond the range of numbers")
+        raise ValueError(f"{digits[:20]} is outside the range of numbers")
     return value
 
 
-def _is_too_much(manifest: bytes) -> bool:
+def _is_too_large(manifest: bytes) -> bool:
     return len(manifest) > MAX_MANIFEST_BYTES or manifest.count(b"[") + manifest.count(b"{") > MAX_BRACKETS
 
 

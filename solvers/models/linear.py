@@ -9,24 +9,47 @@ from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Features, Floats
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Content, Model, common_fields, field_of
+from ranktune.solvers.models.base import Content, Model, field_of, optional_field, origin_of
 from ranktune.solvers.models.files import read_numbers
 
 
 @dataclass(frozen=True, eq=False)
 class LinearModel(Model):
-    """A score that is a weighted sum of features.
+    """A model whose score is a weighted sum of features.
 
-    weights        (n_features,) float64
-    list_scaling   whether the features of each query are first divided by their range in it
+    Parameters
+    ----------
+    weights : array-like of shape (n_features,)
+        One weight per feature.
+    solver : str
+        Name of the solver that fitted the model.
+    parameters : mapping of str to value, default={}
+        Parameters of the solver.
+    list_scaling : bool, default=False
+        Whether the features of each query are first divided by their range in it.
+    feature_names : tuple of str, optional
+        Names of the features.
+    metric, fingerprint, created, version : str, optional
+        Where the model comes from: see Model.
 
-    The other fields are those of every Model. Raises DataError where weights are not a flat list of numbers or names do
-    not fit them.
+    Raises
+    ------
+    DataError
+        The weights are not one-dimensional, or the names do not fit them.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import LinearModel
+    >>> model = LinearModel([2.0, 0.0, -1.0], "RankSVM", feature_names=("bm25", "length", "age"))
+    >>> model.predict([[1.0, 5.0, 1.0], [0.0, 5.0, 1.0]])
+    array([ 1., -1.])
+    >>> model.nonzeros
+    2
     """
 
     weights: Floats
@@ -44,7 +67,7 @@ class LinearModel(Model):
         weights = np.ascontiguousarray(self.weights, dtype=np.float64)
         if weights.ndim != 1 or len(weights) == 0:
             raise DataError(f"weights have shape {weights.shape}: a linear model needs one weight a feature.")
-        object.__setattr__(self, "weights", weights + 0.0)  # our own copy, in which -0.0 is 0.0 and needs no room
+        object.__setattr__(self, "weights", weights + 0.0)  # our own copy, in which -0.0 is 0.0 and takes no space
         self._check_names("weight")
 
     @property
@@ -53,13 +76,13 @@ class LinearModel(Model):
         return len(self.weights)
 
     @property
-    def nonzeros(self) -> int:
-        """Number of features that matter."""
-        return int(np.count_nonzero(self.weights))
+    def used_features(self) -> Ints:
+        """The columns whose weight is not zero, ascending."""
+        return np.flatnonzero(self.weights)
 
     @property
     def bytes(self) -> int:
-        """A weight and a place for each feature that matters."""
+        """A weight and an index for each feature that influences the score."""
         return 12 * self.nonzeros
 
     @property
@@ -67,14 +90,11 @@ class LinearModel(Model):
         return self.list_scaling
 
     def _scores(self, queries: Queries) -> Floats:
-        return scores(self._scaled(queries), self.weights)
-
-    def _scaled(self, queries: Queries) -> Features:
         if not self.list_scaling:
-            return queries.features
+            return scores(queries.features, self.weights)
         from ranktune.solvers.data.list_scaling import scaled_by_list
 
-        return scaled_by_list(queries.features, queries.starts)
+        return scores(scaled_by_list(queries.features, queries.starts), self.weights)
 
     def _content(self) -> tuple[Content, Mapping[str, Floats]]:
         return {"kind": "linear", "scaling": "list" if self.list_scaling else None}, {"weights": self.weights}
@@ -83,10 +103,8 @@ class LinearModel(Model):
     def read(cls, path: Path, content: Content) -> Self:
         """Return the model of the manifest at path. Raises ModelFormatError where it is not a linear one."""
         n_features = field_of(path, content, "n_features", int)
-        scaling = field_of(path, content, "scaling", str, type(None))
+        scaling = optional_field(path, content, "scaling", str)
         if scaling not in (None, "list"):
-            raise ModelFormatError(
-                f"{path} wants the scaling '{scaling[:40]}', which this RankTune does not know. Update it."
-            )
+            raise ModelFormatError(f"{path} has the unknown scaling '{scaling[:40]}'. Update this RankTune.")
         weights = read_numbers(path, content.get("weights"), n_features)
-        return cls(weights=weights, list_scaling=scaling == "list", **common_fields(path, content, n_features))
+        return cls(weights=weights, list_scaling=scaling == "list", **origin_of(path, content, n_features))

@@ -1,11 +1,10 @@
-"""Models whose score is the sum of what trees answer. Their files add trees, splits and arrays.
+"""Models whose score is the sum of the values of trees. Their files add trees, splits and arrays.
 
 trees   number of trees T          splits   number of splits S of all trees together
 arrays  T + 4 S + (S + T) numbers, one array after another: splits of each tree, (T,); feature (S,), threshold (S,),
         left child (S,) and right child (S,) of each split; value of each leaf, (S + T,)
 
-ranktune.solvers.models.trees says what the numbers mean. A document goes left where its feature is at most the
-threshold.
+ranktune.solvers.models.trees defines the numbers.
 """
 
 from __future__ import annotations
@@ -16,28 +15,49 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Content, Model, common_fields, field_of
+from ranktune.solvers.models.base import Content, Model, field_of, origin_of
 from ranktune.solvers.models.files import MAX_ENTRIES, read_numbers
-from ranktune.solvers.models.trees import Trees
+from ranktune.solvers.models.trees import Int32s, Trees
 
 _AGAIN = "Copy the file again from where it was made, or save the model again."
 
 
 @dataclass(frozen=True, eq=False)
 class TreeModel(Model):
-    """A score that is the sum of what trees answer.
+    """A model whose score is the sum of the values of trees.
 
-    trees     the trees, with the weight of each already in its leaves
-    columns   number of features that predict expects
+    Parameters
+    ----------
+    trees : Trees
+        The trees, with the weight of each already in its leaves.
+    columns : int
+        Number of features that predict expects.
+    solver : str
+        Name of the solver that fitted the model.
+    parameters : mapping of str to value, default={}
+        Parameters of the solver.
+    feature_names : tuple of str, optional
+        Names of the features.
+    metric, fingerprint, created, version : str, optional
+        Where the model comes from: see Model.
 
-    The other fields are those of every Model. Raises DataError where a tree looks at a feature that there is not, or
-    names do not fit them.
+    Raises
+    ------
+    DataError
+        A tree uses a column that does not exist, or the number of names differs from columns.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import TreeModel
+    >>> from ranktune.solvers.models.trees import stumps
+    >>> model = TreeModel(stumps(features=[0, 2], thresholds=[0.5, 1.0], weights=[2.0, -1.0]), 3, "RankBoost")
+    >>> model.predict([[1.0, 0.0, 0.0], [1.0, 0.0, 4.0]])
+    array([2., 1.])
     """
 
     trees: Trees
@@ -51,11 +71,9 @@ class TreeModel(Model):
     version: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that the trees look at nothing that is not there."""
+        """Check that the columns of all splits exist."""
         if len(self.trees.features) and self.trees.features[-1] >= self.columns:
-            raise DataError(
-                f"a tree looks at column {self.trees.features[-1]} of {self.columns} features, counted from 0."
-            )
+            raise DataError(f"a tree uses column {self.trees.features[-1]} of {self.columns} features, counted from 0.")
         self._check_names("feature")
 
     @property
@@ -64,9 +82,9 @@ class TreeModel(Model):
         return self.columns
 
     @property
-    def nonzeros(self) -> int:
-        """Number of features that any tree looks at."""
-        return len(self.trees.features)
+    def used_features(self) -> Ints:
+        """The columns that splits compare, ascending."""
+        return self.trees.features
 
     @property
     def bytes(self) -> int:
@@ -82,16 +100,16 @@ class TreeModel(Model):
 
     @classmethod
     def read(cls, path: Path, content: Content) -> Self:
-        """Return the model of the manifest at path. Raises ModelFormatError where its trees could not be gone down."""
+        """Return the model of the manifest at path. Raises ModelFormatError where its arrays are not trees."""
         n_features, trees = unpacked(path, content)
         try:
-            return cls(trees, n_features, **common_fields(path, content, n_features))
+            return cls(trees, n_features, **origin_of(path, content, n_features))
         except DataError as error:
             raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
 
 
 def packed(trees: Trees) -> tuple[dict[str, int], Floats]:
-    """Return trees as counts, for the manifest, and one array. Raises ModelFormatError where they are too many."""
+    """Return trees as counts, for the manifest, and one array. Raises ModelFormatError where they are too large."""
     parts = (np.diff(trees.starts), trees.feature, trees.threshold, *trees.children.T, trees.value)
     arrays = np.concatenate(parts).astype(np.float64)
     if len(arrays) > MAX_ENTRIES:
@@ -100,7 +118,7 @@ def packed(trees: Trees) -> tuple[dict[str, int], Floats]:
 
 
 def unpacked(path: Path, content: Content) -> tuple[int, Trees]:
-    """Return n_features of the manifest at path, and the trees that packed put there. Raises ModelFormatError."""
+    """Return n_features and the trees of the manifest at path. Raises ModelFormatError where they are invalid."""
     n_features, T, S = (field_of(path, content, name, int) for name in ("n_features", "trees", "splits"))
     if not (0 < n_features <= MAX_ENTRIES and 0 < T <= MAX_ENTRIES and 0 <= S <= MAX_ENTRIES):
         raise ModelFormatError(
@@ -117,8 +135,8 @@ def unpacked(path: Path, content: Content) -> tuple[int, Trees]:
         raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
 
 
-def _whole(path: Path, values: Floats) -> NDArray[np.int32]:
-    """Return values as whole numbers. Raises ModelFormatError where they are not, or too large to count anything."""
+def _whole(path: Path, values: Floats) -> Int32s:
+    """Return values as whole numbers. Raises ModelFormatError where they are not, or too large."""
     if not (np.abs(values) <= 2 * MAX_ENTRIES).all() or (values != np.floor(values)).any():
-        raise ModelFormatError(f"{path} counts splits, features or children by what is no whole number. {_AGAIN}")
+        raise ModelFormatError(f"{path}: splits, features and children must be whole numbers. {_AGAIN}")
     return np.ascontiguousarray(values).astype(np.int32)

@@ -1,9 +1,9 @@
-"""Regression trees as flat arrays: what every tree learner is turned into, and all that is kept of it.
+"""Regression trees as flat arrays, the common form of all tree learners.
 
-T trees, S splits of all trees together, S + T leaves. Tree t has the splits starts[t] to starts[t + 1] and the leaves
-starts[t] + t to starts[t + 1] + t + 1, one more; its first split is its root. A document goes to the left child where
-its feature is at most the threshold, else to the right. A child k >= 0 is the split k, and a child k < 0 the leaf ~k.
-Splits stand before their children, so that going down ends; every split but the roots and every leaf is a child once.
+T trees have S splits and S + T leaves. Tree t has the splits starts[t] to starts[t + 1] and the leaves starts[t] + t
+to starts[t + 1] + t + 1, one more; its first split is its root. A document goes to the left child where its feature is
+at most the threshold, else to the right. A child k >= 0 is the split k, and a child k < 0 is the leaf ~k. A split
+precedes its children, so that every path ends; every leaf, and every split that is not a root, is a child exactly once.
 """
 
 from __future__ import annotations
@@ -11,41 +11,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
+from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.models import tree_kernels as kernels
+
+Int32s: TypeAlias = NDArray[np.int32]
+
+BLOCK_ROWS = 256
+"""Rows that pass one tree after another, so that both stay in cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Trees whose answers are added up.
+    """An ensemble of trees whose values are added up.
 
-    feature    (S,) int32, the column that a split looks at
+    feature    (S,) int32, the column that a split compares
     threshold  (S,) float64, the highest value that goes left
     children   (S, 2) int32, left and right
     value      (S + T,) float64, what each leaf adds to the score
     starts     (T + 1,) int64
 
-    Raises DataError where the arrays are not trees as described above.
+    Raises DataError where the arrays are not trees as the module describes them.
     """
 
-    feature: NDArray[np.int32]
+    feature: Int32s
     threshold: Floats
-    children: NDArray[np.int32]
+    children: Int32s
     value: Floats
     starts: Ints
 
     def __post_init__(self) -> None:
-        """Check everything that going down the trees relies on."""
-        wrong = _what_is_wrong(self)
-        if wrong:
-            raise DataError(f"these are not trees: {wrong}.")
+        """Check everything that scoring relies on."""
+        if defect := _defect(self):
+            raise DataError(f"these are not trees: {defect}.")
 
     @property
     def n_trees(self) -> int:
@@ -59,28 +63,28 @@ class Trees:
 
     @cached_property
     def features(self) -> Ints:
-        """The columns that any split looks at, rising."""
+        """The columns that splits compare, ascending."""
         return np.unique(self.feature).astype(np.int64)
 
     def scores(self, X: Features) -> Floats:
-        """Return the sum of the answers to each row of X, (n_rows,), added in the order of the trees.
+        """Return the sum of the trees' values for each row of X, (n_rows,), added in the order of the trees.
 
-        X is dense float32 or float64, or CSR; it must have all the columns that splits look at. Memory beyond X: a
-        block of rows. Cost: one path down each tree a row.
+        X is dense float32 or float64, or CSR, with all the columns that splits compare. Memory beyond X: a block of
+        rows. Cost: one path per tree and row.
         """
         out = np.zeros(X.shape[0])
         shape = (self.threshold, self.children, self.value, self.starts)
         if not sparse.issparse(X):
-            kernels.add_dense(X, self.feature, *shape, out)
+            add_dense(X, self.feature, *shape, out)
             return out
         used = self.features
         place = np.full(X.shape[1], -1, dtype=np.int32)
         place[used] = np.arange(len(used), dtype=np.int32)
-        kernels.add_csr(X.data, X.indices, X.indptr, place, len(used), place[self.feature], *shape, out)
+        add_csr(X.data, X.indices, X.indptr, place, len(used), place[self.feature], *shape, out)
         return out
 
     def scaled(self, factor: float) -> Trees:
-        """Return trees whose answers are factor times as large."""
+        """Return the trees with all values multiplied by factor."""
         return replace(self, value=self.value * factor)
 
 
@@ -96,16 +100,16 @@ def joined(parts: Sequence[Trees]) -> Trees:
     ]
     starts = [np.zeros(1, dtype=np.int64), *(part.starts[1:] + s for part, s in zip(parts, splits, strict=False))]
     return Trees(
-        np.concatenate([np.zeros(0, dtype=np.int32), *(part.feature for part in parts)]),
-        np.concatenate([np.zeros(0), *(part.threshold for part in parts)]),
-        np.concatenate([np.zeros((0, 2), dtype=np.int32), *children]).astype(np.int32),
-        np.concatenate([np.zeros(0), *(part.value for part in parts)]),
+        np.concatenate([part.feature for part in parts]),
+        np.concatenate([part.threshold for part in parts]),
+        np.concatenate(children).astype(np.int32),
+        np.concatenate([part.value for part in parts]),
         np.concatenate(starts),
     )
 
 
-def one_tree(feature: Any, threshold: Any, left: Any, right: Any, value: Any) -> Trees:
-    """Return one tree from plain sequences: S splits with their children, and S + 1 leaves."""
+def one_tree(feature: ArrayLike, threshold: ArrayLike, left: ArrayLike, right: ArrayLike, value: ArrayLike) -> Trees:
+    """Return one tree of S splits, with the children of each, and S + 1 leaves."""
     children = np.column_stack([np.asarray(left, dtype=np.int32), np.asarray(right, dtype=np.int32)])
     return Trees(
         np.asarray(feature, dtype=np.int32),
@@ -116,7 +120,7 @@ def one_tree(feature: Any, threshold: Any, left: Any, right: Any, value: Any) ->
     )
 
 
-def stumps(features: Any, thresholds: Any, weights: Any) -> Trees:
+def stumps(features: Sequence[int] | Ints, thresholds: ArrayLike, weights: ArrayLike) -> Trees:
     """Return a tree of one split for each weak ranker: 0 where x <= threshold, its weight where x > threshold."""
     count = len(features)
     leaves = np.arange(2 * count, dtype=np.int32).reshape(count, 2)
@@ -131,8 +135,8 @@ def stumps(features: Any, thresholds: Any, weights: Any) -> Trees:
     )
 
 
-def _what_is_wrong(trees: Trees) -> str:
-    """Return what keeps the arrays from being trees, or nothing."""
+def _defect(trees: Trees) -> str:
+    """Return what keeps the arrays from being trees, or an empty string."""
     S, starts = len(trees.feature), trees.starts
     if starts.ndim != 1 or len(starts) < 2 or starts[0] != 0 or starts[-1] != S or (np.diff(starts) < 0).any():
         return f"starts must rise from 0 to the number of splits, {S}, with at least one tree"
@@ -143,7 +147,7 @@ def _what_is_wrong(trees: Trees) -> str:
     if not (np.isfinite(trees.threshold).all() and np.isfinite(trees.value).all()):
         return "a threshold or a leaf is not finite"
     if S and trees.feature.min() < 0:
-        return "a split looks at a column below 0"
+        return "a split compares a column below 0"
     tree = np.repeat(np.arange(T), np.diff(starts))
     last, own = starts[tree + 1][:, None], np.arange(S)[:, None]
     leaf = -1 - trees.children.astype(np.int64)
@@ -153,7 +157,61 @@ def _what_is_wrong(trees: Trees) -> str:
     )
     if not inside.all():
         return f"split {int(np.flatnonzero(~inside.all(axis=1))[0])} has a child outside its tree or before itself"
-    # As many children as splits that are no roots and leaves of trees with splits: none twice, none left out.
+    # There are as many places for children as non-root splits and leaves of trees with splits: none twice, none absent.
     if len(np.unique(trees.children)) != 2 * S:
         return "a split or a leaf is the child of two splits"
     return ""
+
+
+@compiled
+def add_dense(
+    X: Matrix, column: Int32s, threshold: Floats, children: Int32s, value: Floats, starts: Ints, out: Floats
+) -> None:
+    """Add to out, (n_rows,), the values of the leaves that the rows of X reach, tree by tree in their order."""
+    for a in range(0, X.shape[0], BLOCK_ROWS):
+        b = min(a + BLOCK_ROWS, X.shape[0])
+        for t in range(len(starts) - 1):
+            first = starts[t]
+            if first == starts[t + 1]:
+                for i in range(a, b):
+                    out[i] += value[first + t]
+                continue
+            for i in range(a, b):
+                node = first
+                while node >= 0:
+                    node = children[node, np.int64(not X[i, column[node]] <= threshold[node])]
+                out[i] += value[~node]
+
+
+@compiled
+def add_csr(
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
+    place: Int32s,
+    width: int,
+    column: Int32s,
+    threshold: Floats,
+    children: Int32s,
+    value: Floats,
+    starts: Ints,
+    out: Floats,
+) -> None:
+    """Add to out the values of the leaves that the rows of a CSR matrix reach; what it does not store is 0.
+
+    place is the position of each feature among the width features that splits use, (n_features,), or -1; column holds
+    such positions.
+    """
+    rows = max(1, min(BLOCK_ROWS, 2**20 // max(width, 1)))
+    block = np.zeros((rows, max(width, 1)))
+    for a in range(0, len(out), rows):
+        b = min(a + rows, len(out))
+        for i in range(a, b):
+            for k in range(indptr[i], indptr[i + 1]):
+                if place[indices[k]] >= 0:
+                    block[i - a, place[indices[k]]] += data[k]
+        add_dense(block[: b - a], column, threshold, children, value, starts, out[a:b])
+        for i in range(a, b):
+            for k in range(indptr[i], indptr[i + 1]):
+                if place[indices[k]] >= 0:
+                    block[i - a, place[indices[k]]] = 0.0

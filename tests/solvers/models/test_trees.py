@@ -11,8 +11,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.models.tree_kernels import ROWS
-from ranktune.solvers.models.trees import Trees, joined, one_tree, stumps
+from ranktune.solvers.models.trees import BLOCK_ROWS, Trees, joined, one_tree, stumps
 
 VALUES = np.array([-2.0, -0.5, 0.0, 0.1, 1.0, 3.0])
 """Few, so that documents often lie on a threshold to the bit."""
@@ -58,7 +57,7 @@ def documents(rows: int, columns: int, dtype: Any = np.float64) -> Any:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("rows", [1, ROWS, 2 * ROWS + 3])
+@pytest.mark.parametrize("rows", [1, BLOCK_ROWS, 2 * BLOCK_ROWS + 3])
 def test_scores_are_those_of_a_walk_down_each_tree(dtype: Any, rows: int) -> None:
     trees, X = some(), documents(rows, 5, dtype)
     expected = [walked(trees, row) for row in X]
