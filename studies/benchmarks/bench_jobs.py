@@ -14,7 +14,7 @@ import typer
 
 from ranktune.solvers.core.space import Value
 from ranktune.studies import catalogue
-from ranktune.tuner.evaluation.objective import Task
+from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Silent

@@ -16,7 +16,7 @@ import optuna
 import typer
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.storage.record import Record

@@ -19,7 +19,7 @@ import numpy as np
 import typer
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.dispatcher import Clock
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent

@@ -25,7 +25,8 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies import catalogue
 from ranktune.studies.api_search.cache import cache_folder
 from ranktune.studies.benchmarks.regret import mann_whitney
-from ranktune.tuner.evaluation.objective import Outcome, Task, evaluate
+from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Silent, Told

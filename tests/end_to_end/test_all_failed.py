@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 
 from ranktune import cli
 from ranktune.solvers.core.errors import AllFailed, StudyError
-from ranktune.tuner.evaluation.objective import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.engine import run_study
 from ranktune.tuner.runner.loop import MAX_FAILURES, TrialLoop
 from ranktune.tuner.runner.progress import Silent

@@ -12,8 +12,10 @@ from ranktune import api
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.models.base import this_version
-from ranktune.tuner.evaluation.objective import PLAN, Outcome, Task, evaluate, write_problem
+from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.plans import Plan, query_folds, random_orders
+from ranktune.tuner.evaluation.store import write_problem
+from ranktune.tuner.evaluation.task import PLAN, Outcome, Task
 from ranktune.tuner.runner.joining import Part
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
@@ -62,7 +64,7 @@ def test_a_path_shows_what_its_values_show_one_by_one(plain: Task) -> None:
 
 def test_who_is_far_behind_is_stopped_and_the_rest_is_not_learnt(plain: Task) -> None:
     full = evaluate(plain)
-    found = evaluate(replace(plain, rival=np.ones(DATA.n_queries)))
+    found = evaluate(replace(plain, incumbent=np.ones(DATA.n_queries)))
     assert found.stopped == "fold 1 of 5"
     known = ~np.isnan(values(found))
     assert known.sum() == 16
@@ -73,7 +75,7 @@ def test_who_is_far_behind_is_stopped_and_the_rest_is_not_learnt(plain: Task) ->
 
 def test_who_is_as_good_as_its_rival_is_judged_in_full(plain: Task) -> None:
     full = evaluate(plain)
-    found = evaluate(replace(plain, rival=values(full)))
+    found = evaluate(replace(plain, incumbent=values(full)))
     assert found.stopped == ""
     np.testing.assert_array_equal(values(found), values(full))
 
@@ -81,8 +83,8 @@ def test_who_is_as_good_as_its_rival_is_judged_in_full(plain: Task) -> None:
 def test_folds_that_are_dealt_again_are_raced_while_queries_are_missing(tmp_path: Path) -> None:
     twice = task(tmp_path, query_folds(DATA, 4, 0, repeats=2), "RidgeRanker")
     full = evaluate(twice)
-    assert evaluate(replace(twice, rival=values(full))).stopped == ""
-    assert evaluate(replace(twice, rival=np.ones(DATA.n_queries))).stopped == "fold 1 of 8"
+    assert evaluate(replace(twice, incumbent=values(full))).stopped == ""
+    assert evaluate(replace(twice, incumbent=np.ones(DATA.n_queries))).stopped == "fold 1 of 8"
 
 
 def test_orders_are_raced_by_their_means(tmp_path: Path) -> None:
@@ -90,8 +92,8 @@ def test_orders_are_raced_by_their_means(tmp_path: Path) -> None:
     full = evaluate(online)
     parts = np.array([scored for _, _, scored in full.steps])
     assert len(parts) == 6
-    assert evaluate(replace(online, rival=parts)).stopped == ""
-    found = evaluate(replace(online, rival=parts + 0.3))
+    assert evaluate(replace(online, incumbent=parts)).stopped == ""
+    found = evaluate(replace(online, incumbent=parts + 0.3))
     assert found.stopped in {"order 3 of 6", "order 4 of 6", "order 5 of 6"}
     assert not np.isnan(values(found)).any()
 

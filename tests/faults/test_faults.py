@@ -17,7 +17,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.record import Record, number_of
 from tests.support.faults import Faults
 from tests.support.paths import ROOT

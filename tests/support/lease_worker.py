@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.leases import Leases
 

@@ -12,8 +12,8 @@ import numpy as np
 import optuna
 
 from ranktune.dashboards.records.study import StudyData, Trial
-from ranktune.tuner.evaluation.objective import Outcome
 from ranktune.tuner.evaluation.racing import Estimate
+from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.selection.evidence import EVIDENCE, write_evidence
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.storage.record import Record

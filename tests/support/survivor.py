@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.joining import Part
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent, Told

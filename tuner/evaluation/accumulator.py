@@ -1,150 +1,119 @@
-"""What a configuration, or each of several along a path, scored and cost, as the parts of the plan come in."""
+"""Scores and costs of a configuration, or of each value along its path, summed up part by part of the plan."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-
-
-@dataclass
-class _Candidate:
-    """One place of the path: sums by metric and times judged, (n development queries,); its models; time to score."""
-
-    sums: Mapping[str, Floats]
-    times: Floats
-    kept: Floats | None
-    nonzeros: list[float] = field(default_factory=list)
-    bytes: list[float] = field(default_factory=list)
-    scoring: float = 0.0
-    documents: int = 0
+from ranktune.tuner.evaluation.task import Outcome, Task
 
 
 class ScoreAccumulator:
-    """The scores and costs of size candidates, which learn together, on development queries.
+    """Sums the scores and costs of the models of a task on the development queries.
 
-    Where keep is set, the scores of documents are kept too. seconds: of the processor, to learn, all together.
+    `place` counts the values of the task's path; a task without a path has one place. `numbers`, `judged` are numbers
+    of development queries.
     """
 
-    def __init__(self, development: Queries, metrics: Sequence[str], size: int, *, keep: bool = False) -> None:
-        self._metrics = {name: parse_metric(name) for name in metrics}
-        self._main = metrics[0]
-        self._candidates = [
-            _Candidate(
-                {name: np.zeros(development.n_queries) for name in metrics},
-                np.zeros(development.n_queries),
-                np.zeros(development.n_documents) if keep else None,
-            )
-            for _ in range(size)
-        ]
+    def __init__(self, development: Queries, task: Task) -> None:
+        size = max(len(task.path), 1)
+        self._task = task
+        self._metrics = {name: parse_metric(name) for name in task.metrics}
+        self._sums = {name: np.zeros((size, development.n_queries)) for name in task.metrics}
+        self._times = np.zeros((size, development.n_queries))
+        self._scores = np.zeros((size, development.n_documents)) if task.keep_scores else None
+        self._nonzeros: list[list[int]] = [[] for _ in range(size)]
+        self._bytes: list[list[int]] = [[] for _ in range(size)]
         self._parts: list[list[float]] = [[] for _ in range(size)]
         self._steps: list[tuple[float, str]] = []
-        self.seconds = 0.0
+        self._fitting, self._scoring, self._scored = 0.0, np.zeros(size), np.zeros(size)
 
     @contextmanager
-    def learning(self) -> Iterator[None]:
-        """Count the processor time of the block as learning."""
+    def fitting(self) -> Iterator[None]:
+        """Count the processor time of the block as that of fitting."""
         begun = time.process_time()
         yield
-        self.seconds += time.process_time() - begun
+        self._fitting += time.process_time() - begun
 
-    def judge(self, place: int, ranker: BaseRanker, queries: Queries, numbers: Ints, documents: Ints | None) -> None:
-        """Score queries, which are the development queries of those numbers, with the candidate at place."""
-        own = self._candidates[place]
+    def score(self, place: int, ranker: BaseRanker, queries: Queries, numbers: Ints, documents: Ints | None) -> None:
+        """Score queries by a fitted ranker."""
         begun = time.process_time()
         scores = ranker.predict(queries)
-        own.scoring += time.process_time() - begun
-        own.documents += queries.n_documents
-        if own.kept is not None and documents is not None:
-            own.kept[documents] += scores
-        self.add(place, scores, queries, numbers)
-        self.model(place, ranker)
+        self._scoring[place] += time.process_time() - begun
+        self._scored[place] += queries.n_documents
+        if self._scores is not None and documents is not None:
+            self._scores[place, documents] += scores
+        self.add(place, ranker, scores, queries, numbers)
 
-    def add(self, place: int, scores: Floats, queries: Queries, numbers: Ints | slice) -> None:
-        """Add what the scores of queries, (n documents,), are worth to the candidate at place."""
-        own = self._candidates[place]
-        own.times[numbers] += 1.0
+    def add(self, place: int, ranker: BaseRanker, scores: Floats, queries: Queries, numbers: Ints | slice) -> None:
+        """Add the metrics of the scores of queries, (n_documents,), and the size of the ranker's model."""
+        self._times[place, numbers] += 1.0
         for name, metric in self._metrics.items():
             values = metric.per_query(scores, queries)
-            own.sums[name][numbers] += values
-            if name == self._main:
-                self._parts[place].append(mean(values))
-
-    def model(self, place: int, ranker: BaseRanker) -> None:
-        """Take note of the size of a fitted ranker's model."""
+            self._sums[name][place, numbers] += values
+            if name == self._task.metrics[0]:
+                self._parts[place].append(mean_or_nan(values))
         model = ranker.as_model()
-        self._candidates[place].nonzeros.append(float(model.nonzeros))
-        self._candidates[place].bytes.append(float(model.bytes))
+        self._nonzeros[place].append(model.nonzeros)
+        self._bytes[place].append(model.bytes)
 
-    def step(self, what: str) -> None:
-        """Take note that a part of the plan is done by all candidates that are still in the race."""
-        self._steps.append((time.time(), what))
+    def end_part(self, part: str) -> None:
+        """Note that all models that are still in the race have been scored on a part of the plan."""
+        self._steps.append((time.time(), part))
 
     def parts(self, place: int, count: int) -> Floats:
-        """Return what the candidate at place scored by part of the plan, (count,), NaN where that is not done."""
+        """Return the metric by part of the plan, (count,), NaN for those to come."""
         found = np.full(count, np.nan)
         found[: len(self._parts[place])] = self._parts[place]
         return found
 
     def values(self, place: int, judged: Ints, name: str | None = None) -> Floats:
-        """Return what the candidate at place scored by query of those numbers, NaN where that is not done."""
-        own = self._candidates[place]
-        sums, times = own.sums[name or self._main][judged], own.times[judged]
+        """Return the metric by query, (len(judged),), NaN for those to come."""
+        sums, times = self._sums[name or self._task.metrics[0]][place, judged], self._times[place, judged]
         found: Floats = np.divide(sums, times, out=np.full(len(judged), np.nan), where=times > 0.0)
         return found
 
     def best(self, judged: Ints, count: int) -> int:
-        """Return the place of the best so far, the first of equals, among the first count: all judged on the same."""
-        return int(np.argmax([np.nan_to_num(mean(self.values(place, judged)), nan=-np.inf) for place in range(count)]))
+        """Return the best of the first places, the first of equals; all were scored on the same queries."""
+        means = [mean_or_nan(self.values(place, judged)) for place in range(count)]
+        return int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
 
-    def means(self, judged: Ints, best: int) -> list[float]:
-        """Return the mean of the best, and of the others by their difference from it where both are known."""
-        leader = self.values(best, judged)
-        ahead = [mean(self.values(place, judged) - leader) for place in range(len(self._candidates))]
-        return [mean(leader) + difference for difference in ahead]
-
-    def bulk(self) -> float:
-        """Return the bytes of the last candidate's models: means over the parts that it was judged on."""
-        return float(np.mean(self._candidates[-1].bytes))
-
-    def shown(self, place: int, judged: Ints) -> Shown:
-        """Return what the candidate at place showed on the queries of those numbers."""
-        own = self._candidates[place]
-        with np.errstate(over="ignore"):  # of features beyond single precision: such scores take no part in a blend
-            kept = None if own.kept is None else own.kept.astype(np.float32)
-        moments = zip(self._steps, self._parts[place], strict=True)
-        return Shown(
-            {name: self.values(place, judged, name) for name in self._metrics},
-            float(np.mean(own.nonzeros)),
-            float(np.mean(own.bytes)),
-            own.scoring / own.documents * 1e6 if own.documents else float("nan"),
-            kept,
-            tuple((at, what, value) for (at, what), value in moments),
+    def outcome(self, best: int, judged: Ints, stopped: str) -> Outcome:
+        """Return what the model at the best place showed on judged."""
+        task = self._task
+        with np.errstate(over="ignore"):  # scores beyond single precision take no part in a blend
+            scores = None if self._scores is None else self._scores[best].astype(np.float32)
+        steps = zip(self._steps, self._parts[best], strict=True)
+        return Outcome(
+            {name: self.values(best, judged, name) for name in self._metrics},
+            float(np.mean(self._nonzeros[best])),
+            self._fitting,
+            bytes=float(np.mean(self._bytes[best])),
+            microseconds=float(self._scoring[best] / self._scored[best] * 1e6) if self._scored[best] else float("nan"),
+            scores=scores,
+            steps=tuple((at, part, value) for (at, part), value in steps),
+            stopped=stopped,
+            path_parameter=task.path_parameter,
+            chosen=task.path[best] if task.path else None,
+            bulk=float(np.mean(self._bytes[-1])) if task.path else 0.0,
+            path=tuple(zip(task.path, self._means(best, judged), strict=True)) if task.path else (),
         )
 
-
-@dataclass(frozen=True, eq=False)
-class Shown:
-    """What a candidate showed, as in ranktune.tuner.evaluation.objective.Outcome."""
-
-    per_query: Mapping[str, Floats]
-    nonzeros: float
-    bytes: float
-    microseconds: float
-    scores: NDArray[np.float32] | None
-    steps: tuple[tuple[float, str, float], ...]
+    def _means(self, best: int, judged: Ints) -> list[float]:
+        """Return the mean of the metric at each place: that of the best, and the mean differences from it."""
+        leader = self.values(best, judged)
+        ahead = [mean_or_nan(self.values(place, judged) - leader) for place in range(len(self._times))]
+        return [mean_or_nan(leader) + difference for difference in ahead]
 
 
-def mean(values: Floats) -> float:
-    """Return the mean over the queries that are judged, NaN where none is."""
+def mean_or_nan(values: Floats) -> float:
+    """Return the mean of the values that are not NaN, NaN where there are none; np.nanmean would warn of that."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")

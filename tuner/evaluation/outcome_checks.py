@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.task import Outcome
 
 LONGEST = 10_000
 """Characters kept of an error or a warning, and how many warnings are kept."""

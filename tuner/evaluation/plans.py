@@ -95,7 +95,7 @@ def fresh_plan(plan: Plan, development: Queries, seed: int) -> Plan:
     return query_folds(development, DEFAULT_FOLDS, seed, stream=3)
 
 
-def write_plan(plan: Plan, path: Path) -> None:
+def save_plan(plan: Plan, path: Path) -> None:
     """Write plan as an npz of plain numbers."""
     if isinstance(plan, Progressive):
         parts = {f"order{k}": order for k, order in enumerate(plan.orders)}
@@ -104,8 +104,8 @@ def write_plan(plan: Plan, path: Path) -> None:
     np.savez(path, **parts)  # type: ignore[arg-type]
 
 
-def read_plan(path: Path) -> Plan:
-    """Return what write_plan wrote; an empty plan where there is no file."""
+def load_plan(path: Path) -> Plan:
+    """Return the plan that save_plan wrote; an empty plan where there is no file."""
     if not path.exists():
         return ()
     with np.load(path, allow_pickle=False) as parts:

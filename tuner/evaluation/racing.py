@@ -1,13 +1,12 @@
-"""Racing: whether a trial that is judged part by part is for sure behind the best, so that the rest need not be learnt.
+"""Racing: a trial is stopped part by part of its plan, once it is significantly worse than the incumbent.
 
-A trial is stopped where, had it been judged in full, it would hardly have come out ahead. What is not judged yet is
-of the same kind as what is: queries are dealt into folds by chance, orders are drawn. So the mean paired difference on
-the part that is known estimates that on all, and the estimate is the surer the less is missing. A test of it at every
-look, at a share of LEVEL each, stops a trial that would have come out ahead with a probability of at most LEVEL,
-whichever trial it is raced against and however that one was chosen: its values are the same whoever is judged.
+A stopped trial would hardly have won, had it been evaluated in full. Queries are dealt into folds at random, and orders
+are drawn; so the mean paired difference on the units that are known estimates that on all units, the more precisely
+the fewer are missing. Each look tests it at an equal share of LEVEL. A trial that would have won is therefore stopped
+with a probability of at most LEVEL, whatever the incumbent is and however it was selected.
 
-values, rival (n,) what the trial and the one to beat scored, by unit: a query, or an order of all queries, NaN where
-a unit is not judged yet, or never
+values, incumbent (n,) what the trial and the incumbent scored, by unit: a query, or an order of all queries. NaN where
+a unit is not known yet, or is skipped by the metric.
 """
 
 from __future__ import annotations
@@ -21,75 +20,80 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 
 LEVEL = 0.05
-"""The probability, at most, with which a trial is stopped that in full would have come out ahead."""
-FEWEST = 8
-"""Queries that differ, at least, before they are tested: of fewer, a mean is far from normal."""
-FEWEST_ORDERS = 3
-"""Orders that differ, at least, likewise: each is a mean itself."""
+"""The probability, at most, with which a trial is stopped that would have won."""
+MIN_QUERIES = 8
+"""Queries that must differ before they are tested: the mean of fewer is far from normal."""
+MIN_ORDERS = 3
+"""Orders that must differ before they are tested; each is a mean itself."""
 
 
-def is_behind(
-    values: Floats, rival: Floats, looks: int, *, whole: int = 0, fewest: int = FEWEST, level: float = LEVEL
+def is_significantly_worse(
+    values: Floats,
+    incumbent: Floats,
+    looks: int,
+    *,
+    whole: int = 0,
+    min_differing: int = MIN_QUERIES,
+    level: float = LEVEL,
 ) -> bool:
-    """Return whether a trial is for sure behind, at one of so many looks at it; never where nothing is missing.
+    """Return whether a trial is significantly worse at one of `looks` looks; never once all units are known.
 
-    whole is how many units there are in all; those of the rival, where it is not given.
-
-    A one-sided paired t-test with the correction for drawing without replacement from a finite population. Source:
-    Cochran 1977, Sampling Techniques, chapter 2; level / looks each: Bonferroni.
+    `whole` is the number of all units, by default those of the incumbent. The test is a one-sided paired t-test with
+    the correction for drawing without replacement from a finite population. Source: Cochran 1977, Sampling Techniques,
+    chapter 2; level / looks each: Bonferroni.
     """
-    known = ~np.isnan(values) & ~np.isnan(rival)
-    difference = values[known] - rival[known]
-    n, whole = len(difference), whole or int(np.count_nonzero(~np.isnan(rival)))
-    if not 1 < n < whole or np.count_nonzero(difference) < fewest:
+    known = ~np.isnan(values) & ~np.isnan(incumbent)
+    difference = values[known] - incumbent[known]
+    n, whole = len(difference), whole or int(np.count_nonzero(~np.isnan(incumbent)))
+    if not 1 < n < whole or np.count_nonzero(difference) < min_differing:
         return False
     error = partial_error(difference, whole)
     return bool(difference.mean() < -_quantile(level / looks, n - 1) * error)
 
 
 def partial_error(difference: Floats, whole: int) -> float:
-    """Return the standard error of the mean over whole units by that of difference, (n,), of n > 1 of them."""
+    """Return the standard error of the mean over whole units, estimated by the n > 1 of them in difference, (n,)."""
     n = len(difference)
     return float(np.sqrt(difference.var(ddof=1) / n * (1.0 - n / whole)))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a trial that was stopped would have scored in full, and the variance of that: how far off it may be."""
+    """What a stopped trial would have scored in full, and the variance of this estimate."""
 
     value: float
     variance: float
 
 
-def in_full(values: Floats, rival: Floats) -> Estimate:
-    """Return what a trial that was stopped would have scored in full, by what its rival did.
+def estimate_in_full(values: Floats, incumbent: Floats) -> Estimate:
+    """Return what a stopped trial would have scored in full.
 
-    The rival's scores say how hard the units are that were judged: a plain mean over few of them is mostly that.
+    The incumbent's scores show how hard the known units are; the plain mean over few units is mostly that.
     """
-    known = ~np.isnan(values) & ~np.isnan(rival)
-    difference = values[known] - rival[known]
-    whole = int(np.count_nonzero(~np.isnan(rival)))
+    known = ~np.isnan(values) & ~np.isnan(incumbent)
+    difference = values[known] - incumbent[known]
+    whole = int(np.count_nonzero(~np.isnan(incumbent)))
     error = partial_error(difference, whole) if len(difference) > 1 else float("nan")
-    return Estimate(float(np.nanmean(rival) + difference.mean()), error**2)
+    return Estimate(float(np.nanmean(incumbent) + difference.mean()), error**2)
 
 
-def in_the_race(path: Sequence[Floats], best: int, rival: Floats | None, looks: int) -> int:
-    """Return how many of path, from the cheapest on, go on: up to the last that is behind neither rival nor the best.
+def still_racing(path: Sequence[Floats], best: int, incumbent: Floats | None, looks: int) -> int:
+    """Return how many values of a path go on: up to the last that is worse than neither the incumbent nor the best.
 
-    None does where all are for sure behind the rival; all do where it is not known who is.
+    None goes on where all are significantly worse than the incumbent. Where there is no incumbent, the best goes on.
     """
-    whole = len(path[best]) if rival is None else int(np.count_nonzero(~np.isnan(rival)))
+    whole = len(path[best]) if incumbent is None else int(np.count_nonzero(~np.isnan(incumbent)))
     for count in range(len(path), 0, -1):
         values = path[count - 1]
-        behind = rival is not None and is_behind(values, rival, looks)
-        if not behind and not is_behind(values, path[best], looks, whole=whole):
+        worse = incumbent is not None and is_significantly_worse(values, incumbent, looks)
+        if not worse and not is_significantly_worse(values, path[best], looks, whole=whole):
             return count
     return 0
 
 
 @lru_cache(maxsize=4096)
 def _quantile(level: float, degrees: int) -> float:
-    """Return the value that a t-distributed number exceeds with the probability level."""
-    from scipy.special import stdtrit  # the import is warm by then, and stats takes a third of a second
+    """Return the upper quantile of the t-distribution that is exceeded with the probability level."""
+    from scipy.special import stdtrit  # scipy.stats takes a third of a second to import
 
     return float(-stdtrit(degrees, level))

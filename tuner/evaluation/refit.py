@@ -14,7 +14,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import make
-from ranktune.tuner.evaluation.objective import Task, read_development, read_training
+from ranktune.tuner.evaluation.store import read_development, read_training
+from ranktune.tuner.evaluation.task import Task
 
 
 @dataclass(frozen=True)

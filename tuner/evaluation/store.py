@@ -1,29 +1,64 @@
-"""Queries on disk as plain arrays, written once and mapped into every worker's memory.
+"""Queries and validation plans on disk, written once and mapped into the memory of every worker.
 
-A folder holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array, then grades.npy, starts.npy,
-queries.json (ids and names), weights.npy where queries have weights, and documents.json (ids) where they are wanted.
-Reading runs no code: arrays of numbers and JSON only.
+A folder of queries holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array, then grades.npy,
+starts.npy, queries.json (ids and feature names), weights.npy if queries have weights, and documents.json (ids) on
+demand. A folder of a problem holds the development queries and an npz file for each plan. Reading runs no code: the
+files are arrays of numbers and JSON.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ranktune.solvers.core.arrays import Features
 from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.archive import located
+from ranktune.tuner.evaluation.memory import uncounted
+from ranktune.tuner.evaluation.plans import Plan, load_plan, save_plan
+from ranktune.tuner.evaluation.task import PLAN
 
 CSR_PARTS = ("data", "indices", "indptr")
 
 
-def write_queries(queries: Queries, folder: Path, *, documents: bool = False) -> None:
-    """Write queries into folder, which is created; ids that are neither text nor whole numbers become text.
+def write_problem(development: Queries, plans: Mapping[str, Plan], folder: Path) -> None:
+    """Write the development queries and the validation plans where every worker can map them."""
+    write_queries(development, folder)
+    for name, plan in plans.items():
+        save_plan(plan, folder / f"{name}.npz")
 
-    Ids of documents, of which there are many, are written only if documents says so.
+
+@lru_cache(maxsize=2)
+def read_development(folder: str) -> Queries:
+    """Return the development queries of a problem, mapped once a process."""
+    with uncounted():
+        return read_queries(located(folder))
+
+
+@lru_cache(maxsize=4)
+def read_plan(folder: str, name: str) -> Plan:
+    """Return a plan of a problem, an empty one if it has none of that name."""
+    with uncounted():
+        return load_plan(located(folder) / f"{name}.npz")
+
+
+def read_training(folder: str) -> Queries:
+    """Return the training queries of a problem whose plan is one given split."""
+    plan = read_plan(folder, PLAN)
+    assert isinstance(plan, tuple)
+    return read_development(folder).select(plan[0].train)
+
+
+def write_queries(queries: Queries, folder: Path, *, documents: bool = False) -> None:
+    """Write queries into a new folder; ids that are neither text nor whole numbers become text.
+
+    The ids of documents are written only if `documents` is true, since there are many.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if queries.is_sparse:
@@ -36,11 +71,10 @@ def write_queries(queries: Queries, folder: Path, *, documents: bool = False) ->
     if queries.query_weights is not None:
         np.save(folder / "weights.npy", queries.query_weights)
     if documents and queries.document_ids is not None:
-        ids = [_plain(value) for value in queries.document_ids.tolist()]
-        (folder / "documents.json").write_text(json.dumps(ids))
+        (folder / "documents.json").write_text(json.dumps(_as_json(queries.document_ids)))
     about = {
         "shape": list(queries.features.shape),
-        "query_ids": [_plain(value) for value in queries.query_ids.tolist()],
+        "query_ids": _as_json(queries.query_ids),
         "feature_names": queries.feature_names,
     }
     (folder / "queries.json").write_text(json.dumps(about))
@@ -50,7 +84,7 @@ def read_queries(folder: Path) -> Queries:
     """Return the queries in folder with their arrays mapped, not read: pages load when touched, and are shared."""
     about = json.loads((folder / "queries.json").read_text())
     if (folder / "features.npy").exists():
-        features: Any = _mapped(folder / "features.npy")
+        features: Features = _mapped(folder / "features.npy")
     else:
         parts = tuple(_mapped(folder / f"{part}.npy") for part in CSR_PARTS)
         features = sparse.csr_array(parts, shape=tuple(about["shape"]))
@@ -68,16 +102,14 @@ def read_queries(folder: Path) -> Queries:
     )
 
 
-def _objects(values: list[Any]) -> NDArray[Any]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+def _objects(values: Iterable[object]) -> NDArray[np.object_]:
+    return np.fromiter(values, dtype=np.object_)
 
 
-def _mapped(path: Path) -> NDArray[Any]:
+def _mapped(path: Path) -> NDArray[np.generic]:
     # Copy-on-write rather than read-only: numba would compile a second variant of each kernel for read-only arrays.
     return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (int, str)) else str(value)
+def _as_json(ids: NDArray[np.generic]) -> list[int | str]:
+    return [value if isinstance(value, (int, str)) else str(value) for value in ids.tolist()]

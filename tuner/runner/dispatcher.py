@@ -16,8 +16,8 @@ from typing import Any
 
 from ranktune.solvers.core.errors import TooLong, WorkerLost
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import Outcome, Task
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.workers.executor import Executor, InProcess
@@ -117,7 +117,7 @@ class Dispatcher:
         if len(self._own) < self._executor.jobs:
             self._take(asked)
         else:
-            self._leases.offer(asked.number, asked.params, _limit(asked.task), asked.task.rival)
+            self._leases.offer(asked.number, asked.params, _limit(asked.task), asked.task.incumbent)
 
     def left_over(self, wanted: Collection[int]) -> dict[int, Mapping[str, Value]]:
         """Return the parameters of wanted trials that an earlier run has asked for and not recorded.
@@ -142,7 +142,7 @@ class Dispatcher:
     def resume(self, asked: Asked) -> None:
         """Have a trial run that was left over, by a lane or by whoever has joined."""
         self._offered[asked.number] = asked
-        self._leases.race(asked.number, asked.task.rival)
+        self._leases.set_incumbent(asked.number, asked.task.incumbent)
 
     def ended(self) -> list[Ended]:
         """Return the trials that have ended; waits a little for one, so that the caller can look at other things."""

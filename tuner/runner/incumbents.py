@@ -8,8 +8,8 @@ import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.evaluation.objective import Outcome
-from ranktune.tuner.evaluation.racing import Estimate, in_full
+from ranktune.tuner.evaluation.racing import Estimate, estimate_in_full
+from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.statistics.pareto import keeps
 from ranktune.tuner.storage.record import PARTS
 
@@ -39,12 +39,12 @@ class Incumbents:
         """Return what a trial of solver has to beat in its search; nothing while none of that solver is complete."""
         return self._best[search][1] if search in self._best and solver in self._solvers else None
 
-    def estimate(self, outcome: Outcome, metric: str, rival: Floats | None) -> Estimate | None:
+    def estimate(self, outcome: Outcome, metric: str, incumbent: Floats | None) -> Estimate | None:
         """Return what an outcome would have been in full, None where it is that, or where there is nothing to say."""
-        if not outcome.stopped or rival is None:
+        if not outcome.stopped or incumbent is None:
             return None
         values = outcome.per_query[metric]
         if self._progressive:
             parts = [value for _, _, value in outcome.steps]
-            values = np.concatenate([parts, np.full(len(rival) - len(parts), np.nan)])
-        return in_full(values, rival)
+            values = np.concatenate([parts, np.full(len(incumbent) - len(parts), np.nan)])
+        return estimate_in_full(values, incumbent)

@@ -14,7 +14,7 @@ from ranktune.solvers.core.errors import StudyError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.archive import located, pack_problem, unpack_problem
-from ranktune.tuner.evaluation.objective import Task
+from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage, shown_url
 from ranktune.tuner.storage.leases import Leases

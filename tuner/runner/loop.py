@@ -30,8 +30,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.objective import Outcome, Task, evaluate
+from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome, judged_queries
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.dispatcher import GRACE, Asked, Clock, Dispatcher, Ended
 from ranktune.tuner.runner.incumbents import Incumbents
 from ranktune.tuner.runner.progress import Progress, Told
@@ -100,7 +101,7 @@ class TrialLoop:
             self.executor, self.record.leases, self.objective, self.events, self.clock, self.split
         )
         self.judged: NDArray[np.bool_] | None = None
-        self.rivals = Incumbents(self.study.limits, progressive=self.study.plan == "progressive")
+        self.incumbents = Incumbents(self.study.limits, progressive=self.study.plan == "progressive")
         finished = self.record.trials()
         self.turns.remember(self._known(trial) for trial in finished)
         self.best: dict[str, FrozenTrial] = {}
@@ -119,7 +120,7 @@ class TrialLoop:
         if trial.state == TrialState.COMPLETE:
             values = self.record.per_query(trial)[self.study.metric]
             self.judged = judged_queries(values) if self.judged is None else self.judged
-        self.rivals.note(self.turns.search_of(trial.params), self.space.split(trial.params)[0], trial, values)
+        self.incumbents.note(self.turns.search_of(trial.params), self.space.split(trial.params)[0], trial, values)
         return trial, values
 
     def run(self) -> None:
@@ -184,8 +185,8 @@ class TrialLoop:
 
     def _begun(self, number: int, suggested: Suggested, left: float, asking: float) -> Asked:
         solver, parameters = self.space.split(suggested.params)
-        rival = None if self.study.full else self.rivals.of(suggested.search, solver)
-        task = replace(self.task_of(solver, parameters), limit=left, rival=rival)
+        incumbent = None if self.study.full else self.incumbents.of(suggested.search, solver)
+        task = replace(self.task_of(solver, parameters), limit=left, incumbent=incumbent)
         if solver_class(solver).path_expensive and self.begun[solver] != 1:
             # The defaults are a floor, to be judged as they are; after one path, single values where they promise most.
             task = replace(task, path_parameter="", path=())
@@ -202,9 +203,9 @@ class TrialLoop:
             self.events.write(Event.PRUNED, trial=ended.number, split=self.split, reason=outcome.error)
             self.dispatcher.recorded(ended.number)
             return
-        if outcome.stopped and running.task.rival is None:
+        if outcome.stopped and running.task.incumbent is None:
             outcome = failed_outcome(outcome, "it was stopped, and there was nobody to be behind")
-        estimate = self.rivals.estimate(outcome, self.study.metric, running.task.rival)
+        estimate = self.incumbents.estimate(outcome, self.study.metric, running.task.incumbent)
         params = chosen(running.suggested.params, running.task, outcome)
         written = self.record.append(ended.number, params, self.space.distributions, outcome, ended.restarts, estimate)
         self.done += 1
@@ -213,7 +214,7 @@ class TrialLoop:
         seconds = running.asking + outcome.ended - outcome.begun
         values = None if outcome.stopped else outcome.per_query.get(self.study.metric)
         self.judged = judged_queries(values) if self.judged is None and values is not None else self.judged
-        self.rivals.note(running.suggested.search, running.solver, written, values)
+        self.incumbents.note(running.suggested.search, running.solver, written, values)
         self.turns.told(running.suggested, written, seconds, values)
         self.progress.trial(self._told(ended.number, running.solver, written))
         self.failed_in_a_row = self.failed_in_a_row + 1 if written.state == TrialState.FAIL else 0

@@ -13,7 +13,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 
 from ranktune.solvers.core.errors import WorkerLost
-from ranktune.tuner.evaluation.objective import Outcome, Task, evaluate
+from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.dispatcher import GRACE, own_name, returned
 from ranktune.tuner.runner.joining import Joinable, Part
 from ranktune.tuner.storage.leases import Lease
@@ -116,7 +117,7 @@ class JoinedWorker:
                 if lease is None:
                     break
                 took = True
-                task = replace(part.task_of(lease.params), rival=lease.rival)
+                task = replace(part.task_of(lease.params), incumbent=lease.incumbent)
                 if lease.limit is not None:
                     task = replace(task, limit=lease.limit)
                 self._running[self._executor.submit(self._objective, task)] = _Work(part, lease)

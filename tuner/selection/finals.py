@@ -17,9 +17,10 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.objective import FRESH, Task, evaluate
+from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.plans import Fold, query_folds
 from ranktune.tuner.evaluation.refit import Refitted, microseconds_a_document, refit, score_on
+from ranktune.tuner.evaluation.task import FRESH, Task
 from ranktune.tuner.selection.blending import choose_blend, choosing, first_unless_better, scale
 from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, Failure
 from ranktune.tuner.selection.selection import Candidate, contenders, settled

@@ -25,7 +25,7 @@ LEASES = Table(
     Column("outcome", LargeBinary),
     Index("ranktune_leases_by_state", "study", "state", "number"),
 )
-RIVALS = Table(
+INCUMBENTS = Table(
     "ranktune_rivals",
     _METADATA,
     Column("study", String(NAME), primary_key=True),

@@ -27,9 +27,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import Outcome
 from ranktune.tuner.evaluation.serialization import pack, unpack
-from ranktune.tuner.storage.lease_tables import LEASES, RIVALS, deadline
+from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES, deadline
 from ranktune.tuner.storage.membership import PERIOD, Membership, Watch
 from ranktune.tuner.storage.retrying import PATIENCE, Told
 
@@ -41,8 +41,8 @@ _BATCH = 500  # values in one statement
 class Lease:
     """A trial that is given out: params by flat name, limit in seconds, attempt 1 or 2.
 
-    worker is who has it, or had it when it was lost; joined is whether that is a worker that joined. rival is what it
-    is raced against, as in a Task: only told to a worker that joined, when it takes the trial.
+    worker is who has it, or had it when it was lost; joined is whether that is a worker that joined. incumbent is what
+    it is raced against, as in a Task: known only to a worker that joined, from the moment it takes the trial.
     """
 
     number: int
@@ -53,7 +53,7 @@ class Lease:
     limit: float | None = None
     state: str = LEASED
     joined: bool = False
-    rival: Floats | None = field(default=None, compare=False, repr=False)
+    incumbent: Floats | None = field(default=None, compare=False, repr=False)
 
 
 class Leases(Membership):
@@ -97,7 +97,7 @@ class Leases(Membership):
         return None if found is None else _lease(found)
 
     def offer(
-        self, number: int, params: Mapping[str, Value], limit: float | None = None, rival: Floats | None = None
+        self, number: int, params: Mapping[str, Value], limit: float | None = None, incumbent: Floats | None = None
     ) -> None:
         """Let anybody who has joined take a trial; nothing happens where it is given out already."""
         row = {"study": self.study, "number": number, "state": WAITING, "attempt": 1, "token": "", "worker": ""}
@@ -107,19 +107,19 @@ class Leases(Membership):
 
         def work(connection: Connection) -> None:
             if connection.execute(new).one_or_none() is not None:
-                self._race(connection, number, rival)
+                self._write_incumbent(connection, number, incumbent)
 
         self._run(work)
 
-    def race(self, number: int, rival: Floats | None) -> None:
-        """Have a trial that waits be raced, whoever takes it: rival as in a Task, None for nobody."""
-        self._run(lambda c: self._race(c, number, rival))
+    def set_incumbent(self, number: int, incumbent: Floats | None) -> None:
+        """Have a trial that waits be raced, whoever takes it: incumbent as in a Task, None for nobody."""
+        self._run(lambda c: self._write_incumbent(c, number, incumbent))
 
-    def _race(self, connection: Connection, number: int, rival: Floats | None) -> None:
-        connection.execute(delete(RIVALS).where(RIVALS.c.study == self.study, RIVALS.c.number == number))
-        if rival is not None:
-            scores = np.asarray(rival, dtype="<f8").tobytes()
-            connection.execute(self._insert(RIVALS).values(study=self.study, number=number, scores=scores))
+    def _write_incumbent(self, connection: Connection, number: int, incumbent: Floats | None) -> None:
+        connection.execute(delete(INCUMBENTS).where(INCUMBENTS.c.study == self.study, INCUMBENTS.c.number == number))
+        if incumbent is not None:
+            scores = np.asarray(incumbent, dtype="<f8").tobytes()
+            connection.execute(self._insert(INCUMBENTS).values(study=self.study, number=number, scores=scores))
 
     def rows(self) -> list[Lease]:
         """Return what is given out, by number, in whatever state; not what is in the record."""
@@ -182,7 +182,9 @@ class Leases(Membership):
             connection.execute(delete(LEASES).where(mine, LEASES.c.state == CLOSED))
             for some in _batches(numbers):
                 connection.execute(delete(LEASES).where(mine, LEASES.c.number.in_(some)))
-                connection.execute(delete(RIVALS).where(RIVALS.c.study == self.study, RIVALS.c.number.in_(some)))
+                connection.execute(
+                    delete(INCUMBENTS).where(INCUMBENTS.c.study == self.study, INCUMBENTS.c.number.in_(some))
+                )
 
         self._run(work)
 
@@ -207,13 +209,13 @@ class Leases(Membership):
             if tries > 1:  # the answer to the commit of the first try may have been lost
                 row = connection.execute(self._rows(LEASES.c.token == token)).one_or_none()
             row = row or connection.execute(taking).one_or_none()
-            return None if row is None else replace(_lease(row), rival=self._rival(connection, row.number))
+            return None if row is None else replace(_lease(row), incumbent=self._incumbent(connection, row.number))
 
         return self._run(work)
 
-    def _rival(self, connection: Connection, number: int) -> Floats | None:
-        raced = and_(RIVALS.c.study == self.study, RIVALS.c.number == number)
-        scores = connection.execute(select(RIVALS.c.scores).where(raced)).scalar_one_or_none()
+    def _incumbent(self, connection: Connection, number: int) -> Floats | None:
+        raced = and_(INCUMBENTS.c.study == self.study, INCUMBENTS.c.number == number)
+        scores = connection.execute(select(INCUMBENTS.c.scores).where(raced)).scalar_one_or_none()
         return None if scores is None else np.frombuffer(scores, dtype="<f8").astype(np.float64)
 
     def renew(self, tokens: Collection[str]) -> set[str]:
@@ -284,7 +286,7 @@ def close_lease(connection: Connection, study: str, number: int) -> None:
     closed = {"state": CLOSED, "outcome": None, "params": "{}"}
     if not connection.execute(update(LEASES).where(same, handed_in).values(**closed)).rowcount:
         connection.execute(delete(LEASES).where(same, LEASES.c.state != CLOSED))
-    connection.execute(delete(RIVALS).where(RIVALS.c.study == study, RIVALS.c.number == number))
+    connection.execute(delete(INCUMBENTS).where(INCUMBENTS.c.study == study, INCUMBENTS.c.number == number))
 
 
 def _lease(row: Row[Any]) -> Lease:

@@ -28,8 +28,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import Outcome
 from ranktune.tuner.evaluation.racing import Estimate
+from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.database import quiet as quiet

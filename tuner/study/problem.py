@@ -12,10 +12,10 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.objective import FRESH, PLAN, read_development, read_plan, write_problem
 from ranktune.tuner.evaluation.plans import Plan, fresh_plan
 from ranktune.tuner.evaluation.split import WHOLE, Split, validation_plan, with_test, without_shared
-from ranktune.tuner.evaluation.store import read_queries, write_queries
+from ranktune.tuner.evaluation.store import read_development, read_plan, read_queries, write_problem, write_queries
+from ranktune.tuner.evaluation.task import FRESH, PLAN
 from ranktune.tuner.study.declaration import NO_TEST, Study
 
 

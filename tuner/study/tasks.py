@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.space import Choice, Value
 from ranktune.solvers.registry import make, solver_class
-from ranktune.tuner.evaluation.objective import Task
+from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.study.declaration import Study
 
 

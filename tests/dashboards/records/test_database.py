@@ -16,7 +16,7 @@ from ranktune.dashboards.records.file import RecordReader
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.terminal.listing import state
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study

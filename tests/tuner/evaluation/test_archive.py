@@ -14,8 +14,10 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.tuner.evaluation.archive import located, pack_problem, store, unpack_problem, use_instead
-from ranktune.tuner.evaluation.objective import PLAN, Task, evaluate, read_development, write_problem
+from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.plans import query_folds
+from ranktune.tuner.evaluation.store import read_development, write_problem
+from ranktune.tuner.evaluation.task import PLAN, Task
 from tests.support.engine_samples import judged
 
 

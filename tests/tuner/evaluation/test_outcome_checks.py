@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from ranktune.tuner.evaluation.objective import Outcome, Task
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome, comparable_outcome
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.storage.record import ERROR, RESTARTS, Record, number_of

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranktune.tuner.evaluation.racing import LEVEL, in_full, in_the_race, is_behind
+from ranktune.tuner.evaluation.racing import LEVEL, estimate_in_full, is_significantly_worse, still_racing
 
 QUERIES, FOLDS = 150, 5
 
@@ -14,13 +14,13 @@ def ndcg_like(generator: np.random.Generator, level: float, hardness: np.ndarray
     return np.where(hardness < -0.3, 0.0, values)
 
 
-def stopped_at(values: np.ndarray, rival: np.ndarray, order: np.ndarray) -> int:
+def stopped_at(values: np.ndarray, incumbent: np.ndarray, order: np.ndarray) -> int:
     """The fold after which a trial is stopped when the queries are dealt in that order, 0 for never."""
     for fold in range(1, FOLDS):
         partial = np.full(QUERIES, np.nan)
         known = order[: fold * QUERIES // FOLDS]
         partial[known] = values[known]
-        if is_behind(partial, rival, FOLDS - 1):
+        if is_significantly_worse(partial, incumbent, FOLDS - 1):
             return fold
     return 0
 
@@ -54,67 +54,69 @@ def test_an_equal_trial_is_stopped_at_about_the_stated_level_and_not_far_below()
     trials, stopped = 4000, 0
     for _ in range(trials):
         hardness = 0.3 * generator.standard_normal(QUERIES)
-        rival, values = (ndcg_like(generator, 0.5, hardness) for _ in range(2))
-        values = values + (rival.mean() - values.mean()) + 1e-9
-        stopped += stopped_at(values, rival, generator.permutation(QUERIES)) > 0
+        incumbent, values = (ndcg_like(generator, 0.5, hardness) for _ in range(2))
+        values = values + (incumbent.mean() - values.mean()) + 1e-9
+        stopped += stopped_at(values, incumbent, generator.permutation(QUERIES)) > 0
     assert 0.2 * LEVEL < stopped / trials <= LEVEL + 3.0 * np.sqrt(LEVEL / trials)
 
 
 def test_what_is_far_behind_is_stopped_after_the_first_fold_and_what_is_ahead_never() -> None:
     generator = np.random.default_rng(1)
     hardness = 0.3 * generator.standard_normal(QUERIES)
-    rival, worse = ndcg_like(generator, 0.6, hardness), ndcg_like(generator, 0.3, hardness)
+    incumbent, worse = ndcg_like(generator, 0.6, hardness), ndcg_like(generator, 0.3, hardness)
     order = generator.permutation(QUERIES)
-    assert stopped_at(worse, rival, order) == 1
-    assert stopped_at(rival, worse, order) == 0
-    assert stopped_at(rival, rival, order) == 0
+    assert stopped_at(worse, incumbent, order) == 1
+    assert stopped_at(incumbent, worse, order) == 0
+    assert stopped_at(incumbent, incumbent, order) == 0
 
 
 def test_nothing_is_stopped_once_all_is_judged_or_where_too_few_differ() -> None:
-    rival = np.linspace(0.5, 1.0, 40)
-    assert not is_behind(rival - 0.4, rival, 4)
-    few = np.where(np.arange(40) < 20, rival - np.where(np.arange(40) < 5, 0.4, 0.0), np.nan)
-    assert not is_behind(few, rival, 4)
-    assert is_behind(np.where(np.arange(40) < 20, rival - 0.1 - 0.01 * np.sin(rival * 50), np.nan), rival, 4)
+    incumbent = np.linspace(0.5, 1.0, 40)
+    assert not is_significantly_worse(incumbent - 0.4, incumbent, 4)
+    few = np.where(np.arange(40) < 20, incumbent - np.where(np.arange(40) < 5, 0.4, 0.0), np.nan)
+    assert not is_significantly_worse(few, incumbent, 4)
+    assert is_significantly_worse(
+        np.where(np.arange(40) < 20, incumbent - 0.1 - 0.01 * np.sin(incumbent * 50), np.nan), incumbent, 4
+    )
 
 
 def test_queries_that_the_metric_skips_do_not_count() -> None:
     generator = np.random.default_rng(5)
     hardness = 0.2 * generator.standard_normal(QUERIES)
-    rival, values = ndcg_like(generator, 0.6, hardness), ndcg_like(generator, 0.4, hardness)
+    incumbent, values = ndcg_like(generator, 0.6, hardness), ndcg_like(generator, 0.4, hardness)
     values[QUERIES // 2 :] = np.nan
     skipped = generator.random(QUERIES) < 0.3
-    blank = np.where(skipped, np.nan, rival), np.where(skipped, np.nan, values)
+    blank = np.where(skipped, np.nan, incumbent), np.where(skipped, np.nan, values)
     known = ~skipped
-    found, plain = in_full(blank[1], blank[0]), in_full(values[known], rival[known])
+    found, plain = estimate_in_full(blank[1], blank[0]), estimate_in_full(values[known], incumbent[known])
     assert (found.value, found.variance) == pytest.approx((plain.value, plain.variance), rel=1e-12)
-    assert is_behind(blank[1], blank[0], 4) == is_behind(values[known], rival[known], 4)
+    assert is_significantly_worse(blank[1], blank[0], 4) == is_significantly_worse(values[known], incumbent[known], 4)
 
 
 def test_a_path_is_cut_after_the_last_that_may_still_be_the_best() -> None:
     generator = np.random.default_rng(2)
     hardness = 0.2 * generator.standard_normal(QUERIES)
-    rival, good, bad = (ndcg_like(generator, level, hardness) for level in (0.6, 0.6, 0.2))
+    incumbent, good, bad = (ndcg_like(generator, level, hardness) for level in (0.6, 0.6, 0.2))
     half = np.arange(QUERIES) < QUERIES // 2
     good, bad = (np.where(half, values, np.nan) for values in (good, bad))
-    assert in_the_race([bad, good], 1, rival, 4) == 2
-    assert in_the_race([good, bad, bad], 0, rival, 4) == 1
-    assert in_the_race([bad, bad], 0, rival, 4) == 0
-    assert in_the_race([bad, bad], 0, None, 4) == 2
-    assert in_the_race([good, bad], 0, None, 4) == 1
-    assert in_the_race([bad], 0, None, 4) == 1
+    assert still_racing([bad, good], 1, incumbent, 4) == 2
+    assert still_racing([good, bad, bad], 0, incumbent, 4) == 1
+    assert still_racing([bad, bad], 0, incumbent, 4) == 0
+    assert still_racing([bad, bad], 0, None, 4) == 2
+    assert still_racing([good, bad], 0, None, 4) == 1
+    assert still_racing([bad], 0, None, 4) == 1
 
 
 def test_the_estimate_in_full_is_unbiased_and_as_sure_as_it_says() -> None:
     generator = np.random.default_rng(11)
     hardness = 0.3 * generator.standard_normal(QUERIES)
-    rival, values = ndcg_like(generator, 0.6, hardness), ndcg_like(generator, 0.55, hardness)
+    incumbent, values = ndcg_like(generator, 0.6, hardness), ndcg_like(generator, 0.55, hardness)
     errors, variances = [], []
     for _ in range(2000):
         known = generator.permutation(QUERIES)[: QUERIES // FOLDS]
         partial = np.full(QUERIES, np.nan)
         partial[known] = values[known]
-        found = in_full(partial, rival)
+        found = estimate_in_full(partial, incumbent)
         errors.append(found.value - values.mean())
         variances.append(found.variance)
     assert abs(np.mean(errors)) < 4.0 * np.std(errors) / np.sqrt(len(errors))

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktune.tuner.evaluation import serialization as outcomes
-from ranktune.tuner.evaluation.objective import Outcome
 from ranktune.tuner.evaluation.serialization import RESULT_CAP, pack, unpack
+from ranktune.tuner.evaluation.task import Outcome
 
 FULL = Outcome(
     per_query={"map": np.array([0.1, np.nan, 1.0 / 3.0]), "ndcg@10:letor": np.array([1.0, 0.0, np.inf])},

@@ -14,10 +14,10 @@ from ranktune.tuner.evaluation.plans import (
     Plan,
     Progressive,
     fresh_plan,
+    load_plan,
     query_folds,
     random_orders,
-    read_plan,
-    write_plan,
+    save_plan,
 )
 from ranktune.tuner.evaluation.split import Split, validation_plan, with_test
 
@@ -106,8 +106,8 @@ def test_orders_are_permutations_and_fresh_ones_are_others() -> None:
 def test_plans_are_read_as_they_were_written(kind: str, tmp_path: Path) -> None:
     data = queries(20)
     plan = query_folds(data, 3, 0) if kind == "folds" else random_orders(data, 12, 0)
-    write_plan(plan, tmp_path / "plan.npz")
-    again = read_plan(tmp_path / "plan.npz")
+    save_plan(plan, tmp_path / "plan.npz")
+    again = load_plan(tmp_path / "plan.npz")
     if isinstance(plan, Progressive):
         assert isinstance(again, Progressive)
         assert [a.tolist() for a in again.orders] == [a.tolist() for a in plan.orders]
@@ -116,7 +116,7 @@ def test_plans_are_read_as_they_were_written(kind: str, tmp_path: Path) -> None:
         assert [(f.train.tolist(), f.vali.tolist()) for f in again] == [
             (f.train.tolist(), f.vali.tolist()) for f in plan
         ]
-    assert read_plan(tmp_path / "none.npz") == ()
+    assert load_plan(tmp_path / "none.npz") == ()
 
 
 def _numbers(fold: Fold) -> list[list[int]]:

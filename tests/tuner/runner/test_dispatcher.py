@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import WorkerLost
-from ranktune.tuner.evaluation.objective import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.dispatcher import GRACE, LANES, Asked, Clock, Dispatcher, Ended, own_name
 from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
 from ranktune.tuner.storage.record import Record
@@ -152,25 +152,25 @@ def test_what_nobody_took_is_taken_by_a_lane_that_is_free(place: Place) -> None:
 
 
 def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(place: Place) -> None:
-    dispatcher, rival = place.dispatcher(1), np.array([0.5, 0.75])
-    raced = [Asked(one.number, one.params, replace(one.task, rival=rival)) for one in map(asked, (0, 1))]
+    dispatcher, incumbent = place.dispatcher(1), np.array([0.5, 0.75])
+    raced = [Asked(one.number, one.params, replace(one.task, incumbent=incumbent)) for one in map(asked, (0, 1))]
     place.join()
     for one in raced:
         dispatcher.start(one)
     offered = place.theirs.claim("far:1/joined")
     assert offered is not None and offered.number == 1
-    assert offered.rival is not None and offered.rival.tolist() == rival.tolist()
+    assert offered.incumbent is not None and offered.incumbent.tolist() == incumbent.tolist()
     place.lanes.futures[0].set_exception(WorkerLost("it died"))
     assert dispatcher.ended() == []
     lost = place.theirs.claim("far:1/joined")
     assert lost is not None and lost.number == 0
-    assert lost.rival is not None and lost.rival.tolist() == rival.tolist()
+    assert lost.incumbent is not None and lost.incumbent.tolist() == incumbent.tolist()
     place.theirs.give_back([lost.token])
     later = place.dispatcher(1)
     assert list(later.left_over([0, 1])) == [0, 1]
-    later.resume(Asked(0, raced[0].params, replace(raced[0].task, rival=rival + 1.0)))
+    later.resume(Asked(0, raced[0].params, replace(raced[0].task, incumbent=incumbent + 1.0)))
     again = place.theirs.claim("far:1/joined")
-    assert again is not None and again.rival is not None and again.rival.tolist() == [1.5, 1.75]
+    assert again is not None and again.incumbent is not None and again.incumbent.tolist() == [1.5, 1.75]
 
 
 def test_what_was_taken_elsewhere_is_left_there_and_collected(place: Place) -> None:

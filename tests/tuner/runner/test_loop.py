@@ -14,8 +14,10 @@ from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import PLAN, Outcome, Task, evaluate, write_problem
+from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.plans import query_folds
+from ranktune.tuner.evaluation.store import write_problem
+from ranktune.tuner.evaluation.task import PLAN, Outcome, Task
 from ranktune.tuner.runner.loop import MAX_FAILURES, Objective, TrialLoop
 from ranktune.tuner.runner.progress import Silent, Told
 from ranktune.tuner.storage.record import Record, number_of

@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.selection.candidates import candidates
 from ranktune.tuner.selection.selection import MOST, PER_SOLVER, Candidate, contenders, settled
 from ranktune.tuner.storage.record import Record

@@ -10,7 +10,7 @@ import pytest
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.leases import Leases
 from ranktune.tuner.storage.record import Record
 
@@ -67,25 +67,25 @@ def test_what_is_offered_is_claimed_once_the_first_first(leases: Leases) -> None
 
 
 def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leases) -> None:
-    rival = np.array([0.1 + 0.2, np.nan, 1.0 / 3.0])
-    leases.offer(0, PARAMS, rival=rival)
+    incumbent = np.array([0.1 + 0.2, np.nan, 1.0 / 3.0])
+    leases.offer(0, PARAMS, incumbent=incumbent)
     leases.offer(1, PARAMS)
-    leases.offer(1, PARAMS, rival=rival)  # again: nothing happens
+    leases.offer(1, PARAMS, incumbent=incumbent)  # again: nothing happens
     first, second = leases.claim("a"), leases.claim("b")
-    assert first is not None and first.rival is not None and first.rival.tobytes() == rival.tobytes()
-    assert second is not None and second.rival is None
+    assert first is not None and first.incumbent is not None and first.incumbent.tobytes() == incumbent.tobytes()
+    assert second is not None and second.incumbent is None
     leases.give_back([first.token])
     again = leases.claim("c")
-    assert again is not None and again.rival is not None and again.rival.tobytes() == rival.tobytes()
-    leases.race(1, rival[::-1])
+    assert again is not None and again.incumbent is not None and again.incumbent.tobytes() == incumbent.tobytes()
+    leases.set_incumbent(1, incumbent[::-1])
     leases.give_back([second.token])
     other = leases.claim("d")
-    assert other is not None and other.rival is not None and other.rival.tolist()[0] == rival[2]
+    assert other is not None and other.incumbent is not None and other.incumbent.tolist()[0] == incumbent[2]
     for number in (0, 1):
         leases.close(number)
         leases.offer(number, PARAMS)
         fresh = leases.claim("e")
-        assert fresh is not None and fresh.rival is None
+        assert fresh is not None and fresh.incumbent is None
 
 
 def test_the_owner_takes_back_what_it_offered_but_not_what_is_claimed(leases: Leases) -> None:

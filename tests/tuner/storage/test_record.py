@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import Outcome
+from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.record import Record, number_of
 
 DISTRIBUTIONS: dict[str, BaseDistribution] = {

@@ -14,8 +14,9 @@ import pytest
 from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.memory import uncounted
-from ranktune.tuner.evaluation.objective import PLAN, read_development, write_problem
 from ranktune.tuner.evaluation.plans import query_folds
+from ranktune.tuner.evaluation.store import read_development, write_problem
+from ranktune.tuner.evaluation.task import PLAN
 from ranktune.tuner.workers.executor import InProcess, make_executor
 from ranktune.tuner.workers.lanes import Processes
 from ranktune.tuner.workers.limits import RESULT_CAP, Limits, check_limits, pickled, run

@@ -1,0 +1,112 @@
+"""What a worker evaluates, and what the evaluation showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.space import Value
+
+PLAN, FRESH = "plan", "fresh"
+"""Names of the two plans of a problem: that of the trials, and another one for the trials that it cannot separate."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One configuration to evaluate. It is small, because the data lie in the folder.
+
+    Attributes
+    ----------
+    folder : str
+        Folder of the development queries and their plans.
+    metrics : tuple of str
+        Names of the metrics, the one to maximise first.
+    solver, parameters, seed
+        The ranker to fit.
+    plan : str
+        Name of the plan to score by.
+    keep_scores : bool
+        Whether to return the scores of the validation documents too. Blends are made of them.
+    limit : float
+        Seconds that the evaluation may take. The fit ends between two steps once they are over.
+    path_parameter, path : str, tuple of float
+        Values of a parameter of which one fit gives a model each (`BaseRanker.fit_along`), in that order. The outcome
+        is that of the best.
+    incumbent : array of shape (n_queries,) or (n_orders,), or None
+        What the configuration to beat scored, by validation query, or by order of a progressive plan. The evaluation
+        stops once it is significantly worse (`ranktune.tuner.evaluation.racing`).
+    """
+
+    folder: str
+    metrics: tuple[str, ...]
+    solver: str
+    parameters: Mapping[str, Value]
+    seed: int
+    plan: str = PLAN
+    keep_scores: bool = False
+    limit: float = float("inf")
+    path_parameter: str = ""
+    path: tuple[float, ...] = ()
+    incumbent: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the evaluation of a task showed.
+
+    Attributes
+    ----------
+    per_query : mapping of str to array of shape (n_queries,)
+        The value of each metric by validation query, in the order of the development queries. NaN where the metric
+        skips a query, and where the evaluation was stopped before it.
+    nonzeros, bytes : float
+        Features that the models use, and the size of their numbers: means over the folds.
+    seconds, microseconds : float
+        Processor time to fit, all folds together, and to score one document.
+    error : str or None
+        Why the evaluation failed.
+    begun, ended : float
+        Seconds since 1970. The time to compile kernels is not part of it.
+    worker : str
+        The process that evaluated the task.
+    given_up : bool
+        Whether it took longer than its limit. `error` then says so.
+    stopped : str
+        The part of the plan after which it was significantly worse than the incumbent, "fold 2 of 5". Empty where it
+        was evaluated in full.
+    path_parameter, chosen, path : str, float or None, tuple of (float, float)
+        The parameter whose values were tried by one fit, the value that scored best, and each value with the mean of
+        the metric, the most expensive last.
+    bulk : float
+        Bytes of the models of the most expensive value of the path.
+    scores : float32 array of shape (n_documents,) or None
+        Scores of the development documents, 0 where the plan scores none.
+    steps : tuple of (float, str, float)
+        When a part of the plan ended, which one, and what it scored.
+    restarts : int
+        How often the trial was begun again because its worker was lost.
+    """
+
+    per_query: Mapping[str, Floats] = field(default_factory=dict)
+    nonzeros: float = float("nan")
+    seconds: float = 0.0
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
+    bytes: float = float("nan")
+    microseconds: float = float("nan")
+    begun: float = 0.0
+    ended: float = 0.0
+    worker: str = ""
+    given_up: bool = False
+    scores: NDArray[np.float32] | None = None
+    steps: tuple[tuple[float, str, float], ...] = ()
+    stopped: str = ""
+    path_parameter: str = ""
+    chosen: float | None = None
+    path: tuple[tuple[float, float], ...] = ()
+    bulk: float = 0.0
+    restarts: int = 0
