@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranktune.dashboards.records.study import Trial
-from ranktune.tuner.samplers.belief import Seen
+from ranktune.tuner.samplers.belief import Observation
 from ranktune.tuner.storage.observations import telling
 
 
@@ -16,7 +16,7 @@ class Observed:
     """An observation and the trial that showed it; own: it is the trial itself, and not another value on its path."""
 
     trial: Trial
-    seen: Seen
+    seen: Observation
     own: bool
 
 
@@ -37,7 +37,7 @@ def _of(trial: Trial, value: float | None) -> list[Observed]:
     variance = (trial.error_of_mean or 0.0) ** 2
     partial = trial.error_of_estimate**2 if trial.stopped and trial.error_of_estimate is not None else None
     own = flat(trial)
-    found = [Observed(trial, Seen(own, value, variance, partial), True)]
+    found = [Observed(trial, Observation(own, value, variance, partial), True)]
     values = [point for point, _ in trial.path]
     chosen = trial.params.get(trial.path_parameter)
     if value is None or chosen not in values:
@@ -46,5 +46,5 @@ def _of(trial: Trial, value: float | None) -> list[Observed]:
     for place in telling(len(values), best)[1:]:
         params = own | {f"{trial.solver}.{trial.path_parameter}": type(chosen)(values[place])}
         there = value + trial.path[place][1] - trial.path[best][1]
-        found.append(Observed(trial, Seen(params, there, variance, partial), False))
+        found.append(Observed(trial, Observation(params, there, variance, partial), False))
     return found

@@ -77,7 +77,7 @@ def _ahead(
 ) -> Floats | None:
     """Return the best after each of count further random trials, (r, count), None where nothing can be believed."""
     from ranktune.tuner.samplers.belief import (
-        believe,  # the Gaussian process, for studies that have something to believe
+        fit_belief,  # the Gaussian process, for studies that have something to believe
     )
 
     trials = [trial for trial in split.trials if trial.solver in data.solvers]
@@ -86,7 +86,7 @@ def _ahead(
     if count <= 0:
         return np.zeros((FUNCTIONS * DEALINGS, 0))
     seen = [one.seen for one in observed((trial, trial.value) for trial in trials)]
-    belief = believe(data.study.union_space(), seen, most)
+    belief = fit_belief(data.study.union_space(), seen, most)
     if belief is None or not belief.spread > 1e-12 * max(1.0, abs(belief.centre)):
         return None
     values = shown(belief, stops(trials), max(CONFIGURATIONS, count), generator)
@@ -112,8 +112,8 @@ def shown(belief: Belief, along: Mapping[str, bool], count: int, generator: np.r
     Every solver is as likely, and every value of its parameters. Where one fit shows all values on the way to the one
     that was drawn, the best of some of them counts, as in the study.
     """
-    cube = belief.cube
-    rows = cube.masked(cube.from_unit(generator.random((count, len(cube.axes)))))
+    encoding = belief.encoding
+    rows = encoding.masked(encoding.from_unit(generator.random((count, len(encoding.axes)))))
     places = {belief.axis(name): rises for name, rises in along.items() if name in belief.space.distributions}
     follows = np.full(count, -1)
     for j in places:

@@ -14,7 +14,7 @@ from ranktune.dashboards.analysis.beliefs import Observed, flat, observed
 from ranktune.dashboards.analysis.pooling import MOVED, Pooled, best_pooled
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.records.study import StudyData
-from ranktune.tuner.samplers.belief import Belief, believe
+from ranktune.tuner.samplers.belief import Belief, fit_belief
 from ranktune.tuner.samplers.history import arranged
 from ranktune.tuner.statistics import importance as forests
 
@@ -70,7 +70,7 @@ class SolverTrials:
         """What the optimiser believes of them, None of too few."""
         if len(self.good) < FEWEST_FOR_SURFACE or not self.is_known:
             return None
-        return believe(self.space, [one.seen for one in self.observed], BELIEVED)
+        return fit_belief(self.space, [one.seen for one in self.observed], BELIEVED)
 
     @cached_property
     def importance(self) -> forests.Importance | None:

@@ -16,7 +16,7 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import COLOURS, Cell, Panel, Table, look
 from ranktune.dashboards.records.study import SplitData, StudyData, Trial, best_of
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.samplers.belief import MOST, Belief, Slice, believe
+from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Slice, fit_belief
 
 DRAWS = 4
 """Functions drawn from the posterior."""
@@ -32,7 +32,7 @@ def panels(data: StudyData) -> list[Panel]:
     for k, split in enumerate(data.splits or (SplitData("", data.folder, (), None, {}),)):
         group = split.name if several else ""
         found.append(_allocation(data, split, k, group))
-        found += _beliefs(data, split, k, group, MOST // 2 if several else MOST)
+        found += _beliefs(data, split, k, group, MAX_TRIALS_IN_BELIEF // 2 if several else MAX_TRIALS_IN_BELIEF)
     return found
 
 
@@ -77,7 +77,7 @@ def _beliefs(data: StudyData, split: SplitData, k: int, group: str, most: int) -
     known = [trial for trial in split.trials if trial.solver in data.solvers]
     good = [trial for trial in known if trial.value is not None]
     seen = observed((trial, trial.value) for trial in known)
-    belief = believe(space, [one.seen for one in seen], most) if len(good) > 1 else None
+    belief = fit_belief(space, [one.seen for one in seen], most) if len(good) > 1 else None
     best = best_of(known)
     if belief is None or best is None:
         note = state_note(data) or f"{len(good)} trials have a value: too few to believe anything."
@@ -146,7 +146,7 @@ def _dots(own: Slice, colour: str) -> list[figures.Trace]:
 def _scales(data: StudyData, belief: Belief, k: int, group: str) -> Panel:
     """Return how quickly the metric is believed to change along each parameter."""
     theta = belief.posterior.hyperparameters
-    names = [list(belief.space.distributions)[j] for j in belief.cube.varying]
+    names = [list(belief.space.distributions)[j] for j in belief.encoding.varying]
     speed = np.sqrt(theta.weights)  # one over the length scale
     order = np.argsort(-speed, kind="stable")
     rows: list[list[Cell]] = [[names[j], figures.number(speed[j]), figures.number(1.0 / speed[j])] for j in order]

@@ -177,8 +177,8 @@ def _dependence(solver: SolverTrials, name: str, key: str) -> Panel:
 
 
 def _dependence_of(solver: SolverTrials, belief: Belief, name: str) -> Slice | None:
-    uniform = np.random.default_rng(solver.data.study.seed).random((BACKGROUND, len(belief.cube.axes)))
-    others = belief.cube.from_unit(uniform)
+    uniform = np.random.default_rng(solver.data.study.seed).random((BACKGROUND, len(belief.encoding.axes)))
+    others = belief.encoding.from_unit(uniform)
     found = belief.dependence(f"{solver.name}.{name}", others)
     return found if np.any(found.sd) else None
 
@@ -247,7 +247,7 @@ def _surface(solver: SolverTrials, across: str, up: str, both: Sequence[Pooled])
     rows = np.repeat(belief.full(flat(best.trial))[None], len(places[0]) * len(places[1]), axis=0)
     rows[:, belief.axis(names[0])] = np.tile(places[0], len(places[1]))
     rows[:, belief.axis(names[1])] = np.repeat(places[1], len(places[0]))
-    z: Floats = belief.mean_and_sd(belief.cube.masked(rows))[0].reshape(len(places[1]), len(places[0]))
+    z: Floats = belief.mean_and_sd(belief.encoding.masked(rows))[0].reshape(len(places[1]), len(places[0]))
     x, y = (
         [solver.cell(own, v) for v in belief.external(name, at)]
         for own, name, at in zip((across, up), names, places, strict=True)

@@ -118,9 +118,9 @@ def seconds_a_fit(n: int, repeats: int = 5) -> float:
         study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=repeat))
         study.optimize(ten, n_trials=n)
         history = read(study, None, study.trials[0].distributions)
-        E = history.cube.embed(history.trials.rows)
+        E = history.encoding.embed(history.trials.rows)
         begun = time.process_time()
-        fit(E, history.trials.gains, history.trials.noise, history.cube.owner)
+        fit(E, history.trials.gains, history.trials.noise, history.encoding.axis_of_column)
         taken.append(time.process_time() - begun)
     return float(np.median(taken))
 

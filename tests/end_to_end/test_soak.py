@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.tuner.gp.propose import WINDOW, Trials
+from ranktune.tuner.gp.proposal import MAX_TRIALS, Trials
 from tests.support import soak
 
 
@@ -65,19 +65,19 @@ def test_a_model_of_many_trials_is_asked_as_fast_as_one_of_some(tmp_path: Path) 
 
 def test_the_model_learns_from_the_best_and_the_latest() -> None:
     generator = np.random.default_rng(0)
-    n = 3 * WINDOW
+    n = 3 * MAX_TRIALS
     gains = np.asarray(generator.normal(size=n), dtype=np.float64)
     rows, noise = np.arange(n, dtype=np.float64)[:, None], np.arange(n, dtype=np.float64) + 1.0
     trials = Trials(rows, gains, noise, np.zeros((2, 1), dtype=np.float64))
-    kept = trials.within(WINDOW)
+    kept = trials.within(MAX_TRIALS)
     places = kept.rows[:, 0].astype(int)
-    assert len(places) == WINDOW
+    assert len(places) == MAX_TRIALS
     assert (np.diff(places) > 0).all(), "in the order in which they were tried"
     np.testing.assert_array_equal(kept.gains, gains[places])
     np.testing.assert_array_equal(kept.noise, places + 1.0)
-    best = set(np.argsort(-gains)[: WINDOW // 2].tolist())
+    best = set(np.argsort(-gains)[: MAX_TRIALS // 2].tolist())
     assert best < set(places.tolist())
     others = [place for place in range(n) if place not in best]
-    assert set(places.tolist()) - best == set(others[-WINDOW // 2 :])
+    assert set(places.tolist()) - best == set(others[-MAX_TRIALS // 2 :])
     assert len(kept.pending) == 2
     assert trials.within(n) is trials

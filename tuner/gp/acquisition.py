@@ -1,4 +1,4 @@
-"""What is maximised to choose the next trial, and the expected improvement as one such Surface (paths has another).
+"""What is maximised to choose the next trial, and the expected improvement as one such Acquisition (paths has another).
 
 Surfaces are over embedded configurations: E, (m, D), as in gaussian_process.
 """
@@ -14,12 +14,12 @@ import scipy
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.posterior import Posterior
 
-SMALLEST = 1e-12
+MIN_VARIANCE = 1e-12
 """The smallest variance, in units of the prior's: rounding leaves no less."""
 HALF_LOG_TAU = 0.5 * np.log(2.0 * np.pi)
 
 
-class Surface(Protocol):
+class Acquisition(Protocol):
     """A differentiable function of configurations."""
 
     def values(self, E: Floats) -> Floats:
@@ -49,7 +49,7 @@ def log_improvement(z: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rival:
+class _Incumbent:
     """What a configuration is to improve on, in one posterior: the trial that is believed to be the best.
 
     Its gain is as unknown as others, and what is near it has about the same: the improvement on it is that of a
@@ -79,12 +79,12 @@ class _Rival:
 class ExpectedImprovement:
     """The log of the improvement expected over each posterior's own best trial, averaged over posteriors."""
 
-    rivals: tuple[_Rival, ...]
+    incumbents: tuple[_Incumbent, ...]
 
     @classmethod
     def over(cls, posteriors: tuple[Posterior, ...], E: Floats) -> Self:
         """Return the improvement over the best of the trials E, (n, D), those that the posteriors were made of."""
-        return cls(tuple(_Rival.of(posterior, E) for posterior in posteriors))
+        return cls(tuple(_Incumbent.of(posterior, E) for posterior in posteriors))
 
     def mean(self, E: Floats) -> Floats:
         """Return the expected improvement at rows E, (m,), in the units of the posteriors."""
@@ -92,39 +92,39 @@ class ExpectedImprovement:
 
     def values(self, E: Floats) -> Floats:
         """Return the log of the expected improvement at rows E, (m,)."""
-        logs = np.empty((len(self.rivals), len(E)))
-        for k, rival in enumerate(self.rivals):
-            posterior, scale = rival.posterior, rival.posterior.hyperparameters.scale
+        logs = np.empty((len(self.incumbents), len(E)))
+        for k, incumbent in enumerate(self.incumbents):
+            posterior, scale = incumbent.posterior, incumbent.posterior.hyperparameters.scale
             cross = posterior.cross(E)
-            variance = scale - np.einsum("ij,ij->i", cross @ rival.inverse, cross)
-            variance += rival.variance - 2.0 * (cross @ rival.shared)
-            sd = np.sqrt(np.maximum(variance, SMALLEST * scale))
-            logs[k] = np.log(sd) + log_improvement((cross @ posterior.a - rival.mean) / sd)
+            variance = scale - np.einsum("ij,ij->i", cross @ incumbent.inverse, cross)
+            variance += incumbent.variance - 2.0 * (cross @ incumbent.shared)
+            sd = np.sqrt(np.maximum(variance, MIN_VARIANCE * scale))
+            logs[k] = np.log(sd) + log_improvement((cross @ posterior.a - incumbent.mean) / sd)
         return _log_mean(logs)
 
     def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
         """Return the log of the expected improvement at rows E, (m,), and its gradients, (m, D)."""
-        logs = np.empty((len(self.rivals), len(E)))
-        slopes = np.empty((len(self.rivals), *E.shape))
-        for k, rival in enumerate(self.rivals):
-            posterior, scale = rival.posterior, rival.posterior.hyperparameters.scale
+        logs = np.empty((len(self.incumbents), len(E)))
+        slopes = np.empty((len(self.incumbents), *E.shape))
+        for k, incumbent in enumerate(self.incumbents):
+            posterior, scale = incumbent.posterior, incumbent.posterior.hyperparameters.scale
             cross, slope = posterior.cross_and_slope(E)
-            solved, smallest = cross @ rival.inverse, SMALLEST * scale
+            solved, smallest = cross @ incumbent.inverse, MIN_VARIANCE * scale
             variance = scale - np.einsum("ij,ij->i", solved, cross)
-            variance += rival.variance - 2.0 * (cross @ rival.shared)
+            variance += incumbent.variance - 2.0 * (cross @ incumbent.shared)
             sd = np.sqrt(np.maximum(variance, smallest))
-            z = (cross @ posterior.a - rival.mean) / sd
+            z = (cross @ posterior.a - incumbent.mean) / sd
             log_h = log_improvement(z)  # its derivative is cdf / h
             ratio = np.exp(np.minimum(scipy.special.log_ndtr(z) - log_h, 700.0))
             # d log(sd h(z)) = d sd / sd + ratio dz, with dz = (d mean - z d sd) / sd
             by_mean = posterior.gradients(E, slope * posterior.a)
-            by_variance = -2.0 * posterior.gradients(E, slope * (solved + rival.shared))
+            by_variance = -2.0 * posterior.gradients(E, slope * (solved + incumbent.shared))
             by_variance[variance <= smallest] = 0.0
             logs[k] = np.log(sd) + log_h
             slopes[k] = (ratio / sd)[:, None] * by_mean
             slopes[k] += (0.5 * (1.0 - ratio * z) / (sd * sd))[:, None] * by_variance
         totals = _log_mean(logs)
-        return totals, np.einsum("km,kmd->md", np.exp(logs - totals), slopes) / len(self.rivals)
+        return totals, np.einsum("km,kmd->md", np.exp(logs - totals), slopes) / len(self.incumbents)
 
 
 def _log_mean(logs: Floats) -> Floats:

@@ -18,9 +18,9 @@ from ranktune.solvers.core.arrays import Floats
 Both = Callable[[Floats], tuple[Floats, Floats]]
 """Rows (c, D) -> values (c,) and gradients (c, D)."""
 
-FIRST_STEP = 0.1
+FIRST_STEP_LENGTH = 0.1
 """Length of the first step, before anything is known of the curvature."""
-ENOUGH = 1e-4
+ARMIJO = 1e-4
 """A step is taken if it gains so much of what the slope promises (Armijo's rule)."""
 
 
@@ -53,14 +53,14 @@ def ascend(
         if not alive.any():
             break
         pushed = ((x <= low) & (gradient < 0.0)) | ((x >= high) & (gradient > 0.0))
-        _turned(direction, turn, gradient, free & ~pushed, inverse, fresh)
+        _set_directions(direction, turn, gradient, free & ~pushed, inverse, fresh)
         step = np.where(turn, 1.0, step)
         trial = np.clip(x + step[:, None] * direction, low, high)
         moved = trial - x
         found, slope = function(trial)
         promised = np.einsum("ij,ij->i", gradient, moved)
-        good = alive & (found >= value + ENOUGH * promised) & (promised > 0.0)
-        _learn(inverse, fresh, good, moved, gradient - slope, free)
+        good = alive & (found >= value + ARMIJO * promised) & (promised > 0.0)
+        _update_inverse_hessians(inverse, fresh, good, moved, gradient - slope, free)
         gained = found - value
         x[good], value[good], gradient[good] = trial[good], found[good], slope[good]
         step = np.where(good, 1.0, 0.25 * step)
@@ -69,20 +69,20 @@ def ascend(
     return x
 
 
-def _turned(
+def _set_directions(
     direction: Floats, turn: NDArray[np.bool_], gradient: Floats, free: NDArray[np.bool_], inverse: Floats,
     fresh: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Set the directions of the climbers whose turn it is; columns that are not free stay."""
     pull = np.where(free, gradient, 0.0)
-    steepest = pull * (FIRST_STEP / np.maximum(np.abs(pull).max(axis=1, keepdims=True), 1e-300))
+    steepest = pull * (FIRST_STEP_LENGTH / np.maximum(np.abs(pull).max(axis=1, keepdims=True), 1e-300))
     newton = np.where(free, np.einsum("ijk,ik->ij", inverse, pull), 0.0)
     uphill = ~fresh & (np.einsum("ij,ij->i", newton, pull) > 0.0)
     chosen = np.where(uphill[:, None], newton, steepest)
     direction[turn] = chosen[turn]
 
 
-def _learn(
+def _update_inverse_hessians(
     inverse: Floats, fresh: NDArray[np.bool_], good: NDArray[np.bool_], s: Floats, y: Floats, free: NDArray[np.bool_]
 ) -> None:
     """Update the inverse curvatures by what the steps s showed: y is how much the slope fell (BFGS)."""

@@ -16,13 +16,13 @@ from typing import Self
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.acquisition import Surface
+from ranktune.tuner.gp.acquisition import Acquisition
 
-FEWEST = 5
+MIN_TRIALS = 5
 """Trials with a known cost below which nothing is believed of it."""
-SHRINKAGE = 0.3
+RIDGE = 0.3
 """Of the ridge: so many trials' worth of belief that a parameter does not matter."""
-INSTANT = 1e-3
+MIN_SECONDS = 1e-3
 """Seconds below which trials count as equally cheap: asking for one takes longer."""
 
 
@@ -39,11 +39,11 @@ class LogCost:
     def of(cls, E: Floats, seconds: Floats) -> Self | None:
         """Return what seconds, (n,), NaN where not known, tell at E; None where that is too little."""
         known = np.isfinite(seconds) & (seconds > 0.0)
-        if np.count_nonzero(known) < FEWEST:
+        if np.count_nonzero(known) < MIN_TRIALS:
             return None
-        logs, rows = np.log(np.maximum(seconds[known], INSTANT)), E[known]
+        logs, rows = np.log(np.maximum(seconds[known], MIN_SECONDS)), E[known]
         Z, level = rows - rows.mean(axis=0), float(logs.mean())
-        weights = np.linalg.solve(Z.T @ Z + SHRINKAGE * np.eye(Z.shape[1]), Z.T @ (logs - level))
+        weights = np.linalg.solve(Z.T @ Z + RIDGE * np.eye(Z.shape[1]), Z.T @ (logs - level))
         return cls(level - float(rows.mean(axis=0) @ weights), weights, float(logs.min()), float(logs.max()))
 
     def values(self, E: Floats) -> Floats:
@@ -59,23 +59,23 @@ class LogCost:
 
 
 @dataclass(frozen=True, eq=False)
-class PerCost:
+class ImprovementPerCost:
     """The logarithm of an improvement divided by a power of its cost.
 
     Power 1 is improvement per second (Snoek et al. 2012, section 3.2), which starves what is dear and best; power 0
     forgets the cost.
     """
 
-    surface: Surface
+    acquisition_function: Acquisition
     cost: LogCost
     power: float
 
     def values(self, E: Floats) -> Floats:
         """Return the logarithm at rows E, (m,)."""
-        return self.surface.values(E) - self.power * self.cost.values(E)
+        return self.acquisition_function.values(E) - self.power * self.cost.values(E)
 
     def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
         """Return the logarithm at rows E, (m,), and its gradients, (m, D)."""
-        values, gradients = self.surface.values_and_gradients(E)
+        values, gradients = self.acquisition_function.values_and_gradients(E)
         costs, slopes = self.cost.values_and_gradients(E)
         return values - self.power * costs, gradients - self.power * slopes

@@ -134,7 +134,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Cube:
+class Encoding:
     """The axes of a space, and which of them are active where; conditional are those that may be inactive."""
 
     axes: tuple[Axis, ...]
@@ -157,14 +157,14 @@ class Cube:
         return tuple(slices)
 
     @cached_property
-    def owner(self) -> Ints:
+    def axis_of_column(self) -> Ints:
         """The varying axis (its place in varying) that each embedded column belongs to, (D,)."""
         widths = [columns.stop - columns.start for columns in self.columns]
         return np.repeat(np.arange(len(widths)), widths)
 
     def embed(self, rows: Floats) -> Floats:
         """Return E, (m, D), of rows P, (m, d)."""
-        embedded = np.zeros((len(rows), len(self.owner)))
+        embedded = np.zeros((len(rows), len(self.axis_of_column)))
         for j, columns in zip(self.varying, self.columns, strict=True):
             places = rows[:, j]
             if self.axes[j].choices == 0:
@@ -197,7 +197,7 @@ class Cube:
         """Whether there are so few configurations that a search goes through all of them."""
         return bool(np.prod([axis.count for axis in self.axes]) <= MAX_ENUMERATED)
 
-    def everything(self) -> Floats | None:
+    def all_rows(self) -> Floats | None:
         """Return all configurations as full rows, one for each different masked row; None if they are too many."""
         if not self.is_small:
             return None

@@ -21,63 +21,63 @@ import scipy
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.kernels import matern52, matern52_with_slope, squared_distances
-from ranktune.tuner.gp.posterior import cholesky, spread_of, standardised
+from ranktune.tuner.gp.posterior import cholesky, standard_deviation, standardise
 
 LOW_WEIGHT, HIGH_WEIGHT = np.log(1e-4), np.log(1e4)
 LOW_SCALE, HIGH_SCALE = np.log(1e-3), np.log(1e3)
 LOW_NOISE, HIGH_NOISE = np.log(1e-6), np.log(10.0)
-RATE = 30.0
+NOISE_PRIOR_RATE = 30.0
 """Of the prior on noise: its mean is about a thirtieth of the variance of the gains."""
-KNOWN = 2.0
+NOISE_FACTOR = 2.0
 """Factor by which noise that is known may still be larger or smaller."""
-MAX_FITTED = 300
+MAX_FITTED_TRIALS = 300
 """Trials that the hyperparameters are fitted to: the evidence of so many is sharp, and the cost grows with n^3."""
-REFITTED, GROWTH, LATE_GROWTH = 12, 1.1, 1.05
-"""Beyond so many trials, a fit is renewed when they have grown by 10 %; beyond MAX_FITTED, by 5 %."""
-TWO_STARTS = 60
+REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH, LATE_REFIT_GROWTH = 12, 1.1, 1.05
+"""Beyond so many trials, a fit is renewed when they have grown by 10 %; beyond MAX_FITTED_TRIALS, by 5 %."""
+TWO_STARTS_UP_TO = 60
 """Trials up to which a fit climbs from two places."""
-WIDTH = 4.0
+SLICE_WIDTH = 4.0
 """Of the interval that a coordinate may move in at a time, in logarithms: a little wider than what is usual to find."""
-COORDINATES = 8
+COORDINATES_PER_SWEEP = 8
 """Coordinates of theta that one sweep of the slice sampler moves."""
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class HyperparameterDensity:
     """The log posterior density of theta given the trials; E, y, v and e as in gaussian_process.
 
-    level: the noise variance, where it is known up to a factor of KNOWN; else it is learnt.
+    level: the noise variance, where it is known up to a factor of NOISE_FACTOR; else it is learnt.
     """
 
     E: Floats
     y: Floats
     v: Floats
-    owner: Ints
+    axis_of_column: Ints
     level: float = 0.0
     e: Floats | float = 0.0
 
     @property
     def size(self) -> int:
         """The length of theta."""
-        return (int(self.owner.max()) + 1 if len(self.owner) else 0) + 2
+        return (int(self.axis_of_column.max()) + 1 if len(self.axis_of_column) else 0) + 2
 
     def bounds(self) -> Floats:
         """Return the box that theta stays in, (d + 2, 2)."""
         weights = [(LOW_WEIGHT, HIGH_WEIGHT)] * (self.size - 2)
         noise = (LOW_NOISE, HIGH_NOISE)
         if self.level > 0.0:
-            around = np.log(self.level) + np.log(KNOWN) * np.array([-1.0, 1.0])
+            around = np.log(self.level) + np.log(NOISE_FACTOR) * np.array([-1.0, 1.0])
             noise = tuple(np.clip(around, LOW_NOISE, HIGH_NOISE).tolist())
         return np.array([*weights, (LOW_SCALE, HIGH_SCALE), noise])
 
     @property
     def rate(self) -> float:
         """How strongly the prior is against noise: not at all where it is known."""
-        return 0.0 if self.level > 0.0 else RATE
+        return 0.0 if self.level > 0.0 else NOISE_PRIOR_RATE
 
     def value(self, theta: Floats) -> float:
         """Return the log density at theta. Cost n^3 / 3 + n^2 D."""
-        scaled = self.E * np.exp(0.5 * theta[self.owner])
+        scaled = self.E * np.exp(0.5 * theta[self.axis_of_column])
         K = np.exp(theta[-2]) * matern52(squared_distances(scaled, scaled))
         L = self._factor(K, theta)
         half, _ = scipy.linalg.lapack.dtrtrs(L, self.y, lower=1)
@@ -85,7 +85,7 @@ class Evidence:
 
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return the log density at theta and its gradient, (d + 2,). Cost n^3 + n^2 D."""
-        scaled = self.E * np.exp(0.5 * theta[self.owner])
+        scaled = self.E * np.exp(0.5 * theta[self.axis_of_column])
         correlation, slope = matern52_with_slope(squared_distances(scaled, scaled))
         scale, noise = np.exp(theta[-2:])
         L = self._factor(scale * correlation, theta)
@@ -99,7 +99,7 @@ class Evidence:
         # sum_ij H_ij (e_i - e_j)^2 = 2 (sum_i e_i^2 sum_j H_ij - e' H e), column by column
         by_column = 2.0 * ((scaled * scaled).T @ H.sum(axis=1) - np.einsum("ij,ij->j", scaled, H @ scaled))
         gradient = _log_prior_gradient(theta, self.rate)
-        gradient[:-2] += np.bincount(self.owner, by_column, minlength=self.size - 2)
+        gradient[:-2] += np.bincount(self.axis_of_column, by_column, minlength=self.size - 2)
         gradient[-2] += float(np.sum(G * correlation)) * scale
         gradient[-1] += float(np.diag(G) @ self.v) * noise
         return value, gradient
@@ -120,7 +120,7 @@ def _log_prior_gradient(theta: Floats, rate: float) -> Floats:
     return np.concatenate([0.1 * (1.0 / w - w), [1.0 - scale, 0.1 - rate * noise]])
 
 
-def most_probable(evidence: Evidence) -> Floats:
+def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
     """Return the theta of the highest density that two ascents find: one from little noise, one from much.
 
     Where trials are many, the evidence has one peak that matters, and the likelier start finds it.
@@ -130,7 +130,7 @@ def most_probable(evidence: Evidence) -> Floats:
     for scale, noise in ((1.0, 1e-3), (0.5, 0.1)):
         starts.append(np.zeros(evidence.size))
         starts[-1][-2:] = np.log([scale, noise])
-    if len(evidence.y) > TWO_STARTS:
+    if len(evidence.y) > TWO_STARTS_UP_TO:
         starts = [max(starts, key=evidence.value)]
     best, highest = starts[0], -np.inf
     for start in starts:
@@ -143,7 +143,7 @@ def most_probable(evidence: Evidence) -> Floats:
     return best
 
 
-def _negative(theta: Floats, evidence: Evidence) -> tuple[float, Floats]:
+def _negative(theta: Floats, evidence: HyperparameterDensity) -> tuple[float, Floats]:
     value, gradient = evidence.value_and_gradient(theta)
     return -value, -gradient
 
@@ -152,8 +152,8 @@ def fit(
     E: Floats,
     gains: Floats,
     v: Floats,
-    owner: Ints,
-    scaled: Callable[[Floats], Floats] = standardised,
+    axis_of_column: Ints,
+    scaled: Callable[[Floats], Floats] = standardise,
     level: float = 0.0,
     extra: Floats | float = 0.0,
 ) -> Floats:
@@ -161,74 +161,75 @@ def fit(
 
     level: the noise variance of gains, where it is known; extra, (n,): what single ones have on top of theirs.
 
-    A fit is renewed each time the trials have grown by some: so its result depends on the trials alone, and a memory
-    of recent fits saves the work without changing it. Beyond MAX_FITTED trials, the best half and an even choice of
-    the rest stand for all.
+    The fit is renewed each time the number of trials has grown by a fixed share, so its result depends on the trials
+    alone, and a cache of recent fits does not change it. More than MAX_FITTED_TRIALS trials are thinned.
     """
-    n = _fitted_of(len(gains))
-    kept = _representatives(gains[:n])
+    n = _fit_size(len(gains))
+    kept = representatives(gains[:n], MAX_FITTED_TRIALS)
     extra = np.broadcast_to(extra, gains.shape)
-    arrays = (E[:n][kept], gains[:n][kept], v[:n][kept], extra[:n][kept], owner)
-    return np.array(_remembered(*(array.tobytes() for array in arrays), E.shape[1], scaled, level))
+    arrays = (E[:n][kept], gains[:n][kept], v[:n][kept], extra[:n][kept], axis_of_column)
+    return np.array(_cached_fit(*(array.tobytes() for array in arrays), E.shape[1], scaled, level))
 
 
-def relative_level(gains: Floats, level: float) -> float:
+def relative_noise(gains: Floats, level: float) -> float:
     """Return a noise variance of gains as one of standardised gains; 0 where it is not known or gains are all equal."""
-    return float(relative_extra(gains, level))
+    return float(relative_variances(gains, level))
 
 
-def relative_extra(gains: Floats, extra: Floats | float) -> Floats:
+def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
     """Return variances of gains as ones of standardised gains; 0 where gains are all equal."""
-    spread = spread_of(gains) if np.any(extra) else 0.0
+    spread = standard_deviation(gains) if np.any(extra) else 0.0
     return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
 
 
-def _fitted_of(n: int) -> int:
+def _fit_size(n: int) -> int:
     """Return how many of the first of n trials the fit is made of."""
-    if n <= REFITTED:
+    if n <= REFIT_EACH_TRIAL_UP_TO:
         return n
-    first, growth = (REFITTED, GROWTH) if n <= MAX_FITTED else (MAX_FITTED, LATE_GROWTH)
+    first, growth = (
+        (REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH) if n <= MAX_FITTED_TRIALS else (MAX_FITTED_TRIALS, LATE_REFIT_GROWTH)
+    )
     steps = int(np.floor(np.log(n / first) / np.log(growth) + 1e-9))
     return max(first, min(n, int(np.ceil(first * growth**steps))))
 
 
-def _representatives(gains: Floats) -> Ints:
-    """Return the indices of at most MAX_FITTED trials: the best ones, and an even choice of the others."""
-    if len(gains) <= MAX_FITTED:
+def representatives(gains: Floats, most: int) -> Ints:
+    """Return rising indices of at most that many trials: the best half of them, and an even choice of the others."""
+    if len(gains) <= most:
         return np.arange(len(gains))
     order = np.argsort(-gains, kind="stable")
-    half = MAX_FITTED // 2
-    spread = np.linspace(half, len(gains) - 1, MAX_FITTED - half).astype(np.int64)
-    return np.sort(np.concatenate([order[:half], order[spread]]))
+    half = most // 2
+    evenly = np.linspace(half, len(gains) - 1, most - half).astype(np.int64)
+    return np.sort(np.concatenate([order[:half], order[evenly]]))
 
 
 @lru_cache(maxsize=16)
-def _remembered(
+def _cached_fit(
     E: bytes,
     gains: bytes,
     v: bytes,
     extra: bytes,
-    owner: bytes,
+    axis_of_column: bytes,
     n_columns: int,
     scaled: Callable[[Floats], Floats],
     level: float,
 ) -> tuple[float, ...]:
-    """Return most_probable of arrays given as bytes, so that they can be looked up."""
+    """Return maximum_a_posteriori of arrays given as bytes, so that they can be looked up."""
     observed = np.frombuffer(gains)
     y = scaled(observed)
     rows = np.frombuffer(E).reshape(len(y), n_columns)
-    own, e = relative_level(observed, level), relative_extra(observed, np.frombuffer(extra))
-    evidence = Evidence(rows, y, np.frombuffer(v), np.frombuffer(owner, dtype=np.int64), own, e)
-    return tuple(most_probable(evidence).tolist())
+    own, e = relative_noise(observed, level), relative_variances(observed, np.frombuffer(extra))
+    evidence = HyperparameterDensity(rows, y, np.frombuffer(v), np.frombuffer(axis_of_column, dtype=np.int64), own, e)
+    return tuple(maximum_a_posteriori(evidence).tolist())
 
 
-def samples(evidence: Evidence, theta: Floats, generator: np.random.Generator) -> Iterator[Floats]:
+def slice_samples(evidence: HyperparameterDensity, theta: Floats, generator: np.random.Generator) -> Iterator[Floats]:
     """Yield an endless chain of thetas distributed as their density, from theta on: one sweep of slices each."""
     bounds = evidence.bounds()
     theta = np.clip(theta, bounds[:, 0], bounds[:, 1])  # it was fitted to fewer trials
     level = evidence.value(theta)
     while True:
-        order = generator.permutation(evidence.size)[:COORDINATES]
+        order = generator.permutation(evidence.size)[:COORDINATES_PER_SWEEP]
         noise_and_scale = np.arange(evidence.size - 2, evidence.size)  # these two move in every sweep
         for k in np.union1d(order, noise_and_scale):
             level = _slice(evidence, theta, int(k), level, bounds[k], generator)
@@ -236,7 +237,7 @@ def samples(evidence: Evidence, theta: Floats, generator: np.random.Generator) -
 
 
 def _slice(
-    evidence: Evidence, theta: Floats, k: int, level: float, bounds: Floats, generator: np.random.Generator
+    evidence: HyperparameterDensity, theta: Floats, k: int, level: float, bounds: Floats, generator: np.random.Generator
 ) -> float:
     """Move coordinate k of theta in place to a point of its slice and return the log density there.
 
@@ -244,8 +245,8 @@ def _slice(
     """
     height = level - generator.exponential()
     old = theta[k]
-    low = old - WIDTH * generator.random()
-    low, high = max(low, bounds[0]), min(low + WIDTH, bounds[1])
+    low = old - SLICE_WIDTH * generator.random()
+    low, high = max(low, bounds[0]), min(low + SLICE_WIDTH, bounds[1])
     while True:
         theta[k] = generator.uniform(low, high)
         level = evidence.value(theta)

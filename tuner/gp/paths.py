@@ -22,9 +22,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.kernels import frequencies
 from ranktune.tuner.gp.posterior import Posterior
 
-FREQUENCIES = 128
+FOURIER_FREQUENCIES = 128
 """Random frequencies of a prior path, a cosine and a sine each; more change a path by less than 0.1 deviations."""
-SMOOTH = 0.01
+SOFTNESS = 0.01
 """Width, in prior standard deviations, over which an improvement begins or a constraint starts to hold."""
 TINY = 1e-300
 
@@ -49,7 +49,12 @@ class Paths:
 
     @classmethod
     def drawn(
-        cls, posterior: Posterior, y: Floats, generator: np.random.Generator, draws: int, count: int = FREQUENCIES
+        cls,
+        posterior: Posterior,
+        y: Floats,
+        generator: np.random.Generator,
+        draws: int,
+        count: int = FOURIER_FREQUENCIES,
     ) -> Self:
         """Return paths given the gains y that the posterior was made of; they share count random frequencies."""
         raw = frequencies(count, len(posterior.root), generator)
@@ -69,7 +74,7 @@ class Paths:
     @property
     def width(self) -> float:
         """The width over which an improvement begins or a constraint starts to hold."""
-        return SMOOTH * math.sqrt(self.posterior.hyperparameters.scale)
+        return SOFTNESS * math.sqrt(self.posterior.hyperparameters.scale)
 
     def values(self, E: Floats) -> Floats:
         """Return the paths at rows E, (m, K)."""
@@ -150,8 +155,8 @@ class Mixture:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnImprovement:
-    """The log of the improvement on each draw's best, averaged over K draws; made by DrawnImprovement.over.
+class PathwiseImprovement:
+    """The log of the improvement on each draw's best, averaged over K draws; made by PathwiseImprovement.over.
 
     Of several objectives, each draw looks in a direction of its own: its score is the least of the gains above a
     reference point, each divided by the direction's part in it, so that the average over draws is a hypervolume.

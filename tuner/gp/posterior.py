@@ -19,7 +19,7 @@ import scipy
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.kernels import matern52, matern52_with_slope, squared_distances
 
-WORST = 3.0
+MAX_COMPRESSED_LOSS = 3.0
 """Gains are moved up to so many times the distance from median to best below the median, where they are worse."""
 
 
@@ -38,27 +38,27 @@ class Hyperparameters:
         return cls(values[:-2], float(values[-2]), float(values[-1]))
 
 
-def pulled_in(gains: Floats) -> Floats:
+def compress_losers(gains: Floats) -> Floats:
     """Return gains with what is below the median moved up, the more the worse it is; their order stays.
 
     How bad terrible trials are makes everything good look alike. Below the median, the distance from it, in units of
-    that from median to best, becomes the logarithm of 1 more, and at most WORST.
+    that from median to best, becomes the logarithm of 1 more, and at most MAX_COMPRESSED_LOSS.
     """
     median, best = float(np.median(gains)), float(gains.max())
     unit = best - median
     if not unit > 0.0:
         return gains
-    below = np.clip(median - gains, 0.0, unit * np.expm1(WORST))
+    below = np.clip(median - gains, 0.0, unit * np.expm1(MAX_COMPRESSED_LOSS))
     return np.where(gains < median, median - unit * np.log1p(below / unit), gains)
 
 
-def standardised(gains: Floats) -> Floats:
+def standardise(gains: Floats) -> Floats:
     """Return gains, pulled in, with mean 0 and variance 1; zeros where all are equal. Gains must be finite."""
     centred, spread, _ = _centred(gains)
     return centred / spread if spread > 0.0 else centred
 
 
-def spread_of(gains: Floats) -> float:
+def standard_deviation(gains: Floats) -> float:
     """Return what standardised divides gains by, 0 where all are equal up to rounding."""
     _, spread, unit = _centred(gains)
     return unit * spread
@@ -67,7 +67,7 @@ def spread_of(gains: Floats) -> float:
 def _centred(gains: Floats) -> tuple[Floats, float, float]:
     """Return gains pulled in, with mean 0, in some unit, zeros where all are equal; their deviation; and that unit."""
     unit = max(1.0, float(np.abs(gains).max()) / 1e100)  # squares of larger ones would overflow
-    gains = pulled_in(gains / unit)
+    gains = compress_losers(gains / unit)
     centred = gains - gains.mean()
     spread = float(np.sqrt(np.mean(centred * centred)))
     if spread <= 1e-12 * max(1.0, float(np.abs(gains).max())):
@@ -75,7 +75,7 @@ def _centred(gains: Floats) -> tuple[Floats, float, float]:
     return centred, spread, unit
 
 
-def about_zero(gains: Floats) -> Floats:
+def scale_signed(gains: Floats) -> Floats:
     """Return gains whose sign matters, in units of their usual size; the size of large ones, by its logarithm."""
     unit = float(np.median(np.abs(gains)))
     unit = unit if unit > 0.0 else float(np.abs(gains).max())
@@ -106,13 +106,19 @@ class Posterior:
 
     @classmethod
     def of(
-        cls, E: Floats, y: Floats, v: Floats, hyperparameters: Hyperparameters, owner: Ints, e: Floats | float = 0.0
+        cls,
+        E: Floats,
+        y: Floats,
+        v: Floats,
+        hyperparameters: Hyperparameters,
+        axis_of_column: Ints,
+        e: Floats | float = 0.0,
     ) -> Self:
         """Return the posterior after gains y at E.
 
         Source: Rasmussen & Williams 2006, Algorithm 2.1. Cost n^3 / 3 time, n^2 memory.
         """
-        root = np.sqrt(hyperparameters.weights[owner])
+        root = np.sqrt(hyperparameters.weights[axis_of_column])
         return cls._after(E * root, y, hyperparameters.noise * v + e, hyperparameters, root)
 
     @classmethod
@@ -123,7 +129,7 @@ class Posterior:
         a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
         return cls(hyperparameters, root, points, noise, L, np.asarray(a))
 
-    def believing(self, pending: Floats, y: Floats) -> tuple[Self, Floats]:
+    def with_fantasies(self, pending: Floats, y: Floats) -> tuple[Self, Floats]:
         """Return the posterior after y as if each pending configuration, (q, D), had shown what is expected of it.
 
         The mean stays where it is; the uncertainty around what is already being tried goes. Also y with what was
@@ -133,8 +139,8 @@ class Posterior:
             return self, y
         points = np.vstack([self.points, pending * self.root])
         noise = np.concatenate([self.noise, np.full(len(pending), self.hyperparameters.noise)])
-        believed = np.concatenate([y, self.mean(pending)])
-        return self._after(points, believed, noise, self.hyperparameters, self.root), believed
+        with_means = np.concatenate([y, self.mean(pending)])
+        return self._after(points, with_means, noise, self.hyperparameters, self.root), with_means
 
     def cross(self, E: Floats) -> Floats:
         """Return the prior covariance of the gains at E, (m, D), with those at the trials, (m, n)."""

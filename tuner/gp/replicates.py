@@ -20,15 +20,15 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.kernels import matern52, squared_distances
 from ranktune.tuner.gp.posterior import Posterior
 
-CANDIDATES = 8
+MAX_REPLICATE_CANDIDATES = 8
 """Tried configurations that may be tried again: those of the highest means plus a deviation."""
-LEAST = 1e-3
+MIN_RISE = 1e-3
 """Rise, in standardised units, below which no repeat is worth a trial: nothing is open then."""
-RESULTS = 33
+OUTCOME_QUANTILES = 33
 """Quantiles of what a trial may show."""
 
 
-def worth_of_trials(posterior: Posterior, E: Floats, asked: Sequence[int]) -> Floats:
+def knowledge_gradients(posterior: Posterior, E: Floats, asked: Sequence[int]) -> Floats:
     """Return how much one more trial at each of the asked rows is expected to raise the highest mean of all, (len,).
 
     Cost n^2 (number asked) + n t: only the columns of the covariance that belong to them are formed.
@@ -41,22 +41,22 @@ def worth_of_trials(posterior: Posterior, E: Floats, asked: Sequence[int]) -> Fl
     covariance = _prior(E * root, E[some] * root, scale) - cross @ solved  # (t, number asked)
     variance = np.maximum(covariance[some, np.arange(len(some))], 1e-12 * scale)
     moves = covariance / np.sqrt(variance + posterior.hyperparameters.noise)
-    z = scipy.special.ndtri((np.arange(RESULTS) + 0.5) / RESULTS)
+    z = scipy.special.ndtri((np.arange(OUTCOME_QUANTILES) + 0.5) / OUTCOME_QUANTILES)
     highest = (mean[:, None, None] + moves[:, :, None] * z).max(axis=0).mean(axis=1)
     worth: Floats = np.maximum(highest - mean.max(), 0.0)
     return worth
 
 
-def most_useful(posteriors: Sequence[Posterior], tried: Floats, new: Floats) -> int | None:
+def best_replicate(posteriors: Sequence[Posterior], tried: Floats, new: Floats) -> int | None:
     """Return the place of the tried row, (t - 1, D), whose repeat is worth most; None if new, (D,), is worth more."""
     E = np.vstack([tried, new])
     moments = [posterior.mean_and_variance(tried) for posterior in posteriors]
     hopeful = np.mean([mean + np.sqrt(variance) for mean, variance in moments], axis=0)
-    candidates = np.argsort(-hopeful, kind="stable")[:CANDIDATES].tolist()
+    candidates = np.argsort(-hopeful, kind="stable")[:MAX_REPLICATE_CANDIDATES].tolist()
     asked = [*candidates, len(tried)]
-    worths = np.mean([worth_of_trials(posterior, E, asked) for posterior in posteriors], axis=0)
+    worths = np.mean([knowledge_gradients(posterior, E, asked) for posterior in posteriors], axis=0)
     best = int(np.argmax(worths))
-    return candidates[best] if worths[best] > max(LEAST, worths[-1]) else None
+    return candidates[best] if worths[best] > max(MIN_RISE, worths[-1]) else None
 
 
 def _prior(scaled: Floats, others: Floats, scale: float) -> Floats:

@@ -15,25 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.encoding import Cube
+from ranktune.tuner.gp.encoding import Encoding
 
-LARGEST, SMALLEST = 0.8, 0.05
+INITIAL_SIDE, MIN_SIDE = 0.8, 0.05
 """Sides of the region, of a number's whole range, where it begins, and below which it begins anew."""
-BETTER = 1e-3
+MIN_IMPROVEMENT = 1e-3
 """What a trial must gain to count as better, in standard deviations of what came before."""
 
 
-def replayed(gains: Floats, patience: int) -> float:
+def side_after(gains: Floats, patience: int) -> float:
     """Return the side of the region after trials with gains, (n,), finite, in the order in which they were made."""
-    side, best, failures = LARGEST, -np.inf, 0
-    for gain, least in zip(gains.tolist(), (BETTER * _spreads_before(gains)).tolist(), strict=True):
+    side, best, failures = INITIAL_SIDE, -np.inf, 0
+    for gain, least in zip(gains.tolist(), (MIN_IMPROVEMENT * _spreads_before(gains)).tolist(), strict=True):
         if gain > best + least:
-            side, failures = min(2.0 * side, LARGEST), 0
+            side, failures = min(2.0 * side, INITIAL_SIDE), 0
         else:
             failures += 1
         best = max(best, gain)
         if failures == patience:
-            side, failures = (0.5 * side if 0.5 * side >= SMALLEST else LARGEST), 0
+            side, failures = (0.5 * side if 0.5 * side >= MIN_SIDE else INITIAL_SIDE), 0
     return side
 
 
@@ -49,7 +49,7 @@ def _spreads_before(gains: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class TrustRegion:
     """Rows whose numbers lie in [low, high], (d,) each, and that differ from middle in at most some categories.
 
     middle  (d,) full row      fixed  (d,) categories that stay      counted  (d,) categories that count
@@ -63,20 +63,20 @@ class Region:
     changes: int
 
     @classmethod
-    def around(cls, cube: Cube, middle: Floats, side: float, weights: Floats) -> Self:
+    def around(cls, encoding: Encoding, middle: Floats, side: float, weights: Floats) -> Self:
         """Return the region around a full row, given the inverse squared length scales of the axes that vary.
 
         What is inactive in the middle is free, and what decides which parameters are active stays.
         """
-        d = len(cube.axes)
-        active = cube.activity(middle[None])[0]
-        category = np.array([axis.choices > 0 for axis in cube.axes])
-        decides = np.array([bool(cube.conditional) and j not in cube.conditional for j in range(d)]) & category
+        d = len(encoding.axes)
+        active = encoding.activity(middle[None])[0]
+        category = np.array([axis.choices > 0 for axis in encoding.axes])
+        decides = np.array([bool(encoding.conditional) and j not in encoding.conditional for j in range(d)]) & category
         lengths = np.ones(d)
-        lengths[list(cube.varying)] = 1.0 / np.sqrt(weights)
+        lengths[list(encoding.varying)] = 1.0 / np.sqrt(weights)
         numbers = active & ~category
         lengths /= np.exp(np.log(lengths[numbers]).mean()) if numbers.any() else 1.0
-        half = np.where(numbers, np.maximum(0.5 * side * lengths, 0.5 * SMALLEST), np.inf)
+        half = np.where(numbers, np.maximum(0.5 * side * lengths, 0.5 * MIN_SIDE), np.inf)
         counted = active & category & ~decides
         changes = max(1, round(side * float(counted.sum())))
         low, high = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)

@@ -3,8 +3,8 @@
 n    trials that the belief is made of        d    parameters, flat names in the order of the space
 rows (m, d) configurations as in ranktune.tuner.gp.encoding: coordinates, NaN where a parameter is inactive
 
-The belief is that of the sampler at its most probable hyperparameters. Of more trials than MOST an even choice of the
-good and the rest stands for all: the sampler itself uses more, at a cost that a page cannot wait for.
+The hyperparameters are the maximum a posteriori ones. More than MAX_TRIALS_IN_BELIEF trials are thinned; the sampler
+itself uses more, at a cost that a page cannot wait for.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import Value, When
-from ranktune.tuner.gp.encoding import Cube
-from ranktune.tuner.gp.hyperparameters import fit, relative_extra
+from ranktune.tuner.gp.encoding import Encoding
+from ranktune.tuner.gp.hyperparameters import fit, relative_variances, representatives
 from ranktune.tuner.gp.kernels import matern52, squared_distances
 from ranktune.tuner.gp.paths import Paths
-from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, pulled_in, standardised
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, compress_losers, standardise
 from ranktune.tuner.samplers.history import LESS_SURE, arranged, relative_variance
 
-MOST = 150
+MAX_TRIALS_IN_BELIEF = 150
 """Trials that a belief is made of at most."""
 GRID = 41
 """Places along a number at which a slice is taken."""
@@ -44,7 +44,7 @@ class Space(Protocol):
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """A finished trial: its parameters by flat name, its value (None where it failed), the variance of that value.
 
     partial: of a trial that was stopped early, the variance by which its value may differ from that of the whole.
@@ -86,7 +86,7 @@ class Belief:
     """
 
     space: Space
-    cube: Cube
+    encoding: Encoding
     chosen: Ints
     rows: Floats
     gains: Floats
@@ -102,7 +102,7 @@ class Belief:
 
     def mean_and_sd(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return the expected metric at masked rows and its standard deviation, each (m,)."""
-        mean, variance = self.posterior.mean_and_variance(self.cube.embed(rows))
+        mean, variance = self.posterior.mean_and_variance(self.encoding.embed(rows))
         return self.centre + self.spread * mean, self.spread * np.sqrt(variance)
 
     def draws(self, rows: Floats, count: int, generator: np.random.Generator, *, levelled: bool = False) -> Floats:
@@ -113,8 +113,8 @@ class Belief:
         do not count over and over.
         Source: Rasmussen & Williams 2006, eq. 2.42, with a constant as the only basis function.
         """
-        y = standardised(self.gains)
-        E = self.cube.embed(rows)
+        y = standardise(self.gains)
+        E = self.encoding.embed(rows)
         paths = Paths.drawn(self.posterior, y, generator, count)
         if not levelled:
             return self.centre + self.spread * paths.values(E).T
@@ -133,7 +133,7 @@ class Belief:
         """
         lower, _ = scipy.linalg.lapack.dpotri(self.posterior.L, lower=1)
         variance = 1.0 / np.asarray(lower).diagonal()
-        expected = standardised(self.gains) - self.posterior.a * variance
+        expected = standardise(self.gains) - self.posterior.a * variance
         return self.centre + self.spread * expected, self.spread * np.sqrt(variance)
 
     def axis(self, name: str) -> int:
@@ -143,12 +143,12 @@ class Belief:
     def external(self, name: str, places: Floats) -> tuple[Any, ...]:
         """Return the values of a parameter at coordinates."""
         distribution = self.space.distributions[name]
-        decoded = self.cube.axes[self.axis(name)].decode(places)
+        decoded = self.encoding.axes[self.axis(name)].decode(places)
         return tuple(distribution.to_external_repr(float(value)) for value in decoded)
 
     def grid(self, name: str, count: int = GRID) -> Floats:
         """Return coordinates along a parameter: all of few values, else count from end to end."""
-        axis = self.cube.axes[self.axis(name)]
+        axis = self.encoding.axes[self.axis(name)]
         if axis.count <= count:
             return axis.grid() if axis.step or axis.choices else np.array([0.5])
         return np.unique(axis.snap(np.linspace(0.0, 1.0, count)))
@@ -168,7 +168,7 @@ class Belief:
         places = self.grid(name)
         rows = np.repeat(self.full(params)[None], len(places), axis=0)
         rows[:, self.axis(name)] = places
-        rows = self.cube.masked(rows)
+        rows = self.encoding.masked(rows)
         mean, sd = self.mean_and_sd(rows)
         drawn = self.draws(rows, draws, np.random.default_rng(seed))
         log = bool(getattr(self.space.distributions[name], "log", False))
@@ -181,13 +181,13 @@ class Belief:
         uncertainty of the belief.
         """
         j = self.axis(name)
-        others = others[~np.isnan(self.cube.masked(others)[:, j])]
+        others = others[~np.isnan(self.encoding.masked(others)[:, j])]
         places = self.grid(name, count)
         mean, sd = np.zeros(len(places)), np.zeros(len(places))
         if len(others):
             rows = np.tile(others, (len(places), 1))
             rows[:, j] = np.repeat(places, len(others))
-            E = self.cube.embed(self.cube.masked(rows))
+            E = self.encoding.embed(self.encoding.masked(rows))
             mean, sd = self._mean_of_groups(E, len(others))
         log = bool(getattr(self.space.distributions[name], "log", False))
         values = self.external(name, places)
@@ -205,39 +205,32 @@ class Belief:
         return cross @ posterior.a, np.sqrt(np.maximum(variance, 0.0))
 
 
-def believe(space: Space, seen: Sequence[Seen], most: int = MOST) -> Belief | None:
-    """Return what the sampler believes after the trials seen, None where no value is known or nothing can vary.
+def fit_belief(space: Space, observed: Sequence[Observation], most: int = MAX_TRIALS_IN_BELIEF) -> Belief | None:
+    """Return what the sampler believes after the trials observed, None where no value is known or nothing can vary.
 
-    Failed trials count as the worst value seen, as the sampler has it.
+    Failed trials count as the worst value observed, as the sampler has it.
     """
-    values = np.array([np.nan if trial.value is None else trial.value for trial in seen], dtype=np.float64)
+    values = np.array([np.nan if trial.value is None else trial.value for trial in observed], dtype=np.float64)
     finite = np.isfinite(values)
     if not finite.any():
         return None
     gains = np.where(finite, values, values[finite].min())
-    chosen = _representatives(gains, most)
-    cube, rows = arranged(space, [seen[i].params for i in chosen])
-    if not cube.varying:
+    chosen = representatives(gains, most)
+    encoding, rows = arranged(space, [observed[i].params for i in chosen])
+    if not encoding.varying:
         return None
     own = gains[chosen]
-    given = np.array([np.nan if seen[i].variance is None else seen[i].variance for i in chosen], dtype=np.float64)
+    given = np.array(
+        [np.nan if observed[i].variance is None else observed[i].variance for i in chosen], dtype=np.float64
+    )
     noise = np.where(finite[chosen], 1.0, LESS_SURE) * relative_variance(np.nan_to_num(given, nan=0.0, posinf=0.0))
-    extra = np.array([seen[i].partial or 0.0 for i in chosen], dtype=np.float64)
-    E = cube.embed(rows)
-    theta = fit(E, own, noise, cube.owner, extra=extra)
-    e = relative_extra(own, extra)
-    posterior = Posterior.of(E, standardised(own), noise, Hyperparameters.from_log(theta), cube.owner, e)
-    kept = pulled_in(own)
-    return Belief(space, cube, chosen, rows, own, noise, posterior, float(kept.mean()), float(kept.std()))
-
-
-def _representatives(gains: Floats, most: int) -> Ints:
-    """Return rising places of at most most trials: the best half of them, and an even choice of the others."""
-    if len(gains) <= most:
-        return np.arange(len(gains))
-    order = np.argsort(-gains, kind="stable")
-    spread = np.linspace(most // 2, len(gains) - 1, most - most // 2).astype(np.int64)
-    return np.sort(np.concatenate([order[: most // 2], order[spread]]))
+    extra = np.array([observed[i].partial or 0.0 for i in chosen], dtype=np.float64)
+    E = encoding.embed(rows)
+    theta = fit(E, own, noise, encoding.axis_of_column, extra=extra)
+    e = relative_variances(own, extra)
+    posterior = Posterior.of(E, standardise(own), noise, Hyperparameters.from_log(theta), encoding.axis_of_column, e)
+    kept = compress_losers(own)
+    return Belief(space, encoding, chosen, rows, own, noise, posterior, float(kept.mean()), float(kept.std()))
 
 
 def _anything(distribution: BaseDistribution) -> Any:

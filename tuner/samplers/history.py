@@ -29,8 +29,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import When
-from ranktune.tuner.gp.encoding import Axis, Cube, Rule, Rules, keys
-from ranktune.tuner.gp.propose import Trials
+from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, keys
+from ranktune.tuner.gp.proposal import Trials
 
 VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"
 LESS_SURE = 4.0
@@ -58,7 +58,7 @@ class History:
     running are the numbers of the other running trials, whether or not their configuration is known yet.
     """
 
-    cube: Cube
+    encoding: Encoding
     distributions: Mapping[str, BaseDistribution]
     trials: Trials
     taken: frozenset[bytes]
@@ -79,7 +79,7 @@ class History:
 
     def params(self, row: Floats) -> dict[str, Any]:
         """Return the active parameters of a masked row, (d,), as Optuna wants them."""
-        values = zip(self.distributions.items(), self.cube.values(row), strict=True)
+        values = zip(self.distributions.items(), self.encoding.values(row), strict=True)
         return {name: _external(distribution, value) for (name, distribution), value in values if value is not None}
 
 
@@ -115,28 +115,28 @@ def read(
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
     running = frozenset(t.number for t in trials if t.state == TrialState.RUNNING)
     coming = {number: values for number, values in (suggested or {}).items() if number in running}
-    everything = _rows([{**coming.get(t.number, {}), **t.params} for t in trials], axes, distributions)
-    cube = _cube(axes, distributions, trials, everything, conditions)
-    judged = _judged(study, trials, everything)
-    at_work = [i for i, t in enumerate(trials) if t.state == TrialState.RUNNING and _is_whole(cube, everything[i])]
-    known = ~np.isnan(everything).all(axis=1) if len(axes) else np.zeros(len(trials), dtype=bool)
-    taken = frozenset(keys(everything[known]))
+    all_rows = _rows([{**coming.get(t.number, {}), **t.params} for t in trials], axes, distributions)
+    encoding = _encoding(axes, distributions, trials, all_rows, conditions)
+    judged = _judged(study, trials, all_rows)
+    at_work = [i for i, t in enumerate(trials) if t.state == TrialState.RUNNING and _is_whole(encoding, all_rows[i])]
+    known = ~np.isnan(all_rows).all(axis=1) if len(axes) else np.zeros(len(trials), dtype=bool)
+    taken = frozenset(keys(all_rows[known]))
     chosen = [t for t, keep in zip(trials, judged.kept, strict=True) if keep]
     seen = Trials(
-        everything[judged.kept], judged.gains[0], judged.noise, everything[at_work], tuple(judged.gains[1:]),
+        all_rows[judged.kept], judged.gains[0], judged.noise, all_rows[at_work], tuple(judged.gains[1:]),
         _constraints(chosen, function), judged.level, judged.extra,
         np.array([_number(t.user_attrs.get(SECONDS)) for t in chosen], dtype=np.float64),
     )  # fmt: skip
     numbers = np.array([t.number for t in chosen], dtype=np.int64)
-    return History(cube, distributions, seen, taken, numbers, judged.complete, running)
+    return History(encoding, distributions, seen, taken, numbers, judged.complete, running)
 
 
-def arranged(space: Declared, configurations: Sequence[Mapping[str, Any]]) -> tuple[Cube, Floats]:
+def arranged(space: Declared, configurations: Sequence[Mapping[str, Any]]) -> tuple[Encoding, Floats]:
     """Return the cube of a declared space, and configurations by flat name as its masked rows, (n, d)."""
     distributions = space.distributions
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
     rows = _rows(configurations, axes, distributions)
-    return _cube(axes, distributions, [], rows, space), rows
+    return _encoding(axes, distributions, [], rows, space), rows
 
 
 def uniform_value(name: str, distribution: BaseDistribution, uniform: float) -> Any:
@@ -186,9 +186,9 @@ def _internal(distribution: BaseDistribution, value: Any) -> float:
         return float("nan")
 
 
-def _is_whole(cube: Cube, row: Floats) -> bool:
+def _is_whole(encoding: Encoding, row: Floats) -> bool:
     """Return whether every parameter that should be active has a value: other threads fill theirs in one by one."""
-    active = cube.activity(np.nan_to_num(row, nan=-1.0)[None])[0]
+    active = encoding.activity(np.nan_to_num(row, nan=-1.0)[None])[0]
     return bool(active.any() and not np.isnan(row[active]).any())
 
 
@@ -271,22 +271,22 @@ def _number(value: Any) -> float:
     return float(value) if is_number else float("nan")
 
 
-def _cube(
+def _encoding(
     axes: tuple[Axis, ...],
     distributions: Mapping[str, BaseDistribution],
     trials: Sequence[FrozenTrial],
     rows: Floats,
     conditions: Declared | Activation | None,
-) -> Cube:
+) -> Encoding:
     """Return the cube with activity as declared, as a function tells, or as the trials show."""
     if conditions is None:
         ended = [i for i, t in enumerate(trials) if t.state != TrialState.RUNNING and t.state != TrialState.FAIL]
         rules = learnt_rules(axes, rows[ended])
-        return Cube(axes, Rules(rules), frozenset(rule.axis for rule in rules))
+        return Encoding(axes, Rules(rules), frozenset(rule.axis for rule in rules))
     if callable(conditions):
-        return Cube(axes, _Called(axes, dict(distributions), conditions), frozenset(range(len(axes))))
+        return Encoding(axes, _Called(axes, dict(distributions), conditions), frozenset(range(len(axes))))
     rules = _declared_rules(axes, distributions, conditions)
-    return Cube(axes, Rules(rules), frozenset(rule.axis for rule in rules))
+    return Encoding(axes, Rules(rules), frozenset(rule.axis for rule in rules))
 
 
 def _declared_rules(

@@ -12,13 +12,13 @@ from skopt import Optimizer
 from skopt.space import Categorical, Real
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.encoding import Axis, Cube
-from ranktune.tuner.gp.posterior import standardised
+from ranktune.tuner.gp.encoding import Axis, Encoding
+from ranktune.tuner.gp.posterior import standardise
 from ranktune.tuner.samplers.history import History
-from ranktune.tuner.samplers.thompson import CubeSampler
+from ranktune.tuner.samplers.thompson import EncodedSampler
 
 
-class SkoptSampler(CubeSampler):
+class SkoptSampler(EncodedSampler):
     """Propose what scikit-optimize proposes with its Gaussian process and its default mix of acquisitions.
 
     Inactive parameters are at the centre, or the first category, for it knows no conditions; running trials are told
@@ -28,23 +28,23 @@ class SkoptSampler(CubeSampler):
     several = False
 
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
-        cube, trials = history.cube, history.trials
-        if not cube.varying:
-            return cube.only()
+        encoding, trials = history.encoding, history.trials
+        if not encoding.varying:
+            return encoding.only()
         rows = np.concatenate([trials.rows, trials.pending])
-        losses = np.concatenate([-standardised(trials.gains), np.zeros(len(trials.pending))])
+        losses = np.concatenate([-standardise(trials.gains), np.zeros(len(trials.pending))])
         with warnings.catch_warnings():  # of bounds that a fit touches, and of points evaluated before
             warnings.simplefilter("ignore")
             optimizer = Optimizer(
-                [_dimension(cube.axes[j]) for j in cube.varying],
+                [_dimension(encoding.axes[j]) for j in encoding.varying],
                 n_initial_points=0,
                 random_state=int(generator.integers(2**31)),
             )
-            optimizer.tell(_points(cube, rows), losses.tolist())
+            optimizer.tell(_points(encoding, rows), losses.tolist())
             suggested = optimizer.ask()
-        full = np.zeros((1, len(cube.axes)))
-        full[0, list(cube.varying)] = suggested
-        row: Floats = cube.masked(cube.snap(full))[0]
+        full = np.zeros((1, len(encoding.axes)))
+        full[0, list(encoding.varying)] = suggested
+        row: Floats = encoding.masked(encoding.snap(full))[0]
         return row
 
 
@@ -52,14 +52,14 @@ def _dimension(axis: Axis) -> Categorical | Real:
     return Categorical(range(axis.choices)) if axis.choices else Real(0.0, 1.0)
 
 
-def _points(cube: Cube, rows: Floats) -> list[list[float | int]]:
+def _points(encoding: Encoding, rows: Floats) -> list[list[float | int]]:
     """Return rows as scikit-optimize wants them, without the axes that cannot vary."""
     points: list[list[float | int]] = []
     for row in rows:
         point: list[float | int] = []
-        for j in cube.varying:
+        for j in encoding.varying:
             missing = bool(np.isnan(row[j]))
-            if cube.axes[j].choices:
+            if encoding.axes[j].choices:
                 point.append(0 if missing else int(row[j]))
             else:
                 point.append(0.5 if missing else float(np.clip(row[j], 0.0, 1.0)))

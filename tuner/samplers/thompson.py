@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.tuner.gp.encoding import keys
-from ranktune.tuner.gp.propose import ACQUISITIONS, DRAWS, POWER, expected_gains, propose
+from ranktune.tuner.gp.proposal import ACQUISITIONS, COST_EXPONENT, DRAWS, posterior_means, propose
 from ranktune.tuner.gp.search import quasi_random
 from ranktune.tuner.samplers.history import (
     Activation,
@@ -37,7 +37,7 @@ START = 0x5EED
 """Tells the stream of the first, quasi-random trials, which they share, from those of single trials."""
 
 
-class CubeSampler(BaseSampler):
+class EncodedSampler(BaseSampler):
     """A sampler that sees trials as rows of numbers; a subclass says how to propose the next row.
 
     seed is of everything random (None: a fresh one). The first startup trials, or rather those until so many have
@@ -144,15 +144,15 @@ class CubeSampler(BaseSampler):
 
     def _spread(self, history: History, number: int, generator: np.random.Generator) -> Floats:
         """Return the number-th quasi-random row, or a random one where that is taken."""
-        cube = history.cube
+        encoding = history.encoding
         shared = np.random.default_rng([self._seed, START])
-        rows = cube.from_unit(quasi_random(1, len(cube.axes), shared, skip=number))
-        rows = cube.masked(np.concatenate([rows, cube.from_unit(generator.random((64, len(cube.axes))))]))
+        rows = encoding.from_unit(quasi_random(1, len(encoding.axes), shared, skip=number))
+        rows = encoding.masked(np.concatenate([rows, encoding.from_unit(generator.random((64, len(encoding.axes))))]))
         free = [row for row, key in zip(rows, keys(rows), strict=True) if key not in history.taken]
         return free[0] if free else np.asarray(rows[0])
 
 
-class ThompsonSampler(CubeSampler):
+class ThompsonSampler(EncodedSampler):
     """Propose what improves most on functions drawn from the Gaussian-process posteriors of objectives and constraints.
 
     acquisition: "thompson" does that, and with one objective, no constraints and several draws averages over all
@@ -199,7 +199,7 @@ class ThompsonSampler(CubeSampler):
             raise ParameterError(f"draws={draws}: it must be a whole number of at least 1.")
         self._acquisition = acquisition
         self._draws = int(draws)
-        self._power = POWER if costs else 0.0
+        self._power = COST_EXPONENT if costs else 0.0
         self._repeats = replicates
         self.expected_gain: float | None = None
 
@@ -208,12 +208,12 @@ class ThompsonSampler(CubeSampler):
         return super()._row(history, number)
 
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
-        if self._acquisition == "ei" and not history.trials.is_plain:
+        if self._acquisition == "ei" and not history.trials.is_single_objective:
             raise ParameterError(
                 "acquisition 'ei' knows one objective and no constraints. Take 'thompson', which knows several."
             )
         proposal = propose(
-            history.cube, history.trials, history.taken, generator, self._acquisition, self._draws,
+            history.encoding, history.trials, history.taken, generator, self._acquisition, self._draws,
             power=self._power, repeats=self._repeats,
         )  # fmt: skip
         self.expected_gain = proposal.gain
@@ -234,6 +234,6 @@ class ThompsonSampler(CubeSampler):
         trials = history.trials
         broken = np.sum([np.maximum(np.nan_to_num(c, nan=0.0), 0.0) for c in trials.constraints], axis=0)
         broken = np.where(history.complete, broken, np.inf)
-        expected = np.where(broken == broken.min(), expected_gains(history.cube, trials), -np.inf)
+        expected = np.where(broken == broken.min(), posterior_means(history.encoding, trials), -np.inf)
         number = int(history.numbers[np.argmax(expected)])
         return next(t for t in study.get_trials(deepcopy=False) if t.number == number)

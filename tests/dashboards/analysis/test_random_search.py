@@ -16,7 +16,7 @@ from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.records.study import StudyData, Trial
 from ranktune.dashboards.views.registry import build
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.samplers.belief import believe
+from ranktune.tuner.samplers.belief import fit_belief
 from ranktune.tuner.samplers.registry import STARTUP
 from tests.support.study_samples import HOSTILE, along, number, raced, sampled, study_data, trial, trials_of
 from tests.support.study_samples import worth as worth_of
@@ -153,12 +153,12 @@ def test_paths_count_with_the_best_on_them(tmp_path: Path) -> None:
     assert stops(seldom) == {}
     data = study_of(tmp_path, plain)
     seen = [one.seen for one in observed((one, one.value) for one in plain)]
-    belief = believe(data.study.union_space(), seen)
+    belief = fit_belief(data.study.union_space(), seen)
     assert belief is not None
     single = shown(belief, {}, 64, np.random.default_rng(0))
     for rises in (True, False):
         best = shown(belief, {"RankSVM.C": rises}, 64, np.random.default_rng(0))
-        solver = np.random.default_rng(0).random((64, len(belief.cube.axes)))[:, 0]
+        solver = np.random.default_rng(0).random((64, len(belief.encoding.axes)))[:, 0]
         svm = solver >= 0.5
         np.testing.assert_allclose(best[~svm], single[~svm], atol=1e-9)
         assert (best[svm] >= single[svm] - 1e-9).all() and (best[svm] > single[svm] + 1e-9).any()

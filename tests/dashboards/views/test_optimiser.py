@@ -11,7 +11,7 @@ import pytest
 from ranktune.dashboards.records.study import Trial
 from ranktune.dashboards.views.optimiser import DRAWS, panels
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.samplers.belief import MOST, Seen, believe
+from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Observation, fit_belief
 from tests.support.study_samples import HOSTILE, conditions, number, numbers, study_data, trial, trials_of
 
 LABELS = ("LambdaRank", "RankSVM")
@@ -51,7 +51,9 @@ def test_slices_are_what_the_surrogate_predicts(tmp_path: Path) -> None:
     def flat(t: Trial) -> dict[str, Value]:
         return {"solver": t.solver} | {f"{t.solver}.{name}": value for name, value in t.params.items()}
 
-    belief = believe(data.study.union_space(), [Seen(flat(t), t.value, (t.error_of_mean or 0.0) ** 2) for t in trials])
+    belief = fit_belief(
+        data.study.union_space(), [Observation(flat(t), t.value, (t.error_of_mean or 0.0) ** 2) for t in trials]
+    )
     assert belief is not None
     for panel in slices:
         name = f"{best.solver}.{panel.table.columns[0]}"
@@ -95,8 +97,8 @@ def test_splits_are_groups(tmp_path: Path) -> None:
 def test_ten_thousand_trials_are_stood_for_by_some(tmp_path: Path) -> None:
     found = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
     shown = next(panel for panel in found if panel.key.startswith("noise"))
-    assert len(shown.table.rows) == MOST
-    assert f"{MOST} of 10000 trials stand for all" in shown.note
+    assert len(shown.table.rows) == MAX_TRIALS_IN_BELIEF
+    assert f"{MAX_TRIALS_IN_BELIEF} of 10000 trials stand for all" in shown.note
     assert len(json.dumps([panel.figure for panel in found])) < 300_000
 
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import norm
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.acquisition import ExpectedImprovement, Surface, log_improvement
-from ranktune.tuner.gp.paths import DrawnImprovement, Paths
+from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, log_improvement
+from ranktune.tuner.gp.paths import Paths, PathwiseImprovement
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
 
 OWNER = np.array([0, 1, 2, 2, 2])
@@ -25,7 +25,7 @@ def posterior(scale: float = 1.2, noise: float = 0.02) -> tuple[Posterior, Float
     return Posterior.of(E, y, np.linspace(0.5, 2, 14), hyperparameters, OWNER), E, y
 
 
-def surfaces() -> list[Surface]:
+def surfaces() -> list[Acquisition]:
     first, E, y = posterior()
     second, _, _ = posterior(0.7, 0.1)
     generator = np.random.default_rng(0)
@@ -33,25 +33,31 @@ def surfaces() -> list[Surface]:
     reference, spans = np.array([-2.0, -1.0]), np.ones(2)
     return [
         ExpectedImprovement.over((first, second), E),
-        DrawnImprovement.over(drawn[:1], [], E[:5], reference[:1], spans[:1], generator),
-        DrawnImprovement.over(drawn[:2], [], E[:5], reference, spans, generator),
-        DrawnImprovement.over(drawn[:2], drawn[2:], E[:5], reference, spans, generator),
+        PathwiseImprovement.over(drawn[:1], [], E[:5], reference[:1], spans[:1], generator),
+        PathwiseImprovement.over(drawn[:2], [], E[:5], reference, spans, generator),
+        PathwiseImprovement.over(drawn[:2], drawn[2:], E[:5], reference, spans, generator),
     ]
 
 
-@pytest.mark.parametrize("surface", surfaces(), ids=["expected", "drawn", "two objectives", "constrained"])
+@pytest.mark.parametrize("acquisition_function", surfaces(), ids=["expected", "drawn", "two objectives", "constrained"])
 class TestEverySurface:
-    def test_values_are_the_same_with_gradients(self, surface: Surface) -> None:
+    def test_values_are_the_same_with_gradients(self, acquisition_function: Acquisition) -> None:
         E = embedded(6, 1)
-        np.testing.assert_allclose(surface.values_and_gradients(E)[0], surface.values(E), rtol=1e-8)
-        np.testing.assert_allclose(surface.values_and_gradients(E[:1])[0], surface.values(E)[:1], rtol=1e-8)
+        np.testing.assert_allclose(
+            acquisition_function.values_and_gradients(E)[0], acquisition_function.values(E), rtol=1e-8
+        )
+        np.testing.assert_allclose(
+            acquisition_function.values_and_gradients(E[:1])[0], acquisition_function.values(E)[:1], rtol=1e-8
+        )
 
-    def test_gradient_matches_central_differences(self, surface: Surface) -> None:
+    def test_gradient_matches_central_differences(self, acquisition_function: Acquisition) -> None:
         h = 1e-5
         for e in embedded(6, 2):
             steps = h * np.eye(len(e))
-            expected = (surface.values(e + steps) - surface.values(e - steps)) / (2 * h)
-            np.testing.assert_allclose(surface.values_and_gradients(e[None])[1][0], expected, rtol=1e-3, atol=1e-4)
+            expected = (acquisition_function.values(e + steps) - acquisition_function.values(e - steps)) / (2 * h)
+            np.testing.assert_allclose(
+                acquisition_function.values_and_gradients(e[None])[1][0], expected, rtol=1e-3, atol=1e-4
+            )
 
 
 def test_log_improvement_near_and_far() -> None:

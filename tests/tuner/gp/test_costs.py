@@ -7,14 +7,14 @@ from optuna.trial import TrialState, create_trial
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner import ThompsonSampler
-from ranktune.tuner.gp import propose as thompson
-from ranktune.tuner.gp.acquisition import Surface
-from ranktune.tuner.gp.costs import FEWEST, INSTANT, LogCost, PerCost
-from ranktune.tuner.gp.encoding import Axis, Cube, keys
-from ranktune.tuner.gp.propose import Trials, propose
+from ranktune.tuner.gp import proposal
+from ranktune.tuner.gp.acquisition import Acquisition
+from ranktune.tuner.gp.costs import MIN_SECONDS, MIN_TRIALS, ImprovementPerCost, LogCost
+from ranktune.tuner.gp.encoding import Axis, Encoding, keys
+from ranktune.tuner.gp.proposal import Trials, propose
 from ranktune.tuner.samplers.registry import make_sampler
 
-CUBE = Cube((Axis("x"), Axis("y"), Axis("c", choices=3)))
+CUBE = Encoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
 
 
 def sampled(n: int, seed: int = 0) -> tuple[Floats, Floats]:
@@ -43,12 +43,12 @@ def test_it_stays_between_the_cheapest_and_the_dearest() -> None:
 def test_few_or_strange_seconds() -> None:
     rows, seconds = sampled(20)
     E = CUBE.embed(rows)
-    assert LogCost.of(E, np.where(np.arange(20) < FEWEST - 1, seconds, np.nan)) is None
+    assert LogCost.of(E, np.where(np.arange(20) < MIN_TRIALS - 1, seconds, np.nan)) is None
     assert LogCost.of(E, np.zeros(20)) is None and LogCost.of(E[:0], seconds[:0]) is None
     equal = LogCost.of(E, np.full(20, 7.0))
     assert equal is not None and equal.values(E) == pytest.approx(np.log(7.0))
     instant = LogCost.of(E, np.full(20, 1e-9))
-    assert instant is not None and instant.values(E) == pytest.approx(np.log(INSTANT))
+    assert instant is not None and instant.values(E) == pytest.approx(np.log(MIN_SECONDS))
     same = LogCost.of(np.repeat(E[:1], 20, axis=0), seconds)
     assert same is not None and np.isfinite(same.values(E)).all()
 
@@ -67,21 +67,21 @@ def test_improvement_per_cost_has_the_gradient_of_its_values() -> None:
     rows, seconds = sampled(12)
     cost = LogCost.of(CUBE.embed(rows), seconds)
     assert cost is not None
-    surface: Surface = PerCost(Bowl(), cost, 0.7)
+    acquisition_function: Acquisition = ImprovementPerCost(Bowl(), cost, 0.7)
     E, h = CUBE.embed(sampled(50, 3)[0]), 1e-6
-    values, gradients = surface.values_and_gradients(E)
-    np.testing.assert_allclose(values, surface.values(E))
+    values, gradients = acquisition_function.values_and_gradients(E)
+    np.testing.assert_allclose(values, acquisition_function.values(E))
     np.testing.assert_allclose(values, Bowl().values(E) - 0.7 * cost.values(E))
     for k in range(E.shape[1]):
         step = h * np.eye(E.shape[1])[k]
-        expected = (surface.values(E + step) - surface.values(E - step)) / (2 * h)
+        expected = (acquisition_function.values(E + step) - acquisition_function.values(E - step)) / (2 * h)
         np.testing.assert_allclose(gradients[:, k], expected, atol=1e-6)
 
 
 def test_of_two_corners_as_good_the_cheap_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gains are symmetric about the middle of x, seconds are not."""
-    monkeypatch.setattr(thompson, "CLOSELY", 0.0)  # the trust region is in one of the corners
-    line = Cube((Axis("x"), Axis("y")))
+    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 0.0)  # the trust region is in one of the corners
+    line = Encoding((Axis("x"), Axis("y")))
     rows = line.from_unit(np.random.default_rng(0).random((30, 2)))
     rows = np.vstack([rows, np.column_stack([1 - rows[:, 0], rows[:, 1]])])
     gains, seconds = -np.abs(np.abs(rows[:, 0] - 0.5) - 0.35), np.exp(6 * rows[:, 0])

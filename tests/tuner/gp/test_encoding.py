@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranktune.tuner.gp.encoding import Axis, Cube, Rule, Rules, keys
+from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, keys
 
 AXES = [
     Axis("real", -1.0, 3.0),
@@ -59,11 +59,11 @@ def test_a_value_that_a_log_axis_cannot_hold_has_no_place() -> None:
     assert np.isnan(Axis("x", 1.0, 2.0, log=True).encode(np.array([-1.0, 0.0]))).all()
 
 
-def conditional_cube() -> Cube:
+def conditional_cube() -> Encoding:
     """A kind of two; a number for kind 0; a category for kind 1; a number where that category is 2."""
     axes = (Axis("kind", choices=2), Axis("x"), Axis("c", choices=3), Axis("y"))
     rules = (Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)), Rule(3, 2, (2.0,)))
-    return Cube(axes, Rules(rules), frozenset({1, 2, 3}))
+    return Encoding(axes, Rules(rules), frozenset({1, 2, 3}))
 
 
 def test_rules_switch_children_of_children_off() -> None:
@@ -73,9 +73,9 @@ def test_rules_switch_children_of_children_off() -> None:
 
 
 def test_distance_counts_one_for_each_category_that_differs() -> None:
-    cube = conditional_cube()
-    rows = cube.masked(np.array([[0, 0.25, 0, 0], [1, 0, 2, 0.5], [1, 0, 1, 0]]))
-    E = cube.embed(rows)
+    encoding = conditional_cube()
+    rows = encoding.masked(np.array([[0, 0.25, 0, 0], [1, 0, 2, 0.5], [1, 0, 1, 0]]))
+    E = encoding.embed(rows)
     squares = ((E[:, None] - E[None]) ** 2).sum(axis=2)
     assert squares[1, 2] == pytest.approx(1)  # c differs; y is at the centre, or absent, which is the same
     assert squares[0, 1] == pytest.approx(1 + (0.25 - 0.5) ** 2 + 1)  # kind, x against the centre, c against absence
@@ -88,13 +88,13 @@ def test_masked_rows_that_are_one_configuration_have_one_key() -> None:
 
 def test_everything_counts_configurations_not_combinations() -> None:
     axes = (Axis("kind", choices=2), Axis("x", 0, 4, step=1), Axis("c", choices=3))
-    cube = Cube(axes, Rules((Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)))), frozenset({1, 2}))
-    everything = cube.everything()
-    assert everything is not None and len(everything) == 5 + 3
-    assert Cube((Axis("real"),)).everything() is None
+    encoding = Encoding(axes, Rules((Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)))), frozenset({1, 2}))
+    all_rows = encoding.all_rows()
+    assert all_rows is not None and len(all_rows) == 5 + 3
+    assert Encoding((Axis("real"),)).all_rows() is None
 
 
 def test_an_axis_with_one_value_takes_no_column() -> None:
-    cube = Cube((Axis("one", 2.0, 2.0), Axis("only", choices=1), Axis("x"), Axis("c", choices=3)))
-    assert cube.varying == (2, 3) and cube.owner.tolist() == [0, 1, 1, 1]
-    assert cube.embed(np.array([[0.5, 0, 0.25, 1]])).tolist() == [[0.25, 0, np.sqrt(0.5), 0]]
+    encoding = Encoding((Axis("one", 2.0, 2.0), Axis("only", choices=1), Axis("x"), Axis("c", choices=3)))
+    assert encoding.varying == (2, 3) and encoding.axis_of_column.tolist() == [0, 1, 1, 1]
+    assert encoding.embed(np.array([[0.5, 0, 0.25, 1]])).tolist() == [[0.25, 0, np.sqrt(0.5), 0]]

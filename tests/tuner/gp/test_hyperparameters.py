@@ -7,18 +7,25 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.hyperparameters import MAX_FITTED, Evidence, fit, most_probable, relative_level, samples
-from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, spread_of, standardised
+from ranktune.tuner.gp.hyperparameters import (
+    MAX_FITTED_TRIALS,
+    HyperparameterDensity,
+    fit,
+    maximum_a_posteriori,
+    relative_noise,
+    slice_samples,
+)
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standard_deviation, standardise
 
 
-def evidence(n: int = 25, seed: int = 0, extra: float = 0.0) -> Evidence:
+def evidence(n: int = 25, seed: int = 0, extra: float = 0.0) -> HyperparameterDensity:
     """Gains that depend on the first of two numbers and, less, on a category of three."""
     generator = np.random.default_rng(seed)
     numbers, category = generator.random((n, 2)), generator.integers(0, 3, n)
     gains = np.sin(6 * numbers[:, 0]) + 0.2 * category + 0.01 * generator.normal(size=n)
     E = np.hstack([numbers, np.eye(3)[category] * np.sqrt(0.5)])
     e = generator.exponential(0.2, n) * extra
-    return Evidence(E, standardised(gains), generator.uniform(0.5, 2, n), np.array([0, 1, 2, 2, 2]), e=e)
+    return HyperparameterDensity(E, standardise(gains), generator.uniform(0.5, 2, n), np.array([0, 1, 2, 2, 2]), e=e)
 
 
 def prior(theta: Floats) -> float:
@@ -30,7 +37,7 @@ def prior(theta: Floats) -> float:
 def test_value_is_the_normal_density_times_the_prior(extra: float) -> None:
     some = evidence(extra=extra)
     theta = np.array([0.3, -1.0, 0.7, 0.2, -3.0])
-    posterior = Posterior.of(some.E, some.y, some.v, Hyperparameters.from_log(theta), some.owner, some.e)
+    posterior = Posterior.of(some.E, some.y, some.v, Hyperparameters.from_log(theta), some.axis_of_column, some.e)
     K = posterior.L @ posterior.L.T
     expected = multivariate_normal(np.zeros(len(K)), K).logpdf(some.y) + len(K) / 2 * np.log(2 * np.pi) + prior(theta)
     assert some.value(theta) == pytest.approx(expected, rel=1e-10)
@@ -49,7 +56,7 @@ def test_gradient_matches_central_differences(seed: int, extra: float) -> None:
 
 def test_most_probable_is_a_maximum() -> None:
     some = evidence()
-    theta = most_probable(some)
+    theta = maximum_a_posteriori(some)
     _, gradient = some.value_and_gradient(theta)
     inside = (theta > some.bounds()[:, 0] + 1e-6) & (theta < some.bounds()[:, 1] - 1e-6)
     assert np.abs(gradient[inside]).max() < 0.1
@@ -58,7 +65,7 @@ def test_most_probable_is_a_maximum() -> None:
 
 
 def test_the_axis_that_matters_gets_the_short_length_scale() -> None:
-    theta = most_probable(evidence(60))
+    theta = maximum_a_posteriori(evidence(60))
     assert theta[0] > theta[1] + 1
 
 
@@ -70,8 +77,8 @@ def test_few_or_equal_gains_give_finite_hyperparameters(gains: list[float]) -> N
 
 def test_samples_are_distributed_as_the_density() -> None:
     """After one trial with gain 0, whose density is 1 / sqrt(scale + noise), sums over a grid give the moments."""
-    some = Evidence(np.zeros((1, 1)), np.zeros(1), np.ones(1), np.array([0]))
-    chain = np.array(list(islice(samples(some, np.array([0.0, 0.0, -3.0]), np.random.default_rng(0)), 4000)))
+    some = HyperparameterDensity(np.zeros((1, 1)), np.zeros(1), np.ones(1), np.array([0]))
+    chain = np.array(list(islice(slice_samples(some, np.array([0.0, 0.0, -3.0]), np.random.default_rng(0)), 4000)))
     grids = [np.linspace(low, high, 301) for low, high in some.bounds()]
     scale, noise = np.meshgrid(np.exp(grids[1]), np.exp(grids[2]), indexing="ij")
     both = scale * np.exp(-scale) * noise**0.1 * np.exp(-30 * noise) / np.sqrt(scale + noise)
@@ -87,45 +94,49 @@ def test_samples_are_distributed_as_the_density() -> None:
 
 def test_samples_stay_in_the_box_and_leave_their_start_alone() -> None:
     some, start = evidence(8), np.zeros(5)
-    chain = np.array(list(islice(samples(some, start, np.random.default_rng(0)), 20)))
+    chain = np.array(list(islice(slice_samples(some, start, np.random.default_rng(0)), 20)))
     assert (chain >= some.bounds()[:, 0]).all() and (chain <= some.bounds()[:, 1]).all()
     assert (start == 0).all() and len(np.unique(chain, axis=0)) == 20
 
 
 def test_fit_depends_on_the_trials_alone_and_is_renewed_every_few() -> None:
     generator = np.random.default_rng(0)
-    n = MAX_FITTED + 40
+    n = MAX_FITTED_TRIALS + 40
     E = generator.random((n, 2))
     gains = -((E - 0.4) ** 2).sum(axis=1)
-    v, owner = np.ones(n), np.arange(2)
-    thetas = [fit(E[:k], gains[:k], v[:k], owner).tolist() for k in range(MAX_FITTED, n + 1)]
+    v, axis_of_column = np.ones(n), np.arange(2)
+    thetas = [fit(E[:k], gains[:k], v[:k], axis_of_column).tolist() for k in range(MAX_FITTED_TRIALS, n + 1)]
     assert 2 <= len({tuple(theta) for theta in thetas}) <= 4
-    from ranktune.tuner.gp.hyperparameters import _remembered
+    from ranktune.tuner.gp.hyperparameters import _cached_fit
 
-    _remembered.cache_clear()
-    assert fit(E, gains, v, owner).tolist() == thetas[-1]
+    _cached_fit.cache_clear()
+    assert fit(E, gains, v, axis_of_column).tolist() == thetas[-1]
 
 
 def test_noise_that_is_known_bounds_the_noise() -> None:
     generator = np.random.default_rng(0)
-    E, owner = generator.random((40, 2)), np.arange(2)
+    E, axis_of_column = generator.random((40, 2)), np.arange(2)
     gains = 3 * np.sin(6 * E[:, 0]) + generator.normal(0, 0.5, 40)
-    spread = spread_of(gains)
+    spread = standard_deviation(gains)
     for level in (0.25, 1e-4):
-        theta = fit(E, gains, np.ones(40), owner, level=level)
+        theta = fit(E, gains, np.ones(40), axis_of_column, level=level)
         assert level / 2.2 <= np.exp(theta[-1]) * spread**2 <= level * 2.2  # fitted to 39 of them
-        evidence = Evidence(E, standardised(gains), np.ones(40), owner, relative_level(gains, level))
-        chain = np.array(list(islice(samples(evidence, theta, generator), 20)))
+        evidence = HyperparameterDensity(
+            E, standardise(gains), np.ones(40), axis_of_column, relative_noise(gains, level)
+        )
+        chain = np.array(list(islice(slice_samples(evidence, theta, generator), 20)))
         noise = np.exp(chain[:, -1]) * spread**2
         assert noise.min() >= level / 2.001 and noise.max() <= level * 2.001 and np.ptp(noise) > 0
-    assert np.exp(fit(E, gains, np.ones(40), owner)[-1]) * spread**2 == pytest.approx(0.25, rel=0.7)
-    assert relative_level(np.ones(4), 1.0) == 0.0
+    assert np.exp(fit(E, gains, np.ones(40), axis_of_column)[-1]) * spread**2 == pytest.approx(0.25, rel=0.7)
+    assert relative_noise(np.ones(4), 1.0) == 0.0
 
 
 @pytest.mark.parametrize("level", [0.0, 0.3])
 def test_the_gradient_knows_the_level(level: float) -> None:
     generator = np.random.default_rng(1)
-    evidence = Evidence(generator.random((8, 2)), generator.normal(size=8), np.ones(8), np.arange(2), level)
+    evidence = HyperparameterDensity(
+        generator.random((8, 2)), generator.normal(size=8), np.ones(8), np.arange(2), level
+    )
     theta, h = np.array([0.3, -0.5, 0.2, -1.0]), 1e-6
     value, gradient = evidence.value_and_gradient(theta)
     assert value == pytest.approx(evidence.value(theta))
@@ -137,22 +148,25 @@ def test_the_gradient_knows_the_level(level: float) -> None:
 
 def test_a_fit_is_renewed_when_the_trials_have_grown() -> None:
     generator = np.random.default_rng(0)
-    E, owner = generator.random((60, 2)), np.arange(2)
+    E, axis_of_column = generator.random((60, 2)), np.arange(2)
     gains = np.sin(6 * E[:, 0]) + E[:, 1]
-    fits = [tuple(fit(E[:n], gains[:n], np.ones(n), owner)) for n in range(5, 61)]
+    fits = [tuple(fit(E[:n], gains[:n], np.ones(n), axis_of_column)) for n in range(5, 61)]
     distinct = len(set(fits))
     assert 20 <= distinct < 30  # each of the first twelve, then by a tenth
-    assert fits[-1] == tuple(fit(E, gains, np.ones(60), owner))
+    assert fits[-1] == tuple(fit(E, gains, np.ones(60), axis_of_column))
 
 
 def test_extra_noise_is_absolute_in_units_of_the_gains() -> None:
     generator = np.random.default_rng(0)
-    E, owner = generator.random((30, 2)), np.arange(2)
+    E, axis_of_column = generator.random((30, 2)), np.arange(2)
     gains = np.sin(6 * E[:, 0])
     extra = np.where(np.arange(30) % 3 == 0, 0.04, 0.0)
     gains = gains + np.sqrt(extra) * generator.standard_normal(30)
-    told = fit(E, gains, np.ones(30), owner, extra=extra)
-    scaled = fit(E, 1000 * gains, np.ones(30), owner, extra=1e6 * extra)
+    told = fit(E, gains, np.ones(30), axis_of_column, extra=extra)
+    scaled = fit(E, 1000 * gains, np.ones(30), axis_of_column, extra=1e6 * extra)
     np.testing.assert_allclose(told, scaled, atol=1e-3)
-    assert told[-1] < fit(E, gains, np.ones(30), owner)[-1] - 1  # what is known of some is not blamed on all
-    assert fit(E, gains, np.ones(30), owner, extra=0.0 * extra).tolist() == fit(E, gains, np.ones(30), owner).tolist()
+    assert told[-1] < fit(E, gains, np.ones(30), axis_of_column)[-1] - 1  # what is known of some is not blamed on all
+    assert (
+        fit(E, gains, np.ones(30), axis_of_column, extra=0.0 * extra).tolist()
+        == fit(E, gains, np.ones(30), axis_of_column).tolist()
+    )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.paths import DrawnImprovement, Mixture, Paths
+from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
 
 OWNER = np.array([0, 1, 2, 2, 2])
@@ -65,37 +65,37 @@ def test_gradients_are_of_the_weighted_sum() -> None:
         np.testing.assert_allclose(gradients(u)[:, column], expected, atol=1e-6)
 
 
-def improvement(draws: int, constrained: bool = False) -> tuple[DrawnImprovement, Paths, Paths, Floats]:
+def improvement(draws: int, constrained: bool = False) -> tuple[PathwiseImprovement, Paths, Paths, Floats]:
     some, E, y = posterior(noise=0.3)
     generator = np.random.default_rng(0)
     objective, constraint = (Paths.drawn(some, y, generator, draws) for _ in range(2))
     over = [constraint] if constrained else []
     one = np.ones(1)
-    return DrawnImprovement.over([objective], over, E, 0 * one, one, generator), objective, constraint, E
+    return PathwiseImprovement.over([objective], over, E, 0 * one, one, generator), objective, constraint, E
 
 
 def test_one_draw_prefers_what_that_draw_prefers() -> None:
-    surface, objective, _, _ = improvement(1)
+    acquisition_function, objective, _, _ = improvement(1)
     asked = embedded(200, 3)
-    assert np.argmax(surface.values(asked)) == np.argmax(objective.values(asked)[:, 0])
+    assert np.argmax(acquisition_function.values(asked)) == np.argmax(objective.values(asked)[:, 0])
 
 
 def test_improvement_is_the_mean_over_draws() -> None:
-    surface, objective, _, E = improvement(512)
+    acquisition_function, objective, _, E = improvement(512)
     asked = embedded(50, 3)
     expected = np.maximum(objective.values(asked) - objective.values(E).max(axis=0), 0).mean(axis=1)
     width = 0.01 * np.sqrt(1.2)
-    np.testing.assert_allclose(width * np.exp(surface.values(asked)), expected, atol=2 * width)
+    np.testing.assert_allclose(width * np.exp(acquisition_function.values(asked)), expected, atol=2 * width)
 
 
 def test_what_breaks_a_constraint_is_no_improvement() -> None:
-    surface, objective, constraint, E = improvement(256, constrained=True)
+    acquisition_function, objective, constraint, E = improvement(256, constrained=True)
     asked = embedded(50, 3)
     allowed = constraint.values(E) >= 0
     best = np.where(allowed, objective.values(E), objective.values(E).min(axis=0)).max(axis=0)
     gained = np.maximum(objective.values(asked) - best, 0) * (constraint.values(asked) >= 0)
     width = 0.01 * np.sqrt(1.2)
-    np.testing.assert_allclose(width * np.exp(surface.values(asked)), gained.mean(axis=1), atol=3 * width)
+    np.testing.assert_allclose(width * np.exp(acquisition_function.values(asked)), gained.mean(axis=1), atol=3 * width)
 
 
 def test_two_objectives_measure_the_hypervolume() -> None:
@@ -106,8 +106,8 @@ def test_two_objectives_measure_the_hypervolume() -> None:
     directions /= np.sqrt((directions**2).sum(axis=0))
     some, _, y = posterior()
     paths = Paths.drawn(some, y, np.random.default_rng(0), 1)
-    surface = DrawnImprovement((paths, paths), (), np.zeros(2), directions, np.zeros(1))
+    acquisition_function = PathwiseImprovement((paths, paths), (), np.zeros(2), directions, np.zeros(1))
     gains = [np.repeat(points[:, k : k + 1], directions.shape[1], axis=1) for k in range(2)]
-    scores, least = surface._scored(gains)
+    scores, least = acquisition_function._scored(gains)
     assert np.pi / 4 * np.mean(scores.max(axis=0) ** 2) == pytest.approx(area, rel=0.01)
     assert set(np.unique(least)) == {0, 1}

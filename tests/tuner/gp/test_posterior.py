@@ -7,14 +7,14 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.posterior import (
-    WORST,
+    MAX_COMPRESSED_LOSS,
     Hyperparameters,
     Posterior,
-    about_zero,
     cholesky,
-    pulled_in,
-    spread_of,
-    standardised,
+    compress_losers,
+    scale_signed,
+    standard_deviation,
+    standardise,
 )
 
 WEIGHTS = np.array([0.5, 4.0, 1.5])
@@ -40,11 +40,11 @@ def brute_force_kernel(A: Floats, B: Floats) -> Floats:
 
 
 def test_posterior_is_the_dense_formula() -> None:
-    E, owner = mixed(15, 0)
+    E, axis_of_column = mixed(15, 0)
     asked, _ = mixed(8, 1)
     generator = np.random.default_rng(2)
     y, v = generator.normal(size=15), generator.uniform(0.2, 5, 15)
-    posterior = Posterior.of(E, y, v, HYPERPARAMETERS, owner)
+    posterior = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column)
     inverse = np.linalg.inv(brute_force_kernel(E, E) + np.diag(0.03 * v))
     cross = brute_force_kernel(asked, E)
     covariance = brute_force_kernel(asked, asked) - cross @ inverse @ cross.T
@@ -70,27 +70,29 @@ def test_posterior_agrees_with_scikit_learn(noisy: bool) -> None:
 
 
 def test_without_noise_the_mean_goes_through_the_trials() -> None:
-    E, owner = mixed(12, 0)
+    E, axis_of_column = mixed(12, 0)
     y = np.random.default_rng(0).normal(size=12)
-    mean, variance = Posterior.of(E, y, np.ones(12), Hyperparameters(WEIGHTS, 1.7, 1e-10), owner).mean_and_variance(E)
+    mean, variance = Posterior.of(
+        E, y, np.ones(12), Hyperparameters(WEIGHTS, 1.7, 1e-10), axis_of_column
+    ).mean_and_variance(E)
     np.testing.assert_allclose(mean, y, atol=1e-6)
     assert variance.max() < 1e-6
 
 
 def test_a_noisier_trial_pulls_less() -> None:
-    E, owner = np.array([[0.0], [1.0]]), np.array([0])
+    E, axis_of_column = np.array([[0.0], [1.0]]), np.array([0])
     hyperparameters = Hyperparameters(np.array([1.0]), 1.0, 0.1)
-    sure = Posterior.of(E, np.array([0.0, 1.0]), np.array([1.0, 1.0]), hyperparameters, owner)
-    unsure = Posterior.of(E, np.array([0.0, 1.0]), np.array([1.0, 30.0]), hyperparameters, owner)
+    sure = Posterior.of(E, np.array([0.0, 1.0]), np.array([1.0, 1.0]), hyperparameters, axis_of_column)
+    unsure = Posterior.of(E, np.array([0.0, 1.0]), np.array([1.0, 30.0]), hyperparameters, axis_of_column)
     assert unsure.mean(E)[1] < sure.mean(E)[1] - 0.1
 
 
 def test_extra_noise_is_that_of_the_dense_formula() -> None:
-    E, owner = mixed(15, 0)
+    E, axis_of_column = mixed(15, 0)
     asked, _ = mixed(8, 1)
     generator = np.random.default_rng(2)
     y, v, e = generator.normal(size=15), generator.uniform(0.2, 5, 15), generator.exponential(0.5, 15)
-    posterior = Posterior.of(E, y, v, HYPERPARAMETERS, owner, e)
+    posterior = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column, e)
     inverse = np.linalg.inv(brute_force_kernel(E, E) + np.diag(0.03 * v + e))
     cross = brute_force_kernel(asked, E)
     mean, variance = posterior.mean_and_variance(asked)
@@ -99,32 +101,34 @@ def test_extra_noise_is_that_of_the_dense_formula() -> None:
 
 
 def test_extra_noise_between_nothing_and_everything() -> None:
-    E, owner = mixed(12, 0)
+    E, axis_of_column = mixed(12, 0)
     asked, _ = mixed(8, 1)
     generator = np.random.default_rng(2)
     y, v = generator.normal(size=12), generator.uniform(0.2, 5, 12)
     some = np.zeros(12)
     some[-3:] = 1.0
-    plain = Posterior.of(E, y, v, HYPERPARAMETERS, owner).mean_and_variance(asked)
-    without = Posterior.of(E[:-3], y[:-3], v[:-3], HYPERPARAMETERS, owner).mean_and_variance(asked)
+    plain = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column).mean_and_variance(asked)
+    without = Posterior.of(E[:-3], y[:-3], v[:-3], HYPERPARAMETERS, axis_of_column).mean_and_variance(asked)
     for extra, expected in ((1e-12, plain), (1e12, without)):
-        told = Posterior.of(E, y, v, HYPERPARAMETERS, owner, extra * some).mean_and_variance(asked)
+        told = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column, extra * some).mean_and_variance(asked)
         np.testing.assert_allclose(told, expected, atol=1e-9)
     assert np.abs(np.array(plain) - np.array(without)).max() > 0.01
 
 
 def test_believing_is_observing_what_is_expected() -> None:
-    E, owner = mixed(10, 0)
+    E, axis_of_column = mixed(10, 0)
     pending, asked = mixed(3, 1)[0], mixed(6, 2)[0]
     generator = np.random.default_rng(0)
     y, v, e = generator.normal(size=10), generator.uniform(0.5, 2, 10), generator.exponential(0.1, 10)
-    before = Posterior.of(E, y, v, HYPERPARAMETERS, owner, e)
+    before = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column, e)
     rows, told = np.vstack([E, pending]), np.concatenate([y, before.mean(pending)])
-    after = Posterior.of(rows, told, np.append(v, np.ones(3)), HYPERPARAMETERS, owner, np.append(e, np.zeros(3)))
-    believing, believed = before.believing(pending, y)
-    np.testing.assert_allclose(believing.mean_and_variance(asked), after.mean_and_variance(asked), atol=1e-12)
-    np.testing.assert_allclose(believed, told)
-    assert before.believing(pending[:0], y)[0] is before
+    after = Posterior.of(
+        rows, told, np.append(v, np.ones(3)), HYPERPARAMETERS, axis_of_column, np.append(e, np.zeros(3))
+    )
+    with_fantasies, with_means = before.with_fantasies(pending, y)
+    np.testing.assert_allclose(with_fantasies.mean_and_variance(asked), after.mean_and_variance(asked), atol=1e-12)
+    np.testing.assert_allclose(with_means, told)
+    assert before.with_fantasies(pending[:0], y)[0] is before
 
 
 def test_one_trial() -> None:
@@ -145,11 +149,11 @@ def test_duplicates_and_almost_duplicates_without_noise() -> None:
 
 
 def test_believing_keeps_the_mean_and_takes_the_uncertainty() -> None:
-    E, owner = mixed(10, 0)
+    E, axis_of_column = mixed(10, 0)
     pending, _ = mixed(3, 1)
     y, v = np.random.default_rng(0).normal(size=10), np.ones(10)
-    before = Posterior.of(E, y, v, HYPERPARAMETERS, owner)
-    after, _ = before.believing(pending, y)
+    before = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column)
+    after, _ = before.with_fantasies(pending, y)
     asked, _ = mixed(20, 2)
     np.testing.assert_allclose(after.mean(asked), before.mean(asked), atol=1e-10)
     assert (after.mean_and_variance(pending)[1] < 0.2 * before.mean_and_variance(pending)[1]).all()
@@ -157,8 +161,8 @@ def test_believing_keeps_the_mean_and_takes_the_uncertainty() -> None:
 
 
 def test_slope_of_the_covariance_matches_central_differences() -> None:
-    E, owner = mixed(6, 0)
-    posterior = Posterior.of(E, np.zeros(6), np.ones(6), HYPERPARAMETERS, owner)
+    E, axis_of_column = mixed(6, 0)
+    posterior = Posterior.of(E, np.zeros(6), np.ones(6), HYPERPARAMETERS, axis_of_column)
     asked, h = mixed(3, 3)[0], 1e-6
     value, slope = posterior.cross_and_slope(asked)
     np.testing.assert_allclose(value, posterior.cross(asked), atol=1e-14)
@@ -179,36 +183,36 @@ def test_cholesky_adds_jitter_only_where_it_must() -> None:
 
 class TestStandardised:
     def test_mean_zero_variance_one(self) -> None:
-        y = standardised(np.array([1.0, 2.0, 4.0]))
+        y = standardise(np.array([1.0, 2.0, 4.0]))
         assert y.mean() == pytest.approx(0) and y.var() == pytest.approx(1)
 
     def test_scale_and_shift_change_nothing(self) -> None:
         gains = np.random.default_rng(0).normal(size=20)
-        np.testing.assert_allclose(standardised(1e6 * gains - 3e7), standardised(gains), atol=1e-8)
+        np.testing.assert_allclose(standardise(1e6 * gains - 3e7), standardise(gains), atol=1e-8)
 
     def test_what_is_bad_is_pulled_in_and_stays_in_order(self) -> None:
         gains = np.array([0.0, 1.0, 2.0, 3.0, 4.0, -1e9, -5.0])
         median, unit = 1.0, 3.0
-        pulled = pulled_in(gains)
+        pulled = compress_losers(gains)
         assert pulled[1:5].tolist() == gains[1:5].tolist()
         assert pulled[0] == pytest.approx(median - unit * np.log1p(1 / unit)) and pulled[0] > 0
-        assert pulled[5] == pytest.approx(median - unit * WORST) and pulled[5] < pulled[6] < pulled[0]
-        y = standardised(gains)
+        assert pulled[5] == pytest.approx(median - unit * MAX_COMPRESSED_LOSS) and pulled[5] < pulled[6] < pulled[0]
+        y = standardise(gains)
         assert y.mean() == pytest.approx(0) and y.std() == pytest.approx(1)
-        np.testing.assert_allclose(y * spread_of(gains), pulled - pulled.mean())
+        np.testing.assert_allclose(y * standard_deviation(gains), pulled - pulled.mean())
 
     def test_gains_about_zero_keep_their_sign(self) -> None:
         gains = np.array([-1e300, -2.0, 0.0, 1.0, 50.0])
-        y = about_zero(gains)
+        y = scale_signed(gains)
         assert np.sign(y).tolist() == np.sign(gains).tolist() and (np.diff(y) > 0).all() and np.isfinite(y).all()
-        assert about_zero(np.zeros(3)).tolist() == [0.0] * 3
-        np.testing.assert_allclose(about_zero(7 * gains[1:]), about_zero(gains[1:]))
+        assert scale_signed(np.zeros(3)).tolist() == [0.0] * 3
+        np.testing.assert_allclose(scale_signed(7 * gains[1:]), scale_signed(gains[1:]))
 
     @pytest.mark.parametrize("constant", [0.0, 0.7, -1e12, 1e300])
     def test_equal_gains_are_zeros(self, constant: float) -> None:
-        assert standardised(np.full(7, constant)).tolist() == [0.0] * 7
+        assert standardise(np.full(7, constant)).tolist() == [0.0] * 7
 
     def test_huge_gains_do_not_overflow(self) -> None:
-        y = standardised(np.array([1e308, -1e308, 0.0]))
+        y = standardise(np.array([1e308, -1e308, 0.0]))
         assert np.isfinite(y).all() and y[0] > y[2] > y[1]
-        assert np.isfinite(standardised(np.array([-1e308, 0.25, 0.5, 0.75]))).all()
+        assert np.isfinite(standardise(np.array([-1e308, 0.25, 0.5, 0.75]))).all()

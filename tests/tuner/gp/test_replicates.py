@@ -6,13 +6,13 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner import ThompsonSampler
-from ranktune.tuner.gp import propose as thompson
-from ranktune.tuner.gp.encoding import Axis, Cube, keys
+from ranktune.tuner.gp import proposal
+from ranktune.tuner.gp.encoding import Axis, Encoding, keys
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
-from ranktune.tuner.gp.propose import ACQUISITIONS, Trials, propose
-from ranktune.tuner.gp.replicates import most_useful, worth_of_trials
+from ranktune.tuner.gp.proposal import ACQUISITIONS, Trials, propose
+from ranktune.tuner.gp.replicates import best_replicate, knowledge_gradients
 
-SQUARE = Cube((Axis("x"), Axis("y")))
+SQUARE = Encoding((Axis("x"), Axis("y")))
 OWNER = np.arange(2)
 
 
@@ -36,18 +36,18 @@ def test_worth_is_how_much_the_highest_mean_rises() -> None:
             again = Posterior.of(np.vstack([E, E[place]]), np.append(y, told), np.ones(13), some.hyperparameters, OWNER)
             rises.append(again.mean(E).max() - some.mean(E).max())
         error = np.std(rises) / np.sqrt(len(rises))
-        assert worth_of_trials(some, E, [place])[0] == pytest.approx(np.mean(rises), abs=4 * error + 2e-3)
+        assert knowledge_gradients(some, E, [place])[0] == pytest.approx(np.mean(rises), abs=4 * error + 2e-3)
 
 
 def test_without_noise_nothing_is_worth_a_repeat() -> None:
     some, E = posterior(1e-8)
-    assert worth_of_trials(some, E, list(range(12))).max() < 1e-4
-    assert most_useful([some], E, np.array([0.5, 0.5])) is None
+    assert knowledge_gradients(some, E, list(range(12))).max() < 1e-4
+    assert best_replicate([some], E, np.array([0.5, 0.5])) is None
 
 
 def test_with_much_noise_one_of_the_best_is_worth_most() -> None:
     some, E = posterior(1.0)
-    place = most_useful([some], E, E[int(np.argmin(some.mean(E)))])
+    place = best_replicate([some], E, E[int(np.argmin(some.mean(E)))])
     assert place is not None and some.mean(E)[place] > np.median(some.mean(E))
 
 
@@ -79,7 +79,7 @@ def test_a_repeat_that_is_at_work_is_accounted_for() -> None:
 
 
 def test_a_study_with_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thompson, "CLOSELY", 0.0)  # a gain is told after each
+    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 0.0)  # a gain is told after each
     sampler = ThompsonSampler(seed=0, startup=6, replicates=True)
     study = optuna.create_study(sampler=sampler)
 

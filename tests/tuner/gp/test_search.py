@@ -8,7 +8,7 @@ import pytest
 from scipy.stats.qmc import discrepancy
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.encoding import Axis, Cube, Rule, Rules, keys
+from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, keys
 from ranktune.tuner.gp.search import maximise, quasi_random
 
 
@@ -26,44 +26,44 @@ class Bowl:
         return self.values(E), -2 * (E - self.top)
 
 
-def mixed_cube() -> Cube:
+def mixed_cube() -> Encoding:
     whole, few = Axis("whole", 0, 200, step=1), Axis("few", 1, 5, step=1)
     axes = (Axis("kind", choices=3), Axis("x"), whole, Axis("c", choices=4), few)
-    return Cube(axes, Rules((Rule(1, 0, (0.0, 2.0)), Rule(3, 0, (1.0,)))), frozenset({1, 3}))
+    return Encoding(axes, Rules((Rule(1, 0, (0.0, 2.0)), Rule(3, 0, (1.0,)))), frozenset({1, 3}))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_finds_the_top_of_a_bowl(seed: int) -> None:
-    cube = mixed_cube()
-    top = cube.masked(cube.snap(np.array([[seed % 3, 0.123, 0.777, 2, 0.5]])))
+    encoding = mixed_cube()
+    top = encoding.masked(encoding.snap(np.array([[seed % 3, 0.123, 0.777, 2, 0.5]])))
     generator = np.random.default_rng(seed)
-    promising = cube.filled(np.full((1, 5), np.nan), generator)
-    row = maximise(Bowl(cube.embed(top)[0]), cube, promising, frozenset(), generator)
+    centres = encoding.filled(np.full((1, 5), np.nan), generator)
+    row = maximise(Bowl(encoding.embed(top)[0]), encoding, centres, frozenset(), generator)
     np.testing.assert_allclose(row, top[0], atol=1e-5)
 
 
 def test_what_is_taken_is_not_returned() -> None:
-    cube = mixed_cube()
-    top = cube.masked(cube.snap(np.array([[1, 0.1, 0.777, 2, 0.5]])))
+    encoding = mixed_cube()
+    top = encoding.masked(encoding.snap(np.array([[1, 0.1, 0.777, 2, 0.5]])))
     generator = np.random.default_rng(0)
-    promising = cube.filled(top, generator)
-    row = maximise(Bowl(cube.embed(top)[0]), cube, promising, frozenset(keys(top)), generator)
+    centres = encoding.filled(top, generator)
+    row = maximise(Bowl(encoding.embed(top)[0]), encoding, centres, frozenset(keys(top)), generator)
     second = [abs(row[2] - top[0, 2]) > 0, row[0] != top[0, 0], row[3] != top[0, 3], row[4] != top[0, 4]]
     assert sum(second) == 1 and second[0]  # a step of the whole number costs least
 
 
 def test_a_small_space_is_used_up_best_first_and_then_repeats() -> None:
-    cube = Cube((Axis("a", choices=3), Axis("b", 0, 3, step=1)))
-    surface = Bowl(cube.embed(np.array([[1.0, 0.375]]))[0])
+    encoding = Encoding((Axis("a", choices=3), Axis("b", 0, 3, step=1)))
+    acquisition_function = Bowl(encoding.embed(np.array([[1.0, 0.375]]))[0])
     taken: set[bytes] = set()
     values = []
     for seed in range(12):
-        row = maximise(surface, cube, np.zeros((1, 2)), taken, np.random.default_rng(seed))
+        row = maximise(acquisition_function, encoding, np.zeros((1, 2)), taken, np.random.default_rng(seed))
         assert not taken & set(keys(row[None]))
         taken |= set(keys(row[None]))
-        values.append(surface.values(cube.embed(row[None]))[0])
+        values.append(acquisition_function.values(encoding.embed(row[None]))[0])
     assert values == sorted(values, reverse=True) and len(taken) == 12
-    again = maximise(surface, cube, np.zeros((1, 2)), taken, np.random.default_rng(0))
+    again = maximise(acquisition_function, encoding, np.zeros((1, 2)), taken, np.random.default_rng(0))
     np.testing.assert_allclose(again, [1.0, 0.375])
 
 

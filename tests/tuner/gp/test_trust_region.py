@@ -8,90 +8,92 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp import propose as thompson
-from ranktune.tuner.gp.encoding import Axis, Cube, Rule, Rules, keys
-from ranktune.tuner.gp.propose import Trials, propose
+from ranktune.tuner.gp import proposal
+from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, keys
+from ranktune.tuner.gp.proposal import Trials, propose
 from ranktune.tuner.gp.search import maximise
-from ranktune.tuner.gp.trust_region import BETTER, LARGEST, SMALLEST, Region, replayed
+from ranktune.tuner.gp.trust_region import INITIAL_SIDE, MIN_IMPROVEMENT, MIN_SIDE, TrustRegion, side_after
 
 NUMBERS = (Axis("x"), Axis("y"), Axis("whole", 0, 200, step=1))
-CUBE = Cube((*NUMBERS, Axis("a", choices=4), Axis("b", choices=3), Axis("c", choices=5)))
+CUBE = Encoding((*NUMBERS, Axis("a", choices=4), Axis("b", choices=3), Axis("c", choices=5)))
 RULES = Rules((Rule(1, 0, (0.0, 2.0)), Rule(2, 0, (1.0,)), Rule(3, 0, (1.0,))))
-CONDITIONAL = Cube(
+CONDITIONAL = Encoding(
     (Axis("kind", choices=3), Axis("x"), Axis("y"), Axis("c", choices=4), Axis("z")), RULES, frozenset({1, 2, 3})
 )
 
 
-def rows_of(cube: Cube, count: int = 500, seed: int = 0) -> Floats:
-    return cube.from_unit(np.random.default_rng(seed).random((count, len(cube.axes))))
+def rows_of(encoding: Encoding, count: int = 500, seed: int = 0) -> Floats:
+    return encoding.from_unit(np.random.default_rng(seed).random((count, len(encoding.axes))))
 
 
-def region_of(cube: Cube, side: float, seed: int = 1) -> Region:
+def region_of(encoding: Encoding, side: float, seed: int = 1) -> TrustRegion:
     generator = np.random.default_rng(seed)
-    return Region.around(cube, rows_of(cube, 1, seed)[0], side, generator.uniform(0.3, 3.0, len(cube.varying)))
+    return TrustRegion.around(
+        encoding, rows_of(encoding, 1, seed)[0], side, generator.uniform(0.3, 3.0, len(encoding.varying))
+    )
 
 
 class TestSide:
     def test_it_stays_large_while_trials_get_better(self) -> None:
-        assert replayed(np.arange(50.0), 4) == LARGEST == replayed(np.empty(0), 4)
+        assert side_after(np.arange(50.0), 4) == INITIAL_SIDE == side_after(np.empty(0), 4)
 
     @pytest.mark.parametrize("patience", [1, 4, 9])
     def test_each_row_of_failures_halves_it_and_a_tiny_one_begins_anew(self, patience: int) -> None:
-        halvings = int(np.floor(np.log2(LARGEST / SMALLEST)))
+        halvings = int(np.floor(np.log2(INITIAL_SIDE / MIN_SIDE)))
         for failures in range(12 * patience):
             shrunk = (failures // patience) % (halvings + 1)
-            assert replayed(np.r_[1.0, np.zeros(failures)], patience) == LARGEST / 2**shrunk
+            assert side_after(np.r_[1.0, np.zeros(failures)], patience) == INITIAL_SIDE / 2**shrunk
 
     def test_a_better_trial_doubles_it(self) -> None:
         gains = np.r_[1.0, np.zeros(9)]
-        assert replayed(np.r_[gains, 2.0], 4) == 2 * replayed(gains, 4) == LARGEST / 2
+        assert side_after(np.r_[gains, 2.0], 4) == 2 * side_after(gains, 4) == INITIAL_SIDE / 2
 
     def test_what_is_better_by_nothing_worth_mentioning_is_a_failure(self) -> None:
         gains = np.r_[1.0, 0.0, 0.5, 0.2]
-        assert replayed(np.r_[gains, 1.0 + 1e-6], 4) == LARGEST / 2 < replayed(np.r_[gains, 1.1], 4)
+        assert side_after(np.r_[gains, 1.0 + 1e-6], 4) == INITIAL_SIDE / 2 < side_after(np.r_[gains, 1.1], 4)
 
     def test_units_do_not_matter(self) -> None:
         gains = np.random.default_rng(0).standard_normal(60)
-        sides = [replayed(gains[:n], 4) for n in range(60)]
+        sides = [side_after(gains[:n], 4) for n in range(60)]
         assert len(set(sides)) > 3
-        assert sides == [replayed(1000.0 * gains[:n] - 5.0, 4) for n in range(60)]
+        assert sides == [side_after(1000.0 * gains[:n] - 5.0, 4) for n in range(60)]
 
     def test_what_is_better_is_so_compared_with_the_spread_of_what_came_before(self) -> None:
         gains = np.cumsum(np.random.default_rng(0).choice([-1.0, 2e-4, 1e-2, 0.5], 200))
-        side, best, failures = LARGEST, -np.inf, 0
+        side, best, failures = INITIAL_SIDE, -np.inf, 0
         for k, gain in enumerate(gains):
-            failures = 0 if gain > best + BETTER * (np.std(gains[:k]) if k else 0.0) else failures + 1
-            side = min(2 * side, LARGEST) if not failures else side
+            failures = 0 if gain > best + MIN_IMPROVEMENT * (np.std(gains[:k]) if k else 0.0) else failures + 1
+            side = min(2 * side, INITIAL_SIDE) if not failures else side
             best = max(best, gain)
             if failures == 3:
-                side, failures = side / 2 if side / 2 >= SMALLEST else LARGEST, 0
-            assert replayed(gains[: k + 1], 3) == side
+                side, failures = side / 2 if side / 2 >= MIN_SIDE else INITIAL_SIDE, 0
+            assert side_after(gains[: k + 1], 3) == side
 
     @pytest.mark.parametrize("size", [1e308, 1e-308])
     def test_absurd_gains(self, size: float) -> None:
-        assert replayed(size * np.array([1.0, -1.0, 0.5, 0.0, -0.5]), 4) == LARGEST / 2
+        assert side_after(size * np.array([1.0, -1.0, 0.5, 0.0, -0.5]), 4) == INITIAL_SIDE / 2
 
 
-@pytest.mark.parametrize("cube", [CUBE, CONDITIONAL])
-@pytest.mark.parametrize("side", [LARGEST, 0.3, SMALLEST])
+@pytest.mark.parametrize("encoding", [CUBE, CONDITIONAL])
+@pytest.mark.parametrize("side", [INITIAL_SIDE, 0.3, MIN_SIDE])
 class TestRegion:
-    def test_rows_moved_into_it_are_in_it_and_those_in_it_stay(self, cube: Cube, side: float) -> None:
-        region, generator = region_of(cube, side), np.random.default_rng(2)
-        rows = rows_of(cube)
+    def test_rows_moved_into_it_are_in_it_and_those_in_it_stay(self, encoding: Encoding, side: float) -> None:
+        region, generator = region_of(encoding, side), np.random.default_rng(2)
+        rows = rows_of(encoding)
         inside = region.within(rows, generator)
         assert not region.holds(rows).all() and region.holds(inside).all()
         assert region.holds(region.middle[None]).all()
         np.testing.assert_array_equal(region.within(inside, generator), inside)
         assert region.holds(region.spread(rows, generator)).all()
 
-    def test_a_larger_one_holds_what_a_smaller_one_holds(self, cube: Cube, side: float) -> None:
-        region, generator = region_of(cube, side), np.random.default_rng(2)
-        smaller = region_of(cube, 0.5 * side)
-        assert region.holds(smaller.spread(rows_of(cube), generator)).all()
+    def test_a_larger_one_holds_what_a_smaller_one_holds(self, encoding: Encoding, side: float) -> None:
+        region, generator = region_of(encoding, side), np.random.default_rng(2)
+        smaller = region_of(encoding, 0.5 * side)
+        assert region.holds(smaller.spread(rows_of(encoding), generator)).all()
 
-    def test_it_is_filled_from_end_to_end(self, cube: Cube, side: float) -> None:
-        region = region_of(cube, side)
-        rows = region.spread(rows_of(cube, 4000), np.random.default_rng(2))
+    def test_it_is_filled_from_end_to_end(self, encoding: Encoding, side: float) -> None:
+        region = region_of(encoding, side)
+        rows = region.spread(rows_of(encoding, 4000), np.random.default_rng(2))
         width = region.high - region.low
         numbers = np.isfinite(width)
         np.testing.assert_allclose(rows[:, numbers].min(axis=0), region.low[numbers], atol=0.02 * width[numbers].max())
@@ -100,7 +102,7 @@ class TestRegion:
 
 def test_at_most_so_many_categories_differ() -> None:
     counts = []
-    for side in (LARGEST, 0.4, SMALLEST):
+    for side in (INITIAL_SIDE, 0.4, MIN_SIDE):
         region = region_of(CUBE, side)
         rows = region.within(rows_of(CUBE), np.random.default_rng(0))
         counts.append((rows != region.middle)[:, 3:].sum(axis=1).max())
@@ -109,14 +111,16 @@ def test_at_most_so_many_categories_differ() -> None:
 
 def test_what_decides_on_other_parameters_stays_and_what_is_inactive_is_free() -> None:
     middle = np.array([1.0, 0.5, 0.5, 2.0, 0.5])  # x is inactive
-    region = Region.around(CONDITIONAL, middle, SMALLEST, np.ones(5))
+    region = TrustRegion.around(CONDITIONAL, middle, MIN_SIDE, np.ones(5))
     rows = region.spread(rows_of(CONDITIONAL), np.random.default_rng(0))
     assert (rows[:, 0] == 1.0).all() and np.ptp(rows[:, 1]) > 0.9
-    assert np.ptp(rows[:, 2]) <= SMALLEST + 1e-9 and np.ptp(rows[:, 4]) <= SMALLEST + 1e-9
+    assert np.ptp(rows[:, 2]) <= MIN_SIDE + 1e-9 and np.ptp(rows[:, 4]) <= MIN_SIDE + 1e-9
 
 
 def test_it_is_longer_along_what_matters_less() -> None:
-    region = Region.around(CUBE, np.array([0.5, 0.5, 0.5, 0, 0, 0]), 0.3, np.array([16.0, 1.0, 1.0, 9.0, 9.0, 9.0]))
+    region = TrustRegion.around(
+        CUBE, np.array([0.5, 0.5, 0.5, 0, 0, 0]), 0.3, np.array([16.0, 1.0, 1.0, 9.0, 9.0, 9.0])
+    )
     width = (region.high - region.low)[:3]
     assert width[1] == pytest.approx(4 * width[0]) and np.prod(width) == pytest.approx(0.3**3)
 
@@ -146,12 +150,14 @@ def test_the_search_finds_what_is_best_in_it(seed: int) -> None:
 
 
 def test_where_all_of_it_is_taken_the_search_goes_on_elsewhere() -> None:
-    cube = Cube((Axis("whole", 0, 9999, step=1), Axis("c", choices=2)))
-    middle = cube.snap(np.array([[0.5, 0.0]]))[0]
-    region = Region.around(cube, middle, SMALLEST, np.ones(2))
-    everything = np.array([[place, c] for place in cube.axes[0].grid() for c in (0.0, 1.0)])
-    taken = set(keys(everything[region.holds(everything)]))
-    row = maximise(Bowl(cube.embed(middle[None])[0]), cube, middle[None], taken, np.random.default_rng(0), region)
+    encoding = Encoding((Axis("whole", 0, 9999, step=1), Axis("c", choices=2)))
+    middle = encoding.snap(np.array([[0.5, 0.0]]))[0]
+    region = TrustRegion.around(encoding, middle, MIN_SIDE, np.ones(2))
+    all_rows = np.array([[place, c] for place in encoding.axes[0].grid() for c in (0.0, 1.0)])
+    taken = set(keys(all_rows[region.holds(all_rows)]))
+    row = maximise(
+        Bowl(encoding.embed(middle[None])[0]), encoding, middle[None], taken, np.random.default_rng(0), region
+    )
     assert not taken & set(keys(row[None])) and not region.holds(row[None])[0]
 
 
@@ -166,26 +172,26 @@ class TestProposals:
     def test_they_stay_close_where_they_look_closely(self, monkeypatch: pytest.MonkeyPatch, draws: int) -> None:
         trials = self.trials()
         away = {}
-        for closely in (0.0, 1.0):
-            monkeypatch.setattr(thompson, "CLOSELY", closely)
-            monkeypatch.setattr(thompson, "replayed", lambda gains, patience: SMALLEST)
+        for use_trust_region in (0.0, 1.0):
+            monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", use_trust_region)
+            monkeypatch.setattr(proposal, "side_after", lambda gains, patience: MIN_SIDE)
             made = [propose(CUBE, trials, (), np.random.default_rng(seed), draws=draws) for seed in range(12)]
-            away[closely] = np.array([np.abs(trials.rows - one.row)[:, :2].max(axis=1).min() for one in made])
-            assert [one.gain is None for one in made] == [closely == 1.0] * 12
+            away[use_trust_region] = np.array([np.abs(trials.rows - one.row)[:, :2].max(axis=1).min() for one in made])
+            assert [one.gain is None for one in made] == [use_trust_region == 1.0] * 12
         assert away[1.0].max() < 0.2 and np.median(away[1.0]) < np.median(away[0.0])
 
     def test_expected_improvement_several_objectives_costs_and_small_spaces_look_everywhere(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(thompson, "CLOSELY", 1.0)
-        monkeypatch.setattr(thompson, "_region", None)  # whoever calls it fails
+        monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 1.0)
+        monkeypatch.setattr(proposal, "_region", None)  # whoever calls it fails
         trials, generator = self.trials(), np.random.default_rng(0)
         assert propose(CUBE, trials, (), generator, "ei").gain is not None
         timed = replace(trials, seconds=1.0 + trials.rows[:, 0])
         assert propose(CUBE, timed, (), generator, power=0.3).gain is not None
         propose(CUBE, replace(trials, more=(trials.rows[:, 0],)), (), generator)
         propose(CUBE, replace(trials, constraints=(trials.rows[:, 0] - 0.5,)), (), generator)
-        small = Cube((Axis("whole", 0, 20, step=1), Axis("c", choices=2)))
+        small = Encoding((Axis("whole", 0, 20, step=1), Axis("c", choices=2)))
         rows = rows_of(small, 8)
         assert propose(small, Trials(rows, rows[:, 0], np.ones(8), np.empty((0, 2))), (), generator).gain is not None
         with pytest.raises(TypeError, match="not callable"):

@@ -12,8 +12,8 @@ from optuna.trial import TrialState, create_trial
 
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.gp.hyperparameters import fit
-from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standardised
-from ranktune.tuner.samplers.belief import MOST, Belief, Seen, believe
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standardise
+from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Observation, fit_belief
 from ranktune.tuner.samplers.history import read
 from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.study_samples import sampled, worth
@@ -25,7 +25,7 @@ def space_of(*solvers: str) -> UnionSpace:
     return UnionSpace({name: solver_class(name).space for name in solvers or SOLVERS})
 
 
-def seen_of(count: int, *solvers: str, failing: int = 0, seed: int = 0) -> list[Seen]:
+def observations_of(count: int, *solvers: str, failing: int = 0, seed: int = 0) -> list[Observation]:
     generator = np.random.default_rng(seed)
     found = []
     for k in range(count):
@@ -33,14 +33,14 @@ def seen_of(count: int, *solvers: str, failing: int = 0, seed: int = 0) -> list[
         own = sampled(solver, generator)
         flat = {"solver": solver} | {f"{solver}.{name}": value for name, value in own.items()}
         value = None if failing and k % failing == 1 else worth(own, generator)
-        found.append(Seen(flat, value, None if value is None else 1e-4 * (1 + k % 3)))
+        found.append(Observation(flat, value, None if value is None else 1e-4 * (1 + k % 3)))
     return found
 
 
-def history_of(space: UnionSpace, seen: list[Seen]) -> Any:
+def history_of(space: UnionSpace, observed: list[Observation]) -> Any:
     """Return the sampler's own view of the same trials, through an Optuna study."""
     study = optuna.create_study(direction="maximize")
-    for one in seen:
+    for one in observed:
         study.add_trial(
             create_trial(
                 state=TrialState.FAIL if one.value is None else TrialState.COMPLETE,
@@ -54,35 +54,37 @@ def history_of(space: UnionSpace, seen: list[Seen]) -> Any:
     return read(study, study.get_trials(deepcopy=False)[current.number], space.distributions, space)
 
 
-def believed(space: UnionSpace, seen: list[Seen], most: int = MOST) -> Belief:
-    found = believe(space, seen, most)
+def fitted(space: UnionSpace, observed: list[Observation], most: int = MAX_TRIALS_IN_BELIEF) -> Belief:
+    found = fit_belief(space, observed, most)
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("failing", [0, 5])
 def test_it_is_the_samplers_own_surrogate(failing: int) -> None:
-    space, seen = space_of(), seen_of(40, failing=failing)
-    history = history_of(space, seen)
-    belief = believed(space, seen)
+    space, observed = space_of(), observations_of(40, failing=failing)
+    history = history_of(space, observed)
+    belief = fitted(space, observed)
     np.testing.assert_array_equal(belief.rows, history.trials.rows)
     np.testing.assert_array_equal(belief.gains, history.trials.gains)
     np.testing.assert_array_equal(belief.noise, history.trials.noise)
-    E, y = history.cube.embed(history.trials.rows), standardised(history.trials.gains)
-    theta = fit(E, history.trials.gains, history.trials.noise, history.cube.owner)
-    own = Posterior.of(E, y, history.trials.noise, Hyperparameters.from_log(theta), history.cube.owner)
-    asked = history.cube.masked(history.cube.from_unit(np.random.default_rng(3).random((20, len(history.cube.axes)))))
-    mean, variance = own.mean_and_variance(history.cube.embed(asked))
+    E, y = history.encoding.embed(history.trials.rows), standardise(history.trials.gains)
+    theta = fit(E, history.trials.gains, history.trials.noise, history.encoding.axis_of_column)
+    own = Posterior.of(E, y, history.trials.noise, Hyperparameters.from_log(theta), history.encoding.axis_of_column)
+    asked = history.encoding.masked(
+        history.encoding.from_unit(np.random.default_rng(3).random((20, len(history.encoding.axes))))
+    )
+    mean, variance = own.mean_and_variance(history.encoding.embed(asked))
     told_mean, told_sd = belief.mean_and_sd(asked)
     np.testing.assert_allclose(told_mean, belief.centre + belief.spread * mean, rtol=1e-12)
     np.testing.assert_allclose(told_sd, belief.spread * np.sqrt(variance), rtol=1e-12)
 
 
 def test_a_trial_that_was_stopped_counts_as_much_as_it_tells() -> None:
-    space, seen = space_of(), seen_of(30)
-    plain = believed(space, seen)
-    stopped = [replace(one, partial=1e9 if k % 3 == 0 else 0.0) for k, one in enumerate(seen)]
-    belief = believed(space, stopped)
+    space, observed = space_of(), observations_of(30)
+    plain = fitted(space, observed)
+    stopped = [replace(one, partial=1e9 if k % 3 == 0 else 0.0) for k, one in enumerate(observed)]
+    belief = fitted(space, stopped)
     noise = belief.posterior.noise * belief.spread**2
     assert (noise[::3] > 1e8).all() and (np.delete(noise, np.s_[::3]) < 1).all()
     _, sd = belief.mean_and_sd(belief.rows[::3])
@@ -90,27 +92,29 @@ def test_a_trial_that_was_stopped_counts_as_much_as_it_tells() -> None:
 
 
 def test_units_are_those_of_the_metric() -> None:
-    seen = seen_of(30, "RankSVM")
-    belief = believed(space_of("RankSVM"), seen)
-    values = np.array([one.value for one in seen])
-    told = belief.centre + belief.spread * standardised(values)
+    observed = observations_of(30, "RankSVM")
+    belief = fitted(space_of("RankSVM"), observed)
+    values = np.array([one.value for one in observed])
+    told = belief.centre + belief.spread * standardise(values)
     usual = values > np.median(values)
     np.testing.assert_allclose(told[usual], values[usual], rtol=1e-9)
-    shifted = [Seen(one.params, 100.0 + 8.0 * (one.value or 0.0), one.variance) for one in seen]
-    other = believed(space_of("RankSVM"), shifted)
+    shifted = [Observation(one.params, 100.0 + 8.0 * (one.value or 0.0), one.variance) for one in observed]
+    other = fitted(space_of("RankSVM"), shifted)
     a, b = belief.mean_and_sd(belief.rows), other.mean_and_sd(belief.rows)
     np.testing.assert_allclose(b[0], 100.0 + 8.0 * a[0], rtol=1e-5)
     np.testing.assert_allclose(b[1], 8.0 * a[1], rtol=1e-2)
 
 
 def test_left_out_is_what_the_others_predict() -> None:
-    space, seen = space_of("RankSVM", "LambdaRank"), seen_of(16, "RankSVM", "LambdaRank")
-    belief = believed(space, seen)
+    space, observed = space_of("RankSVM", "LambdaRank"), observations_of(16, "RankSVM", "LambdaRank")
+    belief = fitted(space, observed)
     expected, sd = belief.left_out()
-    E, y, own = belief.cube.embed(belief.rows), standardised(belief.gains), belief.posterior
+    E, y, own = belief.encoding.embed(belief.rows), standardise(belief.gains), belief.posterior
     for i in range(16):
         rest = np.arange(16) != i
-        without = Posterior.of(E[rest], y[rest], belief.noise[rest], own.hyperparameters, belief.cube.owner)
+        without = Posterior.of(
+            E[rest], y[rest], belief.noise[rest], own.hyperparameters, belief.encoding.axis_of_column
+        )
         mean, variance = without.mean_and_variance(E[i : i + 1])
         assert expected[i] == pytest.approx(belief.centre + belief.spread * mean[0], rel=1e-6)
         noisy = variance[0] + own.noise[i]
@@ -118,10 +122,10 @@ def test_left_out_is_what_the_others_predict() -> None:
 
 
 def test_a_slice_passes_through_the_configuration_it_starts_from() -> None:
-    space, seen = space_of(), seen_of(45)
-    belief = believed(space, seen)
-    start = next(one.params for one in seen if one.params["solver"] == "ElasticRank")
-    here, here_sd = belief.mean_and_sd(belief.cube.masked(belief.full(start)[None]))
+    space, observed = space_of(), observations_of(45)
+    belief = fitted(space, observed)
+    start = next(one.params for one in observed if one.params["solver"] == "ElasticRank")
+    here, here_sd = belief.mean_and_sd(belief.encoding.masked(belief.full(start)[None]))
     for name in start:
         if name.count(".") and not space.distributions[name].single():
             found = belief.slice(start, name)
@@ -137,8 +141,8 @@ def test_a_slice_passes_through_the_configuration_it_starts_from() -> None:
 
 
 def test_draws_with_one_seed_are_of_the_same_functions_and_spread_as_believed() -> None:
-    belief = believed(space_of("RankSVM"), seen_of(12, "RankSVM"))
-    start = dict(seen_of(1, "RankSVM")[0].params)
+    belief = fitted(space_of("RankSVM"), observations_of(12, "RankSVM"))
+    start = dict(observations_of(1, "RankSVM")[0].params)
     a, b = (belief.slice(start, "RankSVM.C", draws=3, seed=5).draws for _ in range(2))
     np.testing.assert_array_equal(a, b)
     many = belief.slice(start, "RankSVM.C", draws=400, seed=1)
@@ -147,26 +151,26 @@ def test_draws_with_one_seed_are_of_the_same_functions_and_spread_as_believed() 
 
 
 def test_dependence_is_the_mean_over_rows_with_the_uncertainty_of_that_mean() -> None:
-    belief = believed(space_of("ElasticRank"), seen_of(30, "ElasticRank"))
-    others = belief.cube.from_unit(np.random.default_rng(0).random((12, len(belief.cube.axes))))
+    belief = fitted(space_of("ElasticRank"), observations_of(30, "ElasticRank"))
+    others = belief.encoding.from_unit(np.random.default_rng(0).random((12, len(belief.encoding.axes))))
     name = "ElasticRank.l1"  # active with some optimizers only
     found = belief.dependence(name, others, 5)
     j = belief.axis(name)
-    kept = others[~np.isnan(belief.cube.masked(others)[:, j])]
+    kept = others[~np.isnan(belief.encoding.masked(others)[:, j])]
     assert 0 < len(kept) < len(others)
     for i, place in enumerate(belief.grid(name, 5)):
         rows = kept.copy()
         rows[:, j] = place
-        E = belief.cube.embed(belief.cube.masked(rows))
+        E = belief.encoding.embed(belief.encoding.masked(rows))
         assert found.mean[i] == pytest.approx(belief.centre + belief.spread * belief.posterior.mean(E).mean())
         variance = belief.posterior.covariance(E).mean()
         assert found.sd[i] == pytest.approx(belief.spread * np.sqrt(variance), rel=1e-6)
 
 
 def test_of_many_trials_a_choice_with_the_best_stands_for_all() -> None:
-    space, seen = space_of("RankSVM"), seen_of(90, "RankSVM")
-    belief = believed(space, seen, 30)
-    values = np.array([one.value for one in seen])
+    space, observed = space_of("RankSVM"), observations_of(90, "RankSVM")
+    belief = fitted(space, observed, 30)
+    values = np.array([one.value for one in observed])
     assert len(belief.chosen) == 30
     assert set(np.argsort(-values)[:15].tolist()) <= set(belief.chosen.tolist())
     assert int(np.argmin(values)) in belief.chosen
@@ -175,8 +179,8 @@ def test_of_many_trials_a_choice_with_the_best_stands_for_all() -> None:
 
 def test_there_is_no_belief_without_values_or_without_anything_to_vary() -> None:
     space = space_of("RankSVM")
-    assert believe(space, []) is None
-    assert believe(space, [Seen(one.params, None) for one in seen_of(5, "RankSVM")]) is None
+    assert fit_belief(space, []) is None
+    assert fit_belief(space, [Observation(one.params, None) for one in observations_of(5, "RankSVM")]) is None
     fixed = UnionSpace({"RankSVM": solver_class("RankSVM").space}).restricted(
         {
             "RankSVM.C": 1.0,
@@ -186,13 +190,13 @@ def test_there_is_no_belief_without_values_or_without_anything_to_vary() -> None
             "RankSVM.average": "pairs",
         }
     )
-    assert believe(fixed, [Seen({"solver": "RankSVM", "RankSVM.C": 1.0}, 0.5)]) is None
+    assert fit_belief(fixed, [Observation({"solver": "RankSVM", "RankSVM.C": 1.0}, 0.5)]) is None
 
 
 def test_equal_values_and_a_single_trial_are_believed_without_warnings() -> None:
-    space, seen = space_of("RankSVM"), seen_of(6, "RankSVM")
-    for some in (seen[:1], [Seen(one.params, 0.25) for one in seen]):
-        belief = believed(space, some)
+    space, observed = space_of("RankSVM"), observations_of(6, "RankSVM")
+    for some in (observed[:1], [Observation(one.params, 0.25) for one in observed]):
+        belief = fitted(space, some)
         mean, sd = belief.mean_and_sd(belief.rows)
         np.testing.assert_allclose(mean, belief.gains[0])
         assert np.isfinite(sd).all()
@@ -201,15 +205,15 @@ def test_equal_values_and_a_single_trial_are_believed_without_warnings() -> None
 
 def test_levelled_draws_do_not_come_back_to_the_mean_of_what_was_tried_most() -> None:
     space = space_of("RankSVM")
-    seen = seen_of(12, "RankSVM")
-    best = max(seen, key=lambda one: one.value or 0.0)
-    crowded = [*seen, *[replace(best, value=(best.value or 0.0) + 1e-4 * k) for k in range(30)]]
-    belief = believed(space, crowded)
-    d = len(belief.cube.axes)
-    rows = belief.cube.masked(belief.cube.from_unit(np.random.default_rng(0).random((200, d))))
+    observed = observations_of(12, "RankSVM")
+    best = max(observed, key=lambda one: one.value or 0.0)
+    crowded = [*observed, *[replace(best, value=(best.value or 0.0) + 1e-4 * k) for k in range(30)]]
+    belief = fitted(space, crowded)
+    d = len(belief.encoding.axes)
+    rows = belief.encoding.masked(belief.encoding.from_unit(np.random.default_rng(0).random((200, d))))
     plain, levelled = (belief.draws(rows, 4000, np.random.default_rng(1), levelled=own) for own in (False, True))
     K = belief.posterior.L @ belief.posterior.L.T
-    one, y, cross = np.ones(len(K)), standardised(belief.gains), belief.posterior.cross(belief.cube.embed(rows))
+    one, y, cross = np.ones(len(K)), standardise(belief.gains), belief.posterior.cross(belief.encoding.embed(rows))
     level = (one @ np.linalg.solve(K, y)) / (one @ np.linalg.solve(K, one))
     expected = belief.centre + belief.spread * (level + cross @ np.linalg.solve(K, y - level))
     sd = levelled.std(axis=0)

@@ -8,13 +8,13 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner import ThompsonSampler
-from ranktune.tuner.gp import propose as thompson
-from ranktune.tuner.gp.encoding import Axis, Cube, keys
-from ranktune.tuner.gp.propose import ACQUISITIONS, Trials, propose
+from ranktune.tuner.gp import proposal
+from ranktune.tuner.gp.encoding import Axis, Encoding, keys
+from ranktune.tuner.gp.proposal import ACQUISITIONS, Trials, propose
 
 pytestmark = pytest.mark.usefixtures("everywhere")
 
-SQUARE = Cube((Axis("x"), Axis("y")))
+SQUARE = Encoding((Axis("x"), Axis("y")))
 
 
 def worth(rows: Floats) -> Floats:
@@ -29,7 +29,7 @@ def seen(rows: Floats, scale: float = 1.0, shift: float = 0.0) -> Trials:
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no decision look in the trust region alone, after which no gain is told."""
-    monkeypatch.setattr(thompson, "CLOSELY", 0.0)
+    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 0.0)
 
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)
@@ -58,7 +58,7 @@ def test_it_goes_to_nothing_once_a_smooth_problem_is_exhausted(acquisition: str)
 
 def test_it_is_about_what_is_gained() -> None:
     """Over many functions drawn from such a model, up to its hyperparameters, which few trials tell badly."""
-    line, generator = Cube((Axis("x"),)), np.random.default_rng(0)
+    line, generator = Encoding((Axis("x"),)), np.random.default_rng(0)
     grid = np.linspace(0, 1, 201)
     distances = 4 * np.abs(grid[:, None] - grid)
     root = np.sqrt(5) * distances
@@ -68,9 +68,9 @@ def test_it_is_about_what_is_gained() -> None:
         truth = factor @ generator.standard_normal(201)
         places = generator.choice(201, 8, replace=False)
         trials = Trials(grid[places, None], truth[places], np.ones(8), np.empty((0, 1)))
-        proposal = propose(line, trials, (), np.random.default_rng(seed))
-        expected.append(proposal.gain)
-        gained.append(max(0.0, float(np.interp(proposal.row[0], grid, truth)) - truth[places].max()))
+        made = propose(line, trials, (), np.random.default_rng(seed))
+        expected.append(made.gain)
+        gained.append(max(0.0, float(np.interp(made.row[0], grid, truth)) - truth[places].max()))
     assert 0.5 < np.mean(expected) / np.mean(gained) < 2  # type: ignore[arg-type]
 
 
@@ -88,13 +88,13 @@ def test_the_sampler_tells_it_once_there_is_a_model() -> None:
 
 
 def test_none_after_a_suggestion_that_looked_in_the_trust_region_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thompson, "CLOSELY", 1.0)
+    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 1.0)
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
     assert propose(SQUARE, seen(rows), frozenset(keys(rows)), np.random.default_rng(1)).gain is None
 
 
 def test_no_gain_where_nothing_varies_and_none_of_several_objectives() -> None:
-    only = Cube((Axis("one", 2.0, 2.0),))
+    only = Encoding((Axis("one", 2.0, 2.0),))
     nothing = Trials(np.array([[0.5]]), np.zeros(1), np.ones(1), np.empty((0, 1)))
     assert propose(only, nothing, (), np.random.default_rng(0)).gain == 0.0
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))

@@ -116,12 +116,12 @@ def test_params_are_of_the_types_that_optuna_wants() -> None:
         "f": FloatDistribution(0, 1), "i": IntDistribution(1, 9), "c": CategoricalDistribution((None, True, 2.5, "a")),
     }  # fmt: skip
     seen = history(optuna.create_study(), space)
-    rows = seen.cube.from_unit(np.random.default_rng(0).random((40, 3)))
+    rows = seen.encoding.from_unit(np.random.default_rng(0).random((40, 3)))
     for row in rows:
         params = seen.params(row)
         assert type(params["f"]) is float and type(params["i"]) is int
         assert params["c"] in (None, True, 2.5, "a")
-        assert seen.cube.axes[0].encode(np.array([params["f"]]))[0] == pytest.approx(row[0])
+        assert seen.encoding.axes[0].encode(np.array([params["f"]]))[0] == pytest.approx(row[0])
     assert {type(seen.params(row)["c"]) for row in rows} == {type(None), bool, float, str}
 
 
@@ -140,8 +140,8 @@ def test_conditions_are_learnt_from_the_trials() -> None:
     study.optimize(branching, n_trials=40)
     seen = read(study, now(study), seen_distributions(study.trials))
     names = list(seen.distributions)
-    full = seen.cube.from_unit(np.random.default_rng(0).random((200, len(names))))
-    for row in seen.cube.masked(full):
+    full = seen.encoding.from_unit(np.random.default_rng(0).random((200, len(names))))
+    for row in seen.encoding.masked(full):
         params = seen.params(row)
         expected = {"kind", "always"}
         if params["kind"] == "a":
@@ -161,9 +161,9 @@ def test_declared_conditions_and_a_function_agree() -> None:
     study = optuna.create_study()
     declared = read(study, now(study), space.distributions, space)
     called = read(study, now(study), space.distributions, space.active)
-    rows = declared.cube.from_unit(np.random.default_rng(0).random((50, 4)))
-    np.testing.assert_array_equal(declared.cube.activity(rows), called.cube.activity(rows))
-    for row in declared.cube.masked(rows):
+    rows = declared.encoding.from_unit(np.random.default_rng(0).random((50, 4)))
+    np.testing.assert_array_equal(declared.encoding.activity(rows), called.encoding.activity(rows))
+    for row in declared.encoding.masked(rows):
         assert list(declared.params(row)) == space.active(declared.params(row))
 
 

@@ -25,36 +25,42 @@ from itertools import islice
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.acquisition import ExpectedImprovement, Surface
-from ranktune.tuner.gp.costs import LogCost, PerCost
-from ranktune.tuner.gp.encoding import Cube
-from ranktune.tuner.gp.hyperparameters import Evidence, fit, relative_extra, relative_level, samples
-from ranktune.tuner.gp.paths import DrawnImprovement, Mixture, Paths
-from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, about_zero, spread_of, standardised
-from ranktune.tuner.gp.replicates import most_useful
+from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement
+from ranktune.tuner.gp.costs import ImprovementPerCost, LogCost
+from ranktune.tuner.gp.encoding import Encoding
+from ranktune.tuner.gp.hyperparameters import (
+    HyperparameterDensity,
+    fit,
+    relative_noise,
+    relative_variances,
+    slice_samples,
+)
+from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
+from ranktune.tuner.gp.replicates import best_replicate
 from ranktune.tuner.gp.search import maximise
-from ranktune.tuner.gp.trust_region import Region, replayed
+from ranktune.tuner.gp.trust_region import TrustRegion, side_after
 
 ACQUISITIONS = ("thompson", "ei")
 DRAWS = 64
 """Functions that are drawn for one decision."""
-MAX_SAMPLED = 150
+MAX_SAMPLED_TRIALS = 150
 """Trials up to which hyperparameters are sampled; beyond, the most probable ones say all, and sampling costs n^3."""
-WINDOW = 400
+MAX_TRIALS = 400
 """Trials that the model learns from: the better half of them are the best, the others the latest. Its cost is n^3."""
-MEDIOCRE = 0.25
+REFERENCE_QUANTILE = 0.25
 """Of several objectives, gains count from where so many of the trials are worse."""
-CLOSED = 0.5
+CLOSED_FORM_PROBABILITY = 0.5
 """Probability that Thompson sampling averages over all functions for a decision, where that has a closed form."""
-CLOSELY = 0.5
+TRUST_REGION_PROBABILITY = 0.5
 """Probability that a decision of Thompson sampling looks in the trust region alone."""
 PATIENCE = 4
 """Values in a row that are not better, after which the trust region shrinks; half the parameters if those are more."""
-AVERAGED = 3
+HYPERPARAMETER_SAMPLES = 3
 """Sets of hyperparameters that functions are drawn with, or that the expected improvement is averaged over."""
-POWER = 0.3
+COST_EXPONENT = 0.3
 """Of the expected cost that improvement is divided by, where costs count: more starves what is dear and best."""
-PROMISING = 5
+LOCAL_CENTRES = 5
 """Trials around which to look closely, besides the best of each category that switches parameters on."""
 
 
@@ -81,7 +87,7 @@ class Trials:
     seconds: Floats | float = np.nan
 
     @property
-    def is_plain(self) -> bool:
+    def is_single_objective(self) -> bool:
         """Whether there is one objective, and no constraint."""
         return not self.more and not self.constraints
 
@@ -90,7 +96,7 @@ class Trials:
         if len(self.gains) <= window:
             return self
         kept = np.zeros(len(self.gains), dtype=bool)
-        if self.is_plain:  # of several objectives nobody is the best
+        if self.is_single_objective:  # of several objectives nobody is the best
             kept[np.argsort(-self.gains, kind="stable")[: window // 2]] = True
         kept[np.flatnonzero(~kept)[-(window - np.count_nonzero(kept)) :]] = True
         return replace(
@@ -118,7 +124,7 @@ class Proposal:
 
 
 def propose(
-    cube: Cube,
+    encoding: Encoding,
     trials: Trials,
     taken: Collection[bytes],
     generator: np.random.Generator,
@@ -135,125 +141,129 @@ def propose(
     the expected cost that improvement is divided by. repeats: of one objective without constraints, propose one of the
     tried again where that is worth more (ranktune.tuner.gp.replicates); the gain is still that of the new one.
     """
-    if not cube.varying:
-        return Proposal(cube.only(), 0.0 if trials.is_plain else None)
-    trials = trials.within(WINDOW)
-    E, pending = cube.embed(trials.rows), cube.embed(trials.pending)
-    improvement: ExpectedImprovement | DrawnImprovement
-    closed = draws > 1 and trials.is_plain and generator.random() < CLOSED
-    if acquisition == "ei" or closed:
-        improvement, worth, posteriors = _improvement(cube, trials, E, pending, generator)
+    if not encoding.varying:
+        return Proposal(encoding.only(), 0.0 if trials.is_single_objective else None)
+    trials = trials.within(MAX_TRIALS)
+    E, pending = encoding.embed(trials.rows), encoding.embed(trials.pending)
+    improvement: ExpectedImprovement | PathwiseImprovement
+    closed_form = draws > 1 and trials.is_single_objective and generator.random() < CLOSED_FORM_PROBABILITY
+    if acquisition == "ei" or closed_form:
+        improvement, worth, posteriors = _expected_improvement(encoding, trials, E, pending, generator)
     else:
-        improvement, worth, posteriors = _drawn(cube, trials, E, pending, generator, draws)
+        improvement, worth, posteriors = _pathwise_improvement(encoding, trials, E, pending, generator, draws)
     cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
-    surface: Surface = improvement if cost is None else PerCost(improvement, cost, power)
-    promising = cube.filled(_promising(cube, trials.rows, worth), generator)
-    may = acquisition == "thompson" and trials.is_plain and cost is None and not cube.is_small
-    closely = may and generator.random() < CLOSELY
-    region = _region(cube, trials.gains, promising[0], posteriors[0]) if closely else None
-    row = maximise(surface, cube, promising, taken, generator, region)
+    acquisition_function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
+    centres = encoding.filled(_local_centres(encoding, trials.rows, worth), generator)
+    may = acquisition == "thompson" and trials.is_single_objective and cost is None and not encoding.is_small
+    use_trust_region = may and generator.random() < TRUST_REGION_PROBABILITY
+    region = _region(encoding, trials.gains, centres[0], posteriors[0]) if use_trust_region else None
+    row = maximise(acquisition_function, encoding, centres, taken, generator, region)
     unknown = trials.more or region is not None
-    gain = None if unknown else improvement.mean(cube.embed(row[None]))[0] * spread_of(trials.gains)
-    if repeats and trials.is_plain:
-        row = _or_again(cube, trials, posteriors, row)
+    gain = None if unknown else improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
+    if repeats and trials.is_single_objective:
+        row = _or_replicate(encoding, trials, posteriors, row)
     return Proposal(row, gain)
 
 
-def _region(cube: Cube, gains: Floats, middle: Floats, posterior: Posterior) -> Region:
+def _region(encoding: Encoding, gains: Floats, middle: Floats, posterior: Posterior) -> TrustRegion:
     """Return the trust region around a full row, (d,), after gains, (n,)."""
-    side = replayed(gains, max(PATIENCE, len(cube.varying) // 2))
-    return Region.around(cube, middle, side, posterior.hyperparameters.weights)
+    side = side_after(gains, max(PATIENCE, len(encoding.varying) // 2))
+    return TrustRegion.around(encoding, middle, side, posterior.hyperparameters.weights)
 
 
-def _or_again(cube: Cube, trials: Trials, posteriors: Sequence[Posterior], row: Floats) -> Floats:
+def _or_replicate(encoding: Encoding, trials: Trials, posteriors: Sequence[Posterior], row: Floats) -> Floats:
     """Return row, (d,), or the row of a trial, finished or not, that is worth more if it is made again."""
     rows = np.vstack([trials.rows, trials.pending])
-    place = most_useful(posteriors, cube.embed(rows), cube.embed(row[None])[0])
+    place = best_replicate(posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
     again: Floats = row if place is None else rows[place]
     return again
 
 
-def expected_gains(cube: Cube, trials: Trials) -> Floats:
+def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
     """Return the posterior mean of each trial's gain, (n,), standardised, at the most probable hyperparameters."""
-    E, y = cube.embed(trials.rows), standardised(trials.gains)
-    theta = fit(E, trials.gains, trials.noise, cube.owner, level=trials.level, extra=trials.extra)
-    e = relative_extra(trials.gains, trials.extra)
-    return Posterior.of(E, y, trials.noise, Hyperparameters.from_log(theta), cube.owner, e).mean(E)
+    E, y = encoding.embed(trials.rows), standardise(trials.gains)
+    theta = fit(E, trials.gains, trials.noise, encoding.axis_of_column, level=trials.level, extra=trials.extra)
+    e = relative_variances(trials.gains, trials.extra)
+    return Posterior.of(E, y, trials.noise, Hyperparameters.from_log(theta), encoding.axis_of_column, e).mean(E)
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class _Output:
     """One objective or constraint at the trials where it is known: its gains, (n,), and what makes y of them.
 
     pending  (q, D) what is believed to show what is expected of it
     """
 
-    cube: Cube
+    encoding: Encoding
     E: Floats
     gains: Floats
     noise: Floats
     pending: Floats
     level: float = 0.0
     extra: Floats | float = 0.0
-    scaled: Callable[[Floats], Floats] = standardised
+    scaled: Callable[[Floats], Floats] = standardise
 
     def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
         """Return posteriors with hyperparameters that are sampled while trials are few, else the most probable.
 
         Each comes with the y that it was made of, what is believed of the pending ones last.
         """
-        E, y, v, owner = self.E, self.scaled(self.gains), self.noise, self.cube.owner
-        theta = fit(E, self.gains, v, owner, self.scaled, self.level, self.extra)
-        e, thetas = relative_extra(self.gains, self.extra), [theta]
-        if len(y) <= MAX_SAMPLED:
+        E, y, v, axis_of_column = self.E, self.scaled(self.gains), self.noise, self.encoding.axis_of_column
+        theta = fit(E, self.gains, v, axis_of_column, self.scaled, self.level, self.extra)
+        e, thetas = relative_variances(self.gains, self.extra), [theta]
+        if len(y) <= MAX_SAMPLED_TRIALS:
             skipped = 0 if count > 1 else 1  # a single draw takes a second sweep to forget the maximum
-            chain = samples(Evidence(E, y, v, owner, relative_level(self.gains, self.level), e), theta, generator)
+            chain = slice_samples(
+                HyperparameterDensity(E, y, v, axis_of_column, relative_noise(self.gains, self.level), e),
+                theta,
+                generator,
+            )
             thetas = list(islice(chain, skipped, skipped + count))
-        posteriors = [Posterior.of(E, y, v, Hyperparameters.from_log(t), owner, e) for t in thetas]
-        return [posterior.believing(self.pending, y) for posterior in posteriors]
+        posteriors = [Posterior.of(E, y, v, Hyperparameters.from_log(t), axis_of_column, e) for t in thetas]
+        return [posterior.with_fantasies(self.pending, y) for posterior in posteriors]
 
     def functions(self, draws: int, generator: np.random.Generator) -> tuple[Mixture, Floats]:
         """Return functions drawn of several posteriors, and the expected y of each trial, (n,)."""
-        posteriors = self.posteriors(min(AVERAGED, draws), generator)
+        posteriors = self.posteriors(min(HYPERPARAMETER_SAMPLES, draws), generator)
         shares = np.diff(np.linspace(0, draws, len(posteriors) + 1).astype(np.int64)).tolist()
         groups = [Paths.drawn(*some, generator, share) for some, share in zip(posteriors, shares, strict=True)]
         return Mixture(tuple(groups)), np.mean([some.mean(self.E) for some, _ in posteriors], axis=0)
 
 
-def _improvement(
-    cube: Cube, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator
+def _expected_improvement(
+    encoding: Encoding, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
     """Return the expected improvement, the expected gain of each trial, (n,), and the posteriors after these."""
-    seen = _Seen(cube, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
-    posteriors = [posterior for posterior, _ in seen.posteriors(AVERAGED, generator)]
+    seen = _Output(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
+    posteriors = [posterior for posterior, _ in seen.posteriors(HYPERPARAMETER_SAMPLES, generator)]
     improvement = ExpectedImprovement.over(tuple(posteriors), np.vstack([E, pending]))
     return improvement, posteriors[0].mean(E), posteriors
 
 
-def _drawn(
-    cube: Cube, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator, draws: int
-) -> tuple[DrawnImprovement, Floats, list[Posterior]]:
+def _pathwise_improvement(
+    encoding: Encoding, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator, draws: int
+) -> tuple[PathwiseImprovement, Floats, list[Posterior]]:
     """Return the improvement over draws, how good each trial is believed to be, (n,), and the first's posteriors."""
     objectives, constraints, means = [], [], []
-    first = _Seen(cube, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
-    for own in (first, *(_Seen(cube, E, gains, trials.noise, pending) for gains in trials.more)):
+    first = _Output(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
+    for own in (first, *(_Output(encoding, E, gains, trials.noise, pending) for gains in trials.more)):
         functions, mean = own.functions(draws, generator)
         objectives.append(functions)
         means.append(mean)
     for values in trials.constraints:
         known = np.isfinite(values)
         if known.any():
-            seen = _Seen(cube, E[known], -values[known], trials.noise[known], pending, scaled=about_zero)
+            seen = _Output(encoding, E[known], -values[known], trials.noise[known], pending, scaled=scale_signed)
             constraints.append(seen.functions(draws, generator)[0])
     reference, spans = _reference(np.array(means))
     tried = np.vstack([E, pending])
-    surface = DrawnImprovement.over(objectives, constraints, tried, reference, spans, generator)
+    acquisition_function = PathwiseImprovement.over(objectives, constraints, tried, reference, spans, generator)
     posteriors = [group.posterior for group in objectives[0].groups]
-    if trials.is_plain:
-        return surface, means[0], posteriors
-    scores = surface.scores(E)
+    if trials.is_single_objective:
+        return acquisition_function, means[0], posteriors
+    scores = acquisition_function.scores(E)
     wins = np.bincount(scores.argmax(axis=0), minlength=len(E))
-    return surface, wins + 1e-3 * scores.mean(axis=1), posteriors
+    return acquisition_function, wins + 1e-3 * scores.mean(axis=1), posteriors
 
 
 def _reference(means: Floats) -> tuple[Floats, Floats]:
@@ -261,17 +271,17 @@ def _reference(means: Floats) -> tuple[Floats, Floats]:
 
     A point near the front would make its ends worthless, and they would never be looked for.
     """
-    reference = np.quantile(means, MEDIOCRE, axis=1)
+    reference = np.quantile(means, REFERENCE_QUANTILE, axis=1)
     spans = means.max(axis=1) - reference
     return reference, np.where(spans > 1e-6, spans, 1.0)
 
 
-def _promising(cube: Cube, rows: Floats, worth: Floats) -> Floats:
+def _local_centres(encoding: Encoding, rows: Floats, worth: Floats) -> Floats:
     """Return the trials that are worth most, overall and within each category of a switching axis."""
     order = np.argsort(-worth, kind="stable")
-    chosen = order[:PROMISING].tolist()
-    for j in range(len(cube.axes)):
-        if cube.axes[j].choices and j not in cube.conditional and cube.conditional:
-            for choice in range(cube.axes[j].choices):
+    chosen = order[:LOCAL_CENTRES].tolist()
+    for j in range(len(encoding.axes)):
+        if encoding.axes[j].choices and j not in encoding.conditional and encoding.conditional:
+            for choice in range(encoding.axes[j].choices):
                 chosen += order[rows[order, j] == choice][:1].tolist()
     return rows[list(dict.fromkeys(chosen))]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp import propose as thompson
-from ranktune.tuner.gp.encoding import Axis, Cube, Rule, Rules, keys
-from ranktune.tuner.gp.propose import ACQUISITIONS, Trials, propose
+from ranktune.tuner.gp import proposal
+from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, keys
+from ranktune.tuner.gp.proposal import ACQUISITIONS, Trials, propose
 
-CUBE = Cube((Axis("x"), Axis("y"), Axis("c", choices=3)))
+CUBE = Encoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
 
 
 def gains_of(rows: Floats) -> Floats:
@@ -56,15 +56,15 @@ class TestEveryAcquisition:
         assert np.isfinite(propose(CUBE, seen, (), np.random.default_rng(0), acquisition).row).all()
 
     def test_inactive_parameters_stay_inactive(self, acquisition: str) -> None:
-        cube = Cube(CUBE.axes, Rules((Rule(0, 2, (0.0,)), Rule(1, 2, (1.0, 2.0)))), frozenset({0, 1}))
-        rows = cube.masked(trials().rows)
+        encoding = Encoding(CUBE.axes, Rules((Rule(0, 2, (0.0,)), Rule(1, 2, (1.0, 2.0)))), frozenset({0, 1}))
+        rows = encoding.masked(trials().rows)
         seen = Trials(rows, np.random.default_rng(0).normal(size=20), np.ones(20), np.empty((0, 3)))
         for seed in range(5):
-            row = propose(cube, seen, (), np.random.default_rng(seed), acquisition).row
+            row = propose(encoding, seen, (), np.random.default_rng(seed), acquisition).row
             assert np.isnan(row).tolist() == [row[2] != 0, row[2] == 0, False]
 
     def test_a_pending_configuration_repels(self, acquisition: str) -> None:
-        line = Cube((Axis("x"),))
+        line = Encoding((Axis("x"),))
         rows = np.array([[0.0], [0.1], [0.2], [0.8], [0.9], [1.0]])  # the middle is unknown, and attracts
         gains = np.array([-0.5, 1.0, -0.5, -0.5, 1.0, -0.5])
         idle = Trials(rows, gains, np.ones(6), np.empty((0, 1)))
@@ -90,14 +90,14 @@ def test_the_closed_form_takes_its_turn_only_where_there_is_one(
         asked.append(given)
         return original(*given)
 
-    original = thompson._drawn
-    monkeypatch.setattr(thompson, "_drawn", counted)
+    original = proposal._pathwise_improvement
+    monkeypatch.setattr(proposal, "_pathwise_improvement", counted)
     seen = trials()
     if limited:
         seen = replace(seen, constraints=(seen.rows[:, 0] - 0.5,))
     for share, expected in ((1.0, drawn), (0.0, 1)):
         asked.clear()
-        monkeypatch.setattr(thompson, "CLOSED", share)
+        monkeypatch.setattr(proposal, "CLOSED_FORM_PROBABILITY", share)
         propose(CUBE, seen, (), np.random.default_rng(0), draws=draws)
         assert len(asked) == expected
 
@@ -117,9 +117,9 @@ def test_what_was_judged_on_a_part_helps() -> None:
 
 
 def test_nothing_to_vary() -> None:
-    cube = Cube((Axis("one", 2.0, 2.0), Axis("only", choices=1)))
+    encoding = Encoding((Axis("one", 2.0, 2.0), Axis("only", choices=1)))
     seen = Trials(np.array([[0.5, 0.0]]), np.zeros(1), np.ones(1), np.empty((0, 2)))
-    assert propose(cube, seen, (), np.random.default_rng(0)).row.tolist() == [0.5, 0.0]
+    assert propose(encoding, seen, (), np.random.default_rng(0)).row.tolist() == [0.5, 0.0]
 
 
 def test_a_thousand_trials() -> None:
