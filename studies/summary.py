@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.data.queries import Queries
 
 MOST_GRADES = 50
@@ -61,8 +62,8 @@ def summarise(queries: Queries) -> Summary:
     best = np.maximum.reduceat(queries.grades, queries.starts[:-1])
     worst = np.minimum.reduceat(queries.grades, queries.starts[:-1])
     cells = queries.n_documents * queries.n_features
-    held = [features.data, features.indices, features.indptr] if queries.is_sparse else [features]
-    nonzero = int(np.count_nonzero(features.data if queries.is_sparse else features))
+    held = stored_arrays(features)
+    nonzero = int(np.count_nonzero(held[0]))
     return Summary(
         queries=queries.n_queries,
         documents=queries.n_documents,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from ranktune.solvers.boosting.base import (
     MOST_THREADS,
@@ -139,7 +138,7 @@ def _room_of_bundles(features: Features) -> int:
     features for minutes.
     """
     rows, columns = features.shape
-    if not sparse.issparse(features):
+    if isinstance(features, np.ndarray):
         return 0  # a byte for each number that is there already
     fullest = int(np.diff(features.indptr).max(initial=0))
     return int(rows) * min(int(columns), max(fullest, (int(features.nnz) + int(columns)) // 255))

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Features, Floats, Ints
@@ -53,7 +52,7 @@ class Data:
         """
         self._handle = c_void_p()
         where = ctypes.byref(self._handle)
-        if sparse.issparse(features):
+        if not isinstance(features, np.ndarray):
             indices = np.ascontiguousarray(features.indices, dtype=np.int32)
             data, starts = np.ascontiguousarray(features.data), np.ascontiguousarray(features.indptr)
             counts = (len(starts), len(data), features.shape[1])

@@ -27,7 +27,7 @@ from ranktune.solvers.boosting.base import (
 from ranktune.solvers.boosting.early_stopping import with_pairs
 from ranktune.solvers.boosting.xgboost_trees import trees_of
 from ranktune.solvers.core import libraries
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, dense, stored_values
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Float, Int, Parameter
@@ -95,7 +95,7 @@ def _batches(library: Any, queries: Queries, labels: Floats) -> Any:
             first, last = parts[self.at]
             a, b = int(queries.starts[first]), int(queries.starts[last])
             input_data(
-                data=queries.features[a:b].toarray(),
+                data=dense(queries.features[a:b]),
                 label=labels[a:b],
                 weight=None if queries.query_weights is None else queries.query_weights[first:last],
                 qid=queries.query_of_document[a:b],
@@ -236,7 +236,7 @@ def _check_fits(queries: Queries) -> None:
             f"{cells / 2**30:.0f} GB: XGBoostRanker takes at most {MOST_CELLS / 2**30:.0f}. Take LambdaMART, which "
             "keeps them sparse."
         )
-    values = queries.features.data if queries.is_sparse else queries.features
+    values = stored_values(queries.features)
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest > float(np.finfo(np.float32).max):
         raise DataError(

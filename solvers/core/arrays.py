@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Array: TypeAlias = NDArray[Any]
 """Any dtype."""
@@ -29,7 +32,7 @@ Matrix: TypeAlias = NDArray[np.floating[Any]]
 Mask: TypeAlias = NDArray[np.bool_]
 """bool."""
 
-Features: TypeAlias = Any
+Features: TypeAlias = "Matrix | csr_array"
 """(n_documents, n_features): a C-ordered float32 or float64 array, or a scipy.sparse.csr_array of them."""
 
 Ids: TypeAlias = Sequence[Hashable] | Array
@@ -43,6 +46,21 @@ Json: TypeAlias = dict[str, Any]
 
 JsonView: TypeAlias = Mapping[str, Any]
 """A JSON object that is only read."""
+
+
+def dense(features: Features) -> Matrix:
+    """Return features as a dense array; dense ones are not copied."""
+    return features if isinstance(features, np.ndarray) else features.toarray()
+
+
+def stored_values(features: Features) -> Matrix:
+    """Return the values that are stored: of a CSR array its data."""
+    return features if isinstance(features, np.ndarray) else features.data
+
+
+def stored_arrays(features: Features) -> tuple[Array, ...]:
+    """Return the arrays that hold features: itself, or data, indices and indptr of a CSR array."""
+    return (features,) if isinstance(features, np.ndarray) else (features.data, features.indices, features.indptr)
 
 
 def python_value(value: object) -> object:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, stored_arrays, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grouping import group_rows
 
@@ -143,11 +143,10 @@ class Queries:
     def fingerprint(self) -> str:
         """A digest of features, grades, groups and weights: equal data, equal fingerprint, whatever the file's name."""
         digest = hashlib.blake2b(digest_size=16)
-        features = self.features
-        parts = [features.data, features.indices, features.indptr] if self.is_sparse else [features]
+        parts: Sequence[Array] = stored_arrays(self.features)
         if self.is_sparse:  # the width of the index type says nothing about the data
             parts = [part if part.dtype.kind == "f" else part.astype(np.int64) for part in parts]
-            digest.update(f"{features.shape}".encode())
+            digest.update(f"{self.features.shape}".encode())
         weights = () if self.query_weights is None else (self.query_weights,)
         for part in (*parts, self.grades, self.starts, *weights):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
@@ -180,7 +179,7 @@ class Queries:
         first = np.repeat(self.starts[queries] - (ends - lengths), lengths)
         return first + np.arange(ends[-1] if len(ends) else 0)
 
-    def in_caller_order(self, values: Floats) -> Floats:
+    def in_caller_order(self, values: Array) -> Array:
         """Return values, (n_documents,), in the order of the rows that the caller gave."""
         if self.rows is None:
             return values
@@ -293,18 +292,18 @@ def _check_finite(features: Features, grades: Floats) -> None:
     if not np.isfinite(grades).all():
         row = int(np.flatnonzero(~np.isfinite(grades))[0])
         raise DataError(f"the grade in row {row} is {grades[row]}: grades must be finite. Remove or fix that row.")
-    values = features.data if sparse.issparse(features) else features
+    values = stored_values(features)
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum()  # one pass, no temporary; where a sum of finite numbers overflows, we look closer
     if np.isfinite(total) or np.isfinite(values).all():
         return
-    if sparse.issparse(features):
+    if isinstance(features, np.ndarray):
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        value = values[row, column]
+    else:
         at = int(np.flatnonzero(~np.isfinite(values))[0])
         row, column = int(np.searchsorted(features.indptr, at, side="right")) - 1, int(features.indices[at])
         value = values[at]
-    else:
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
-        value = values[row, column]
     raise DataError(
         f"the feature in row {row}, column {column} is {'NaN' if np.isnan(value) else value}: features must be finite. "
         "Replace missing values before (for example by 0 or the query's minimum)."

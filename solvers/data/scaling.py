@@ -66,10 +66,10 @@ def _spreads(queries: Queries, about: Floats) -> tuple[Floats, Floats]:
     ranges, squares = np.zeros((2, queries.n_features))
     X, weights = queries.features, np.require(queries.weight_of_query, np.float64, ["C", "W"])
     starts = np.require(queries.starts, np.int64, ["C", "W"])
-    if queries.is_sparse:
-        _csr_spreads(X.data, X.indices, X.indptr, starts, weights, about, ranges, squares)
-    else:
+    if isinstance(X, np.ndarray):
         _dense_spreads(X, starts, weights, about, ranges, squares)
+    else:
+        _csr_spreads(X.data, X.indices, X.indptr, starts, weights, about, ranges, squares)
     total = float(weights @ queries.lengths)
     return ranges, np.where(ranges > 0.0, np.sqrt(squares / total), 0.0)
 

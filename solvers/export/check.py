@@ -12,9 +12,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.source import source_of
@@ -70,7 +69,7 @@ def ranks_alike(ours: Floats, theirs: Floats) -> bool:
     return bool((np.diff(ours[np.argsort(-theirs, kind="stable")]) <= 0.0).all())
 
 
-def _blocks(model: Model, queries: Queries) -> Iterator[tuple[tuple[str, ...], Floats]]:
+def _blocks(model: Model, queries: Queries) -> Iterator[tuple[tuple[str, ...], Matrix]]:
     """Yield names and dense values of the features that matter, some documents at a time."""
     source = source_of(model, "python", "checked", "")
     columns = source.columns
@@ -80,10 +79,10 @@ def _blocks(model: Model, queries: Queries) -> Iterator[tuple[tuple[str, ...], F
     features = queries.features[:, columns]
     for first in range(0, queries.n_documents, ROWS):
         part = features[first : first + ROWS]
-        yield source.names, part.toarray() if sparse.issparse(part) else np.asarray(part)
+        yield source.names, dense(part)
 
 
-def _by_function(content: str | bytes, blocks: Iterator[tuple[tuple[str, ...], Floats]]) -> Iterator[Floats]:
+def _by_function(content: str | bytes, blocks: Iterator[tuple[tuple[str, ...], Matrix]]) -> Iterator[Floats]:
     """Yield the scores that the function gives to documents as mappings."""
     made: dict[str, Any] = {}
     exec(compile(content, "exported", "exec"), made)
@@ -92,7 +91,7 @@ def _by_function(content: str | bytes, blocks: Iterator[tuple[tuple[str, ...], F
         yield np.array([score(dict(zip(names, row, strict=True))) for row in values.tolist()])
 
 
-def _by_onnxruntime(content: str | bytes, blocks: Iterator[tuple[tuple[str, ...], Floats]]) -> Iterator[Floats]:
+def _by_onnxruntime(content: str | bytes, blocks: Iterator[tuple[tuple[str, ...], Matrix]]) -> Iterator[Floats]:
     """Yield the scores that onnxruntime gives."""
     session = _onnxruntime().InferenceSession(content, providers=["CPUExecutionProvider"])
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])

@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear import domination_columns as by_column
@@ -167,7 +167,7 @@ class DominationProblem:
     def _dense_direction(self, working: Ints, target: Target) -> Floats:
         features, columns = self.features, working
         if self._columns is not None:
-            features, columns = features[:, working].toarray(), np.arange(len(working))
+            features, columns = dense(features[:, working]), np.arange(len(working))
         H = kernels.hessian(features, columns, self.lists, self._state)
         factor = self.multiplier[working]
         H *= factor

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.data import products
 from ranktune.solvers.data.centring import subtract_means, weighted_means
 from ranktune.solvers.data.queries import Queries
@@ -133,5 +132,4 @@ def _less(queries: Queries, a: int, b: int, rows: int, level: Floats) -> Iterato
 
 
 def _doubles(queries: Queries, a: int, b: int) -> Floats:
-    part = queries.features[a:b]
-    return np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64, order="C")
+    return np.array(dense(queries.features[a:b]), dtype=np.float64, order="C")

@@ -32,7 +32,7 @@ def check_metric(spelling: str) -> None:
 def columns(queries: Queries, chosen: Ints) -> Iterator[Floats]:
     """Yield the chosen features one after the other, (n_documents,) float64 each."""
     features = queries.features
-    if not sparse.issparse(features):
+    if isinstance(features, np.ndarray):
         for at in chosen:
             yield features[:, at].astype(np.float64)
         return
@@ -49,7 +49,7 @@ def candidates(queries: Queries, most: int) -> Ints:
     features = queries.features
     if queries.n_features <= most:
         return np.arange(queries.n_features)
-    counts = features.count_nonzero(axis=0) if sparse.issparse(features) else np.count_nonzero(features, axis=0)
+    counts = np.count_nonzero(features, axis=0) if isinstance(features, np.ndarray) else features.count_nonzero(axis=0)
     return np.sort(np.argsort(-np.asarray(counts).ravel(), kind="stable")[:most])
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Matrix
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.gains import can_double, discounts, gains
@@ -86,23 +86,23 @@ class Metric:
         cutoff = "" if self.at is None else f"@{self.at}"
         return f"{self.name}{cutoff}" + (":" + ",".join(parts) if parts else "")
 
-    def per_query(self, scores: Floats, queries: Queries | Judgements) -> Floats:
+    def per_query(self, scores: Matrix, queries: Queries | Judgements) -> Floats:
         """Return the metric of each query, (n_queries,), nan where the query is skipped.
 
         scores are (n_documents,), in the order of queries, and may not hold NaN; only their order matters. Raises
         DataError for other scores, for grades that the gain cannot take, and for ties=docid without document ids.
         """
         judged = queries if isinstance(queries, Judgements) else Judgements.of(queries)
-        scores = _checked_scores(scores, len(judged.grades))
+        checked = _checked_scores(scores, len(judged.grades))
         if self.ties == "docid":
             with np.errstate(over="ignore"):
-                scores = scores.astype(np.float32).astype(np.float64)  # trec_eval keeps scores as float
-        values, empty = _FORMULAS[self.name](self, scores, judged)
+                checked = checked.astype(np.float32).astype(np.float64)  # trec_eval keeps scores as float
+        values, empty = _FORMULAS[self.name](self, checked, judged)
         if self.short == "0":
             values = np.where(judged.lengths < (self.at or 0), 0.0, values)
         return np.where(empty, np.nan if self.empty == "skip" else float(self.empty or 0), values)
 
-    def mean(self, scores: Floats, queries: Queries | Judgements) -> float:
+    def mean(self, scores: Matrix, queries: Queries | Judgements) -> float:
         """Return the mean over the queries that are not skipped. Raises DataError where none is left."""
         values = self.per_query(scores, queries)
         kept = values[~np.isnan(values)]
@@ -178,16 +178,16 @@ def _check_presence_of_cutoff(name: str, at: int | None) -> None:
         )
 
 
-def _checked_scores(scores: Floats, n_documents: int) -> Floats:
-    scores = plain_array(scores, np.float64)
-    if scores.shape != (n_documents,):
+def _checked_scores(scores: Matrix, n_documents: int) -> Floats:
+    checked: Floats = plain_array(scores, np.float64)
+    if checked.shape != (n_documents,):
         raise DataError(
-            f"scores have shape {scores.shape} for {n_documents} documents: there must be one score a document."
+            f"scores have shape {checked.shape} for {n_documents} documents: there must be one score a document."
         )
-    if np.isnan(scores).any():
-        row = int(np.flatnonzero(np.isnan(scores))[0])
+    if np.isnan(checked).any():
+        row = int(np.flatnonzero(np.isnan(checked))[0])
         raise DataError(f"the score of document {row} is NaN: a document without a score has no rank. Fix the model.")
-    return scores
+    return checked
 
 
 def _ranked(metric: Metric, scores: Floats, judged: Judgements, k: int) -> tuple[Any, bool]:

@@ -15,7 +15,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
@@ -74,7 +73,7 @@ class Trees:
         """
         out = np.zeros(X.shape[0])
         shape = (self.threshold, self.children, self.value, self.starts)
-        if not sparse.issparse(X):
+        if isinstance(X, np.ndarray):
             add_dense(X, self.feature, *shape, out)
             return out
         used = self.features

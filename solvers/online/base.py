@@ -9,7 +9,7 @@ import numpy as np
 
 from ranktune.solvers.base.passes import PassRanker, checked_order, orders
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, stored_values
 from ranktune.solvers.core.checks import check_choice, check_count, check_random_state
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
@@ -166,12 +166,12 @@ class PairwiseOnlineRanker(OnlineRanker):
 
     def _prepared(self, queries: Queries) -> tuple[Lists, Rows, Rule]:
         lists = lists_of(queries, self.pair_order, self.pairs_per_query)
-        return lists, rows_of(queries.features, queries.is_sparse), self._rule()
+        return lists, rows_of(queries.features), self._rule()
 
     def _work(self, queries: Queries, lists: Lists) -> Floats:
         """Return about how many multiplications each query takes, (n_queries,)."""
         pairs = np.minimum(lists.pairs, lists.limit) if lists.limit else lists.pairs
-        row = queries.features.nnz / queries.n_documents if queries.is_sparse else queries.n_features
+        row = stored_values(queries.features).size / queries.n_documents
         each = 2.0 * queries.n_features**2 if self._rule().kind == kernels.FULL else 4.0 * row
         return np.asarray(pairs * each + queries.n_features)
 

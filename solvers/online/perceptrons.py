@@ -183,7 +183,7 @@ class Prank(OnlineRanker):
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
         levels = self._levels(queries.grades)
-        rows, places = rows_of(queries.features, queries.is_sparse), walk(queries, self.pair_order)
+        rows, places = rows_of(queries.features), walk(queries, self.pair_order)
         starts = np.require(queries.starts, np.int64, ["C", "W"])
         state = self._stretch, self._weights, self.thresholds_, self._now
         work = np.asarray(queries.lengths * float(4 * queries.n_features + len(self.grades_)), dtype=np.float64)

@@ -25,12 +25,12 @@ class Rows(NamedTuple):
     is_sparse: bool
 
 
-def rows_of(features: Features, is_sparse: bool) -> Rows:
+def rows_of(features: Features) -> Rows:
     """Return features, (n_documents, n_features), for kernels; copied only if sparse with unsorted or repeated columns.
 
     Columns are numbered by 32 bits where they were by 64, which copies those numbers.
     """
-    if not is_sparse:
+    if isinstance(features, np.ndarray):
         return Rows(features, np.zeros(0, features.dtype), np.zeros(0, np.int32), np.zeros(1, np.int64), False)
     if not features.has_canonical_format:
         features = features.copy()

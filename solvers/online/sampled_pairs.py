@@ -55,7 +55,7 @@ class SampledPairsRanker(OnlineRanker):
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         self._begin(queries)
-        rows, table = rows_of(queries.features, queries.is_sparse), pair_table(queries)
+        rows, table = rows_of(queries.features), pair_table(queries)
         left = self.pairs_per_document * int(table.before[-1]) if self.steps is None else int(self.steps)
         while left > 0:
             count = min(left, BLOCK)
@@ -64,7 +64,7 @@ class SampledPairsRanker(OnlineRanker):
             yield self._note(count, loss)
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
-        rows, table = rows_of(queries.features, queries.is_sparse), pair_table(queries)
+        rows, table = rows_of(queries.features), pair_table(queries)
         useful = np.zeros(queries.n_queries, dtype=bool)
         useful[table.useful] = True
         for q in order:

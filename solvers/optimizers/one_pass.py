@@ -86,11 +86,11 @@ class OnePass:
         block = max(BLOCK, len(state.vector) // 10)
         for first in range(0, len(order), block):
             part, before = order[first : first + block], state.now[0]
-            if queries.is_sparse:
+            if isinstance(X, np.ndarray):
+                total = kernels.learn_dense(X, part, lists, pairs, rule, state, scaled, given)
+            else:
                 csr = (X.data, X.indices, X.indptr)
                 total = kernels.learn_sparse(*csr, part, lists, pairs, rule, state, scaled, given)
-            else:
-                total = kernels.learn_dense(X, part, lists, pairs, rule, state, scaled, given)
             weights = self.weights(penalty, state)
             if not (np.abs(weights) < OVERFLOW).all():
                 raise ParameterError(

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case
 from ranktune.tuner.evaluation.store import write_queries
@@ -75,11 +76,7 @@ def main(
     """Print the peak memory of fitting each linear solver, beside what it may be."""
     queries = case(name)
     features = queries.features
-    held = (
-        features.data.nbytes + features.indices.nbytes + features.indptr.nbytes
-        if queries.is_sparse
-        else features.nbytes
-    )
+    held = sum(array.nbytes for array in stored_arrays(features))
     allowed = FACTOR * held + EXTRA
     typer.echo(f"case {name}: features {held / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB")
     with tempfile.TemporaryDirectory() as folder:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.judgements import Judgements
@@ -104,7 +104,7 @@ def all_queries(split: Split) -> Queries:
     return concatenate([part for part in (split.train, split.vali, split.test) if part is not None])
 
 
-def measured(measure: Measure, model: BaseRanker, scores: Floats, queries: Queries) -> float:
+def measured(measure: Measure, model: BaseRanker, scores: Matrix, queries: Queries) -> float:
     """Return one figure of a model that gave scores, (n_documents,), to queries."""
     if measure.metric is None:
         weights = np.asarray(getattr(model, "coef_", np.zeros(0)))

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from scipy import sparse
 
+from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 
@@ -36,10 +37,10 @@ def conformed(queries: Queries, n_features: int, feature_names: tuple[str, ...] 
         )
     if have == n_features:
         return queries
-    if queries.is_sparse:
-        parts = (queries.features.data, queries.features.indices, queries.features.indptr)
-        return queries.with_features(sparse.csr_array(parts, shape=(queries.n_documents, n_features)))
-    return queries.with_features(np.pad(queries.features, ((0, 0), (0, n_features - have))))
+    if isinstance(queries.features, np.ndarray):
+        return queries.with_features(np.pad(queries.features, ((0, 0), (0, n_features - have))))
+    parts = stored_arrays(queries.features)
+    return queries.with_features(sparse.csr_array(parts, shape=(queries.n_documents, n_features)))
 
 
 def _by_position(queries: Queries, n_features: int, feature_names: tuple[str, ...] | None, what: str) -> Queries:

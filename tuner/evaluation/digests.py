@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Ints
 from ranktune.solvers.data.queries import Queries
@@ -48,9 +47,9 @@ def query_digests(queries: Queries) -> list[int]:
 
 def _row_digests(features: Features) -> Bits:
     """Return 64 bits for each row: a sum over its values that are not zero, so dense and sparse rows agree."""
-    n_rows, n_features = features.shape
+    n_rows, n_features = int(features.shape[0]), int(features.shape[1])
     of_column = np.random.default_rng(0).integers(0, 2**63, n_features, dtype=np.uint64) * 2 + 1
-    if sparse.issparse(features):
+    if not isinstance(features, np.ndarray):
         running = np.zeros(len(features.data) + 1, dtype=np.uint64)  # sums wrap around, and so do their differences
         np.cumsum(_mixed(_as_bits(features.data)) * of_column[features.indices], out=running[1:])
         return np.asarray(running[features.indptr[1:]] - running[features.indptr[:-1]])

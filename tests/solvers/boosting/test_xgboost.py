@@ -12,6 +12,7 @@ from ranktune.solvers.boosting import xgboost as xgboost_ranker
 from ranktune.solvers.boosting.base import rows_of
 from ranktune.solvers.boosting.xgboost import XGBoostRanker
 from ranktune.solvers.boosting.xgboost_trees import last_below, trees_of
+from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -33,9 +34,9 @@ def judged(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries
 
 def by_xgboost(ranker: XGBoostRanker, queries: Queries) -> Any:
     """XGBoost's own booster, told the same by its usual interface."""
-    dense = queries.features.toarray() if queries.is_sparse else queries.features
+    filled = dense(queries.features)
     told = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
-    data = xgboost.DMatrix(dense, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1)
+    data = xgboost.DMatrix(filled, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1)
     return xgboost.train(told, data, num_boost_round=ranker.trees)
 
 

@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Matrix
+from ranktune.solvers.core.arrays import dense as to_dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.centring import weighted_means
 from ranktune.solvers.data.queries import Queries, concatenate
@@ -69,8 +70,8 @@ def forms(queries: Queries) -> list[Queries]:
     return plain + [q.with_features(sparse.csr_array(X)) for q in plain]
 
 
-def dense(queries: Queries) -> Floats:
-    return np.asarray(queries.features.toarray() if queries.is_sparse else queries.features)
+def dense(queries: Queries) -> Matrix:
+    return to_dense(queries.features)
 
 
 def test_deviations_within_queries(hard_queries: Queries) -> None:

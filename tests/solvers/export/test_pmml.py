@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Features, Floats
 from ranktune.solvers.export.check import ranks_alike
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.base import Model
@@ -29,7 +29,7 @@ from tests.support.export_samples import (
     trees,
 )
 
-Scorer = Callable[[Model, Floats, list[str]], Floats]
+Scorer = Callable[[Model, Features, list[str]], Floats]
 DMG = "{http://www.dmg.org/PMML-4_4}"
 
 
@@ -40,7 +40,7 @@ def scored() -> Scorer:
     if shutil.which("java") is None:
         pytest.skip("java is not here: apt install default-jre-headless")
 
-    def scores(model: Model, X: Floats, names: list[str]) -> Floats:
+    def scores(model: Model, X: Features, names: list[str]) -> Floats:
         loaded = pypmml.Model.fromString(str(export(model, "pmml")))
         assert list(loaded.outputNames) == ["score"]
         rows = X[:, [names.index(name) for name in loaded.inputNames]]

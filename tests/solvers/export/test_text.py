@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Features, Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.check import ranks_alike
 from ranktune.solvers.export.formats import export
@@ -18,7 +18,7 @@ from ranktune.solvers.models.linear import LinearModel
 from tests.support.export_samples import linear, trained
 
 
-def ranklib(text: str, X: Floats) -> Floats:
+def ranklib(text: str, X: Features) -> Floats:
     """CoorAscent.eval: features numbered from 1, in single precision, weights and sum in double."""
     first, *rest = text.splitlines()
     assert first.startswith("## Coordinate Ascent")  # by which RankerFactory chooses
@@ -32,7 +32,7 @@ def ranklib(text: str, X: Floats) -> Floats:
     return total
 
 
-def liblinear(model: Model, X: Floats, folder: Path) -> Floats:
+def liblinear(model: Model, X: Features, folder: Path) -> Floats:
     """What the program prints of rows in its own format."""
     program = shutil.which("liblinear-predict")
     if program is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Features, Floats
 from ranktune.solvers.export.check import ranks_alike
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.base import Model
@@ -83,7 +83,7 @@ def second_phase(text: str) -> Callable[[Mapping[str, float]], float]:
     return score
 
 
-def scores(model: Model, X: Floats, names: list[str]) -> Floats:
+def scores(model: Model, X: Features, names: list[str]) -> Floats:
     score = second_phase(str(export(model, "vespa")))
     return np.array([score(dict(zip(names, row, strict=True))) for row in X.tolist()])
 

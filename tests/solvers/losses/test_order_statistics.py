@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime
 
+from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.data.products import MANY_FEATURES, blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.order_statistics import FEW
@@ -20,7 +21,7 @@ Three = tuple[float, Any, Any]
 
 def over_all_pairs(queries: Queries, C: float, w: Any, direction: Any) -> Three:
     """f, its gradient and H direction, one pair after the other."""
-    X = queries.features.toarray() if queries.is_sparse else queries.features
+    X = dense(queries.features)
     X = X.astype(np.float64)
     value, gradient, product = 0.5 * w @ w, w.copy(), direction.copy()
     for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
@@ -70,7 +71,7 @@ def test_equal_to_all_pairs(n_grades: int, form: str, dtype: Any) -> None:
 def test_many_sparse_columns_agree_with_few() -> None:
     queries = tied(4, 5, "csr")
     at = np.random.default_rng(0).choice(MANY_FEATURES, size=5, replace=False)  # the columns among many empty ones
-    X = queries.features
+    X: Any = queries.features
     wide = queries.with_features(
         sparse.csr_array((X.data, at[X.indices], X.indptr), shape=(len(queries.grades), MANY_FEATURES))
     )

@@ -265,7 +265,7 @@ def test_drawn_pairs_are_alike() -> None:
             np.zeros(6), np.zeros(6), np.zeros((1, 1)), np.zeros(6), np.zeros((1, 1)), np.zeros(1), np.zeros(4)
         )
         state.stretch[:] = 1.0
-        learn(rows_of(queries.features, False), lists, np.array([0]), np.array([u]), Rule(4, 1.0), state, np.zeros(0))
+        learn(rows_of(queries.features), lists, np.array([0]), np.array([u]), Rule(4, 1.0), state, np.zeros(0))
         counts[state.weights.argmax(), state.weights.argmin()] += 1
     assert np.array_equal(counts > 0, y[:, None] > y[None, :])
     assert counts[counts > 0].min() >= counts.max() - 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.linear.rank_svm import RankSVM
@@ -19,7 +19,7 @@ from ranktune.studies.catalogue import read
 
 def differences(queries: Queries) -> Iterator[Floats]:
     """Better minus worse of every pair, query by query, first row with all later ones, and so on."""
-    X = queries.features.toarray() if queries.is_sparse else queries.features.astype(np.float64)
+    X = dense(queries.features).astype(np.float64)
     for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
         for i in range(a, b):
             for j in range(i + 1, b):

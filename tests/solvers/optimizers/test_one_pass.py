@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import dense as to_dense
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall
@@ -47,12 +48,12 @@ def sparse_lists(seed: int = 0, n_lists: int = 80, d: int = 40) -> Queries:
 
 
 def dense(queries: Queries) -> Queries:
-    return queries.with_features(np.ascontiguousarray(queries.features.toarray()))
+    return queries.with_features(np.ascontiguousarray(to_dense(queries.features)))
 
 
 def eager(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries, scaled: bool, passes: int) -> Floats:
     """The weights after passes over the lists, every weight moved at every list."""
-    X = queries.features.toarray() if queries.is_sparse else queries.features
+    X = to_dense(queries.features)
     w, total, squares, t = np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
     every = getattr(optimizer, "every", 1)
     for q in list(range(queries.n_queries)) * passes:

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import ranktune.studies.api_search.dataset as api_search
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Matrix
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.api_search.dataset import PACKAGES, Table, build, load_split, load_table
@@ -54,7 +54,7 @@ def table(cache: Path, messages: list[str]) -> Table:
     return load_table(cache, messages.append)
 
 
-def ndcg_at_10(scores: Floats, queries: Queries) -> float:
+def ndcg_at_10(scores: Matrix, queries: Queries) -> float:
     """The mean over queries; documents of equal score share the mean of their discounts."""
     values = []
     for low, high in zip(queries.starts[:-1], queries.starts[1:], strict=True):

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import sparse
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import ParameterError
@@ -39,7 +40,7 @@ def test_cases_are_what_they_say() -> None:
     assert len(np.unique(SMALL["c"]().grades)) == 300
     thin = SMALL["d"]()
     assert thin.is_sparse and len(np.unique(thin.grades)) == 20
-    lengths = np.sqrt(np.asarray(thin.features.multiply(thin.features).sum(axis=1)))
+    lengths = np.sqrt(np.asarray(sparse.csr_array(thin.features).power(2).sum(axis=1)))
     assert np.allclose(lengths, 1.0, atol=1e-6)
     assert SMALL["d"]().fingerprint == thin.fingerprint
     with pytest.raises(ParameterError, match="Known: a, as, c, cs, d"):

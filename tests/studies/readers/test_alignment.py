@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.readers.alignment import aligned
@@ -19,7 +20,7 @@ def made(columns: int, names: list[str] | None = None, kind: Any = np.array) -> 
 @pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
 def test_fewer_features_are_padded(kind: Any) -> None:
     queries = aligned(made(2, kind=kind), made(4), "test")
-    features = queries.features.toarray() if queries.is_sparse else queries.features
+    features = dense(queries.features)
     assert features.tolist() == [[1, 2, 0, 0], [5, 6, 0, 0], [3, 4, 0, 0]]
     assert queries.rows is not None and queries.rows.tolist() == [0, 2, 1]
 
@@ -32,7 +33,7 @@ def test_more_features_are_named() -> None:
 @pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
 def test_named_features_are_put_in_the_order_of_training(kind: Any) -> None:
     queries = aligned(made(3, ["p", "q", "r"], kind), made(3, ["r", "p", "q"]), "test")
-    features = queries.features.toarray() if queries.is_sparse else queries.features
+    features = dense(queries.features)
     assert features.tolist() == [[3, 1, 2], [9, 7, 8], [6, 4, 5]]
     assert queries.feature_names == ("r", "p", "q")
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from ranktune.solvers.core.arrays import dense as to_dense
+from ranktune.solvers.core.arrays import stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.studies.readers.archives import read_npz
 
@@ -39,7 +41,7 @@ def test_dense_and_sparse_archives_are_read(tmp_path: Path) -> None:
     matrix = sparse.csr_array(X)
     parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": matrix.shape}
     csr = read_npz(saved(tmp_path, **parts, y=Y, group=np.array([1, 3]), document_ids=QID))
-    assert csr.is_sparse and (csr.features.toarray() == X).all()
+    assert csr.is_sparse and (to_dense(csr.features) == X).all()
     assert csr.starts.tolist() == [0, 1, 4]
     assert csr.document_ids is not None and csr.document_ids.tolist() == QID.tolist()
 
@@ -105,7 +107,7 @@ def test_damaged_sparse_parts_are_refused(tmp_path: Path, change: dict[str, Any]
         "data": np.array([1.0, 2.0]), "indices": np.array([0, 2]), "indptr": np.array([0, 1, 2, 2, 2]),
         "shape": np.array([4, 3]),
     }  # fmt: skip
-    assert read_npz(saved(tmp_path, **parts, y=Y, qid=QID)).features.nnz == 2
+    assert stored_values(read_npz(saved(tmp_path, **parts, y=Y, qid=QID)).features).size == 2
     with pytest.raises(DataError, match=r"data\.npz"):
         read_npz(saved(tmp_path, **{**parts, **change}, y=Y, qid=QID))
 

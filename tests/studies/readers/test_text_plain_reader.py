@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.studies.readers.text import read_text
 
@@ -112,13 +113,14 @@ def check_against_plain_reader(file: Path, content: bytes) -> None:
         return
     assert not isinstance(expected, int), content
     rows = np.arange(len(expected)) if queries.rows is None else queries.rows
-    features, ids = queries.features, np.repeat(queries.query_ids, queries.lengths)
+    values, indices, indptr = stored_arrays(queries.features)
+    ids = np.repeat(queries.query_ids, queries.lengths)
     for at, row in enumerate(rows.tolist()):
         grade, query, entries = expected[row]
         assert queries.grades[at] == grade, content
         assert query is not None and str(ids[at]) == query.decode("utf-8", "backslashreplace"), content
-        cells = slice(features.indptr[at], features.indptr[at + 1])
-        held = dict(zip((features.indices[cells] + 1).tolist(), features.data[cells].tolist(), strict=True))
+        cells = slice(indptr[at], indptr[at + 1])
+        held = dict(zip((indices[cells] + 1).tolist(), values[cells].tolist(), strict=True))
         assert held == {index: value for index, value in entries.items() if value}, content
 
 
