@@ -1,6 +1,6 @@
-"""What is maximised to choose the next trial, and the expected improvement as one such Acquisition (paths has another).
+"""Acquisition functions of embedded configurations E, (m, D), and the closed-form noisy expected improvement.
 
-Surfaces are over embedded configurations: E, (m, D), as in gaussian_process.
+ranktune.tuner.gp.paths has the Monte Carlo version.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.posterior import Posterior
 
 MIN_VARIANCE = 1e-12
-"""The smallest variance, in units of the prior's: rounding leaves no less."""
+"""Lower bound of a variance, in units of the prior variance: rounding errors are of this size."""
 HALF_LOG_TAU = 0.5 * np.log(2.0 * np.pi)
 
 
@@ -50,10 +50,10 @@ def log_improvement(z: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Incumbent:
-    """What a configuration is to improve on, in one posterior: the trial that is believed to be the best.
+    """The trial with the highest posterior mean, which a configuration is to improve on.
 
-    Its gain is as unknown as others, and what is near it has about the same: the improvement on it is that of a
-    difference, whose variance is k(x, x) - k(x, X) K^-1 k(X, x) + variance - 2 k(x, X) shared.
+    Its noise-free gain is uncertain and correlated with that of its neighbours. The variance of the difference is
+    k(x, x) - k(x, X) K^-1 k(X, x) + variance - 2 k(x, X) shared.
     """
 
     posterior: Posterior
@@ -77,13 +77,13 @@ class _Incumbent:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedImprovement:
-    """The log of the improvement expected over each posterior's own best trial, averaged over posteriors."""
+    """The log of the expected improvement over each posterior's own incumbent, averaged over posteriors."""
 
     incumbents: tuple[_Incumbent, ...]
 
     @classmethod
     def over(cls, posteriors: tuple[Posterior, ...], E: Floats) -> Self:
-        """Return the improvement over the best of the trials E, (n, D), those that the posteriors were made of."""
+        """Return the improvement over the best of the trials E, (n, D), on which the posteriors are conditioned."""
         return cls(tuple(_Incumbent.of(posterior, E) for posterior in posteriors))
 
     def mean(self, E: Floats) -> Floats:

@@ -1,9 +1,8 @@
-"""Climb a function from several starts at the same time, within a box: a quasi-Newton ascent in step with itself.
+"""Batched projected quasi-Newton ascent from several starts within a box.
 
-c    climbers        D    columns, of which each climber may move its own
+c    starts        D    columns, of which each start may move its own
 
-All climbers are evaluated in one call, which costs little more than that of one: on functions as cheap as these an
-optimiser that calls once a climber and step would spend its time on calling.
+All starts are evaluated in one call, because the overhead of a call exceeds the cost of these functions.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ Both = Callable[[Floats], tuple[Floats, Floats]]
 """Rows (c, D) -> values (c,) and gradients (c, D)."""
 
 FIRST_STEP_LENGTH = 0.1
-"""Length of the first step, before anything is known of the curvature."""
+"""Length of the first step, before there is a curvature estimate."""
 ARMIJO = 1e-4
-"""A step is taken if it gains so much of what the slope promises (Armijo's rule)."""
+"""Share of the linear prediction that a step must gain to be accepted (Armijo's rule)."""
 
 
 def ascend(
@@ -34,21 +33,21 @@ def ascend(
     low: Floats | float = 0.0,
     high: Floats | float = 1.0,
 ) -> Floats:
-    """Return rows, (c, D), to which starts climb along their free columns, (c, D), in at most so many calls.
+    """Return the rows, (c, D), reached from starts along their free columns, (c, D), in at most that many calls.
 
-    low and high, (D,), are the bounds of columns; starts lie between them where they are free.
-    A climber stops once a step gains less than tolerance. None ever ends below its start.
+    low and high, (D,), are the bounds of columns; starts lie between them where they are free. A start stops once a
+    step gains less than tolerance. No result is below its start.
 
     Source: projected BFGS with backtracking; Nocedal & Wright 2006, sections 6.1 and 16.7.
     """
     x = starts.copy()
     value, gradient = function(x)
     inverse = np.zeros((len(x), x.shape[1], x.shape[1]))
-    fresh = np.ones(len(x), dtype=bool)  # climbers that know no curvature yet
+    fresh = np.ones(len(x), dtype=bool)  # no curvature estimate yet
     step = np.ones(len(x))
     alive: NDArray[np.bool_] = np.asarray(free.any(axis=1))
     direction = np.zeros_like(x)
-    turn = alive  # climbers that need a new direction
+    turn = alive  # needs a new direction
     for _ in range(calls - 1):
         if not alive.any():
             break
@@ -73,7 +72,7 @@ def _set_directions(
     direction: Floats, turn: NDArray[np.bool_], gradient: Floats, free: NDArray[np.bool_], inverse: Floats,
     fresh: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Set the directions of the climbers whose turn it is; columns that are not free stay."""
+    """Set the directions of the marked starts; columns that are not free stay."""
     pull = np.where(free, gradient, 0.0)
     steepest = pull * (FIRST_STEP_LENGTH / np.maximum(np.abs(pull).max(axis=1, keepdims=True), 1e-300))
     newton = np.where(free, np.einsum("ijk,ik->ij", inverse, pull), 0.0)
@@ -85,7 +84,7 @@ def _set_directions(
 def _update_inverse_hessians(
     inverse: Floats, fresh: NDArray[np.bool_], good: NDArray[np.bool_], s: Floats, y: Floats, free: NDArray[np.bool_]
 ) -> None:
-    """Update the inverse curvatures by what the steps s showed: y is how much the slope fell (BFGS)."""
+    """Apply the BFGS update for the steps s, with y the decrease of the gradient."""
     sy = np.einsum("ij,ij->i", s, y)
     learns = good & (sy > 1e-10 * np.sqrt(np.einsum("ij,ij->i", s, s) * np.einsum("ij,ij->i", y, y)))
     for i in np.flatnonzero(learns):

@@ -1,11 +1,10 @@
-"""What a trial will cost, learnt from those made, and improvement per cost.
+"""The expected cost of a trial, and improvement per cost.
 
-n    trials whose cost is known        E    (n, D) embedded configurations (ranktune.tuner.gp.encoding)
+n    trials with a known cost        E    (n, D) embedded configurations (ranktune.tuner.gp.encoding)
 
-The logarithm of the seconds is taken as linear in the embedded row: what a solver costs by itself, and how that grows
-with the logarithm of a regularisation or a number of rounds, which are on such axes. That needs few trials, cannot
-run away, and costs nothing beside a Gaussian process. Whatever the end of a trial was, its seconds are what was spent
-there: a corner where trials are stopped early is cheap.
+The logarithm of the seconds is a ridge regression on the embedded row: one intercept a solver and a slope for each
+parameter, whose axes are already logarithmic where that fits. It needs few trials and extrapolates safely. The seconds
+of a trial that was stopped early are those it used, so a region where trials are stopped early counts as cheap.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.acquisition import Acquisition
 
 MIN_TRIALS = 5
-"""Trials with a known cost below which nothing is believed of it."""
+"""Trials with a known cost that the model needs."""
 RIDGE = 0.3
-"""Of the ridge: so many trials' worth of belief that a parameter does not matter."""
+"""Penalty of the ridge regression."""
 MIN_SECONDS = 1e-3
-"""Seconds below which trials count as equally cheap: asking for one takes longer."""
+"""Seconds below which trials count as equally cheap: a suggestion takes longer."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogCost:
-    """The logarithm of the expected seconds, linear in E, between the cheapest and the dearest seen; made by of."""
+    """The logarithm of the expected seconds: linear in E, clipped to the observed range."""
 
     level: float
     weights: Floats  # (D,)
@@ -37,7 +36,7 @@ class LogCost:
 
     @classmethod
     def of(cls, E: Floats, seconds: Floats) -> Self | None:
-        """Return what seconds, (n,), NaN where not known, tell at E; None where that is too little."""
+        """Return the model of seconds, (n,), NaN where unknown, at E; None for too few trials."""
         known = np.isfinite(seconds) & (seconds > 0.0)
         if np.count_nonzero(known) < MIN_TRIALS:
             return None
@@ -62,8 +61,8 @@ class LogCost:
 class ImprovementPerCost:
     """The logarithm of an improvement divided by a power of its cost.
 
-    Power 1 is improvement per second (Snoek et al. 2012, section 3.2), which starves what is dear and best; power 0
-    forgets the cost.
+    Power 1 is improvement per second (Snoek et al. 2012, section 3.2), which neglects expensive good configurations;
+    power 0 ignores the cost.
     """
 
     acquisition_function: Acquisition

@@ -1,4 +1,4 @@
-"""Configurations as rows of numbers: the coordinates in which the optimiser works.
+"""Configurations encoded as rows of numbers for the Gaussian process.
 
 d    parameters (axes)          D    embedded columns (>= number of axes that vary)
 P    (m, d) rows: a number's place in [0, 1], a category's index, NaN where the parameter is inactive

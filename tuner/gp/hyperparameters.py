@@ -1,12 +1,12 @@
-"""How the hyperparameters of the Gaussian process are chosen: their prior, the evidence, its maximum, and samples.
+"""The hyperparameters of the Gaussian process: prior, marginal likelihood, MAP estimate and slice samples.
 
-theta  (d + 2,) logarithms of: inverse squared length scales w, scale, noise
+theta  (d + 2,) logarithms of: inverse squared lengthscales w, scale (signal variance), noise variance
 
 The prior is a density over theta, up to a constant:
-    sum of -(0.1 / w + 0.1 w)          length scales of about 1, never 0 and never infinite
+    sum of -(0.1 / w + 0.1 w)          lengthscales of about 1, never 0 and never infinite
     log scale - scale                  Gamma(2, 1)
-    0.1 log noise - 30 noise           Gamma(1.1, 30): little noise unless the trials say so
-Source: the prior of Optuna's GPSampler, the best of those compared on mixed spaces; evidence and gradient:
+    0.1 log noise - 30 noise           Gamma(1.1, 30): little noise unless the data contradict
+Source: the prior of Optuna's GPSampler, the best of those compared on mixed spaces; marginal likelihood and gradient:
 Rasmussen & Williams 2006, eq. 5.8-5.9; slice sampling: Neal 2003, "Slice Sampling", figure 5.
 """
 
@@ -27,26 +27,26 @@ LOW_WEIGHT, HIGH_WEIGHT = np.log(1e-4), np.log(1e4)
 LOW_SCALE, HIGH_SCALE = np.log(1e-3), np.log(1e3)
 LOW_NOISE, HIGH_NOISE = np.log(1e-6), np.log(10.0)
 NOISE_PRIOR_RATE = 30.0
-"""Of the prior on noise: its mean is about a thirtieth of the variance of the gains."""
+"""Rate of the Gamma prior on noise: its mean is about a thirtieth of the variance of the gains."""
 NOISE_FACTOR = 2.0
-"""Factor by which noise that is known may still be larger or smaller."""
+"""Factor by which a known noise variance may still be larger or smaller."""
 MAX_FITTED_TRIALS = 300
-"""Trials that the hyperparameters are fitted to: the evidence of so many is sharp, and the cost grows with n^3."""
+"""Trials that the hyperparameters are fitted to: the likelihood of that many is sharp, and the cost is cubic."""
 REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH, LATE_REFIT_GROWTH = 12, 1.1, 1.05
-"""Beyond so many trials, a fit is renewed when they have grown by 10 %; beyond MAX_FITTED_TRIALS, by 5 %."""
+"""Up to 12 trials every one refits; beyond, growth by 10 %, and beyond MAX_FITTED_TRIALS by 5 %."""
 TWO_STARTS_UP_TO = 60
-"""Trials up to which a fit climbs from two places."""
+"""Trials up to which the fit uses two starts."""
 SLICE_WIDTH = 4.0
-"""Of the interval that a coordinate may move in at a time, in logarithms: a little wider than what is usual to find."""
+"""Initial interval of the slice sampler, in logarithms: a little wider than a typical slice."""
 COORDINATES_PER_SWEEP = 8
 """Coordinates of theta that one sweep of the slice sampler moves."""
 
 
 @dataclass(frozen=True, eq=False)
 class HyperparameterDensity:
-    """The log posterior density of theta given the trials; E, y, v and e as in gaussian_process.
+    """The log posterior density of theta given the trials; E, y, v and e as in ranktune.tuner.gp.posterior.
 
-    level: the noise variance, where it is known up to a factor of NOISE_FACTOR; else it is learnt.
+    level: the noise variance, where it is known up to a factor of NOISE_FACTOR; else 0, and it is estimated.
     """
 
     E: Floats
@@ -72,7 +72,7 @@ class HyperparameterDensity:
 
     @property
     def rate(self) -> float:
-        """How strongly the prior is against noise: not at all where it is known."""
+        """Rate of the prior on noise: 0 where the noise is known."""
         return 0.0 if self.level > 0.0 else NOISE_PRIOR_RATE
 
     def value(self, theta: Floats) -> float:
@@ -121,9 +121,9 @@ def _log_prior_gradient(theta: Floats, rate: float) -> Floats:
 
 
 def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
-    """Return the theta of the highest density that two ascents find: one from little noise, one from much.
+    """Return the maximum a posteriori theta of two L-BFGS-B runs, from little and from much noise.
 
-    Where trials are many, the evidence has one peak that matters, and the likelier start finds it.
+    With many trials the density has one relevant mode, and the start of higher density finds it.
     """
     bounds = evidence.bounds()
     starts = []
@@ -157,9 +157,9 @@ def fit(
     level: float = 0.0,
     extra: Floats | float = 0.0,
 ) -> Floats:
-    """Return the most probable theta for the trials, in the order in which they were made; scaled makes y of gains.
+    """Return the MAP theta for the trials, in the order in which they were made; scaled maps gains to y.
 
-    level: the noise variance of gains, where it is known; extra, (n,): what single ones have on top of theirs.
+    level: the known noise variance of gains, or 0; extra, (n,): additional noise variances of single trials.
 
     The fit is renewed each time the number of trials has grown by a fixed share, so its result depends on the trials
     alone, and a cache of recent fits does not change it. More than MAX_FITTED_TRIALS trials are thinned.
@@ -171,19 +171,14 @@ def fit(
     return np.array(_cached_fit(*(array.tobytes() for array in arrays), E.shape[1], scaled, level))
 
 
-def relative_noise(gains: Floats, level: float) -> float:
-    """Return a noise variance of gains as one of standardised gains; 0 where it is not known or gains are all equal."""
-    return float(relative_variances(gains, level))
-
-
 def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
-    """Return variances of gains as ones of standardised gains; 0 where gains are all equal."""
+    """Return variances of gains in the units of standardised gains; 0 where gains are all equal."""
     spread = standard_deviation(gains) if np.any(extra) else 0.0
     return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
 
 
 def _fit_size(n: int) -> int:
-    """Return how many of the first of n trials the fit is made of."""
+    """Return how many of the first of n trials the fit uses."""
     if n <= REFIT_EACH_TRIAL_UP_TO:
         return n
     first, growth = (
@@ -214,19 +209,19 @@ def _cached_fit(
     scaled: Callable[[Floats], Floats],
     level: float,
 ) -> tuple[float, ...]:
-    """Return maximum_a_posteriori of arrays given as bytes, so that they can be looked up."""
+    """Return maximum_a_posteriori of arrays given as bytes, which are hashable."""
     observed = np.frombuffer(gains)
     y = scaled(observed)
     rows = np.frombuffer(E).reshape(len(y), n_columns)
-    own, e = relative_noise(observed, level), relative_variances(observed, np.frombuffer(extra))
+    own, e = float(relative_variances(observed, level)), relative_variances(observed, np.frombuffer(extra))
     evidence = HyperparameterDensity(rows, y, np.frombuffer(v), np.frombuffer(axis_of_column, dtype=np.int64), own, e)
     return tuple(maximum_a_posteriori(evidence).tolist())
 
 
 def slice_samples(evidence: HyperparameterDensity, theta: Floats, generator: np.random.Generator) -> Iterator[Floats]:
-    """Yield an endless chain of thetas distributed as their density, from theta on: one sweep of slices each."""
+    """Yield an endless slice-sampling chain from theta: one sweep each."""
     bounds = evidence.bounds()
-    theta = np.clip(theta, bounds[:, 0], bounds[:, 1])  # it was fitted to fewer trials
+    theta = np.clip(theta, bounds[:, 0], bounds[:, 1])  # the fit may have used other bounds
     level = evidence.value(theta)
     while True:
         order = generator.permutation(evidence.size)[:COORDINATES_PER_SWEEP]
@@ -241,7 +236,7 @@ def _slice(
 ) -> float:
     """Move coordinate k of theta in place to a point of its slice and return the log density there.
 
-    The interval lies at random around the old point and only shrinks: stepping out would cost more than it finds.
+    The interval lies at random around the old point and only shrinks: there is no stepping out.
     """
     height = level - generator.exponential()
     old = theta[k]

@@ -1,8 +1,8 @@
-"""The Matern 5/2 covariance with one length scale an axis, and its random Fourier features.
+"""The Matern 5/2 covariance with automatic relevance determination, and its random Fourier features.
 
 E       (n, D) embedded configurations (ranktune.tuner.gp.encoding)
-owner   (D,) the axis of each embedded column; the columns of a category share one length scale
-w       (d,) inverse squared length scales;  s = sum over columns of w[owner] (e - e')^2, the squared distance
+owner   (D,) the axis of each embedded column; the columns of a category share one lengthscale
+w       (d,) inverse squared lengthscales;  s = sum over columns of w[owner] (e - e')^2, the squared distance
 k       scale * (1 + sqrt(5 s) + 5 s / 3) exp(-sqrt(5 s))
 
 Because a category is embedded as a simplex, s counts w for every category that differs (Hamming), and the kernel on

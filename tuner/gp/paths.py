@@ -1,11 +1,11 @@
-"""Functions drawn from posteriors, and how much a configuration improves on what each of them says is best so far.
+"""Sample paths of posteriors, and the Monte Carlo noisy improvement over them.
 
-K    drawn functions           m    configurations asked about        n    trials of a posterior
+K    sample paths              m    query configurations        n    trials of a posterior
 o    objectives                c    constraints
 
-With one draw, the configuration that improves most is the maximiser of that draw: Thompson sampling. With more of
-them it is the one that improves most on average; noise is accounted for, because what is best so far is asked of each
-draw rather than read off the values, and so are running trials, which count as tried, with what is believed of them.
+With one path, the configuration of highest improvement is its maximiser: Thompson sampling. With several it has the
+highest mean improvement. The incumbent of each path is the path's own maximum over the tried configurations, which
+accounts for noise; running trials count as tried.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import scipy
@@ -23,9 +23,9 @@ from ranktune.tuner.gp.kernels import frequencies
 from ranktune.tuner.gp.posterior import Posterior
 
 FOURIER_FREQUENCIES = 128
-"""Random frequencies of a prior path, a cosine and a sine each; more change a path by less than 0.1 deviations."""
+"""Random frequencies of a prior path, a cosine and a sine each; more change it by less than 0.1 standard deviations."""
 SOFTNESS = 0.01
-"""Width, in prior standard deviations, over which an improvement begins or a constraint starts to hold."""
+"""Width, in prior standard deviations, of the smoothed improvement and constraint indicators."""
 TINY = 1e-300
 
 Gradients: TypeAlias = Callable[[Floats], Floats]
@@ -34,10 +34,9 @@ Gradients: TypeAlias = Callable[[Floats], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """K functions drawn from a Gaussian-process posterior; made by Paths.drawn.
+    """K sample paths of a Gaussian-process posterior; made by Paths.drawn.
 
-    f(x) = sum_j weights_j feature_j(x) + k(x, X) update:  a prior path, and the correction that makes it agree with
-    the trials.
+    f(x) = sum_j weights_j feature_j(x) + k(x, X) update: a prior path and its pathwise update by the trials.
     Source: Wilson et al. 2020, "Efficiently Sampling Functions from Gaussian Process Posteriors", eq. 9 and 13.
     """
 
@@ -56,7 +55,7 @@ class Paths:
         draws: int,
         count: int = FOURIER_FREQUENCIES,
     ) -> Self:
-        """Return paths given the gains y that the posterior was made of; they share count random frequencies."""
+        """Return paths given the gains y of the posterior; they share count random frequencies."""
         raw = frequencies(count, len(posterior.root), generator)
         amplitude = np.sqrt(posterior.hyperparameters.scale / count)
         cosines, sines = amplitude * generator.standard_normal((2, count, draws))
@@ -73,7 +72,7 @@ class Paths:
 
     @property
     def width(self) -> float:
-        """The width over which an improvement begins or a constraint starts to hold."""
+        """The width of the smoothed indicators."""
         return SOFTNESS * math.sqrt(self.posterior.hyperparameters.scale)
 
     def values(self, E: Floats) -> Floats:
@@ -97,31 +96,9 @@ class Paths:
         return cos @ self.cosines + sin @ self.sines + cross @ self.update, gradients
 
 
-class Functions(Protocol):
-    """K functions of which one belief draws: Paths of one posterior, or of several."""
-
-    @property
-    def draws(self) -> int:
-        """K."""
-        ...
-
-    @property
-    def width(self) -> float:
-        """The width over which an improvement begins or a constraint starts to hold."""
-        ...
-
-    def values(self, E: Floats) -> Floats:
-        """Return the functions at rows E, (m, K)."""
-        ...
-
-    def with_gradients(self, E: Floats) -> tuple[Floats, Gradients]:
-        """Return the functions at rows E, (m, K), and their Gradients there."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Functions of several posteriors, one group after the other: hyperparameters are drawn too."""
+    """Paths of several posteriors, which differ in their hyperparameters, one group after the other."""
 
     groups: tuple[Paths, ...]
 
@@ -154,20 +131,24 @@ class Mixture:
         return np.concatenate([values for values, _ in parts], axis=1), gradients
 
 
+Functions: TypeAlias = Paths | Mixture
+"""K functions drawn from one posterior, or from several."""
+
+
 @dataclass(frozen=True, eq=False)
 class PathwiseImprovement:
-    """The log of the improvement on each draw's best, averaged over K draws; made by PathwiseImprovement.over.
+    """The log of the improvement over each path's incumbent, averaged over K paths; made by PathwiseImprovement.over.
 
-    Of several objectives, each draw looks in a direction of its own: its score is the least of the gains above a
-    reference point, each divided by the direction's part in it, so that the average over draws is a hypervolume.
-    What does not satisfy the constraints in a draw is no improvement there.
+    With several objectives each path has a random direction: its score is the smallest gain above a reference point
+    divided by the direction, so that the mean over paths is a hypervolume. A configuration that violates a constraint
+    in a path is no improvement there.
 
-    Source: Letham et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments", for draws at the trials;
+    Source: Letham et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments", for incumbents by path;
     Zhang & Golovin 2020, "Random Hypervolume Scalarizations", for directions.
     """
 
     objectives: tuple[Functions, ...]
-    constraints: tuple[Functions, ...]  # gains of constraints: satisfied where not below 0
+    constraints: tuple[Functions, ...]  # satisfied where not below 0
     reference: Floats  # (o,)
     directions: Floats  # (o, K) positive; one objective needs none
     best: Floats  # (K,)
@@ -182,7 +163,7 @@ class PathwiseImprovement:
         spans: Floats,
         generator: np.random.Generator,
     ) -> Self:
-        """Return the improvement over what was tried, finished or not: embedded rows, (t, D).
+        """Return the improvement over the tried configurations, finished or running: embedded rows, (t, D).
 
         spans, (o,), are the units in which gains of different objectives are compared.
         """
@@ -194,7 +175,7 @@ class PathwiseImprovement:
         return cls(self.objectives, self.constraints, reference, directions, scores.max(axis=0))
 
     def scores(self, E: Floats) -> Floats:
-        """Return what rows E are worth in each draw, (m, K): those that break constraints no more than the worst."""
+        """Return the score of rows E in each path, (m, K); infeasible rows get the lowest."""
         scores = self._scored([paths.values(E) for paths in self.objectives])[0]
         for paths in self.constraints:
             scores = np.where(paths.values(E) >= 0.0, scores, scores.min(axis=0))
@@ -238,7 +219,7 @@ class PathwiseImprovement:
         return np.log(total / score.shape[1]), gradient / total[:, None]
 
     def _scored(self, gains: list[Floats]) -> tuple[Floats, Floats]:
-        """Return the score of each row in each draw, and which objective it is that decides, (m, K)."""
+        """Return the score of each row in each path, and the objective that attains it, (m, K)."""
         if len(gains) == 1:
             return gains[0], np.zeros(gains[0].shape)
         parts = np.array(

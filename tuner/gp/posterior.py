@@ -1,10 +1,10 @@
 """The Gaussian-process posterior of gains over embedded configurations.
 
-n    observed trials               m    configurations asked about
+n    observed trials               m    query configurations
 E    (n, D) embedded configurations (ranktune.tuner.gp.encoding)
 y    (n,)   gains, standardised: larger is better
-v    (n,)   relative noise: 1 where nothing is known
-e    (n,)   extra noise, known and absolute: the noise variance of trial i is noise * v[i] + e[i]; 0 for most
+v    (n,)   relative noise variances, 1 by default
+e    (n,)   additional known noise variances: that of trial i is noise * v[i] + e[i]; mostly 0
 K    (n, n) scale * matern52 + diag(noise * v + e);   L  its lower Cholesky factor;   a = K^-1 y
 """
 
@@ -20,12 +20,12 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.kernels import matern52, matern52_with_slope, squared_distances
 
 MAX_COMPRESSED_LOSS = 3.0
-"""Gains are moved up to so many times the distance from median to best below the median, where they are worse."""
+"""Largest distance of a compressed gain below the median, in units of the distance from median to best."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """weights (d,): the inverse squared length scale of each axis; scale: variance of the gains; noise: of a trial."""
+    """weights (d,): inverse squared lengthscales; scale: signal variance; noise: noise variance of a trial."""
 
     weights: Floats
     scale: float
@@ -39,10 +39,10 @@ class Hyperparameters:
 
 
 def compress_losers(gains: Floats) -> Floats:
-    """Return gains with what is below the median moved up, the more the worse it is; their order stays.
+    """Return gains with those below the median compressed; their order stays.
 
-    How bad terrible trials are makes everything good look alike. Below the median, the distance from it, in units of
-    that from median to best, becomes the logarithm of 1 more, and at most MAX_COMPRESSED_LOSS.
+    Extreme losses would dominate the variance. Below the median a distance u, in units of that from median to best,
+    becomes log(1 + u), at most MAX_COMPRESSED_LOSS.
     """
     median, best = float(np.median(gains)), float(gains.max())
     unit = best - median
@@ -53,19 +53,19 @@ def compress_losers(gains: Floats) -> Floats:
 
 
 def standardise(gains: Floats) -> Floats:
-    """Return gains, pulled in, with mean 0 and variance 1; zeros where all are equal. Gains must be finite."""
+    """Return compressed gains with mean 0 and variance 1; zeros where all are equal. Gains must be finite."""
     centred, spread, _ = _centred(gains)
     return centred / spread if spread > 0.0 else centred
 
 
 def standard_deviation(gains: Floats) -> float:
-    """Return what standardised divides gains by, 0 where all are equal up to rounding."""
+    """Return the divisor of standardise, 0 where all gains are equal up to rounding."""
     _, spread, unit = _centred(gains)
     return unit * spread
 
 
 def _centred(gains: Floats) -> tuple[Floats, float, float]:
-    """Return gains pulled in, with mean 0, in some unit, zeros where all are equal; their deviation; and that unit."""
+    """Return compressed gains with mean 0 in some unit, zeros where all are equal; their deviation; and that unit."""
     unit = max(1.0, float(np.abs(gains).max()) / 1e100)  # squares of larger ones would overflow
     gains = compress_losers(gains / unit)
     centred = gains - gains.mean()
@@ -76,7 +76,7 @@ def _centred(gains: Floats) -> tuple[Floats, float, float]:
 
 
 def scale_signed(gains: Floats) -> Floats:
-    """Return gains whose sign matters, in units of their usual size; the size of large ones, by its logarithm."""
+    """Return arcsinh(gains / median magnitude): keeps the sign, compresses large values."""
     unit = float(np.median(np.abs(gains)))
     unit = unit if unit > 0.0 else float(np.abs(gains).max())
     return np.arcsinh(gains / unit) if unit > 0.0 else np.zeros_like(gains)
@@ -95,7 +95,7 @@ def cholesky(K: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What is believed of the noise-free gain after n trials; made by Posterior.of."""
+    """The posterior of the noise-free gain given n trials; made by Posterior.of."""
 
     hyperparameters: Hyperparameters
     root: Floats  # (D,) sqrt(w[owner]): multiplies the columns of E
@@ -114,7 +114,7 @@ class Posterior:
         axis_of_column: Ints,
         e: Floats | float = 0.0,
     ) -> Self:
-        """Return the posterior after gains y at E.
+        """Return the posterior given gains y at E.
 
         Source: Rasmussen & Williams 2006, Algorithm 2.1. Cost n^3 / 3 time, n^2 memory.
         """
@@ -130,10 +130,9 @@ class Posterior:
         return cls(hyperparameters, root, points, noise, L, np.asarray(a))
 
     def with_fantasies(self, pending: Floats, y: Floats) -> tuple[Self, Floats]:
-        """Return the posterior after y as if each pending configuration, (q, D), had shown what is expected of it.
+        """Return the posterior given y and, for each pending configuration, (q, D), its posterior mean as a fantasy.
 
-        The mean stays where it is; the uncertainty around what is already being tried goes. Also y with what was
-        believed, (n + q,).
+        The mean stays; the variance around running trials falls. Also return y with the fantasies, (n + q,).
         """
         if not len(pending):
             return self, y

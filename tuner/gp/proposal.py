@@ -1,26 +1,24 @@
-"""The decision: from trials to the configuration to try next, in arrays and without Optuna.
+"""The optimiser's decision: from trials to the configuration to try next, in arrays and without Optuna.
 
-Hyperparameters are drawn from their own posterior, a few sets of them for each decision: one fitted to few trials is
-too sure of itself. Then functions are drawn, of each objective and each constraint, and the configuration is proposed
-that improves most on the best trial of each draw, on average (ranktune.tuner.gp.paths). With one draw that is Thompson
-sampling as it was first thought of, which explores more than short studies can afford: DRAWS was the better choice on
-the problems that it was tuned on, alone and with eight trials at a time. What so many draws do not see, small or
-improbable improvements, the average over all functions has in closed form (ranktune.tuner.gp.acquisition), for one
-objective without constraints: the two take turns at random, which on those problems was better than either, or as good.
+1. A few sets of hyperparameters are sampled from their posterior, which accounts for their uncertainty.
+2. The acquisition function is, for one objective without constraints, at random either the expected improvement in
+   closed form (ranktune.tuner.gp.acquisition) or the mean improvement over DRAWS sample paths
+   (ranktune.tuner.gp.paths); else the latter. One path is plain Thompson sampling, which explores more than short
+   studies can afford. On the problems of ranktune.studies.benchmarks the mixture was at least as good as either.
+3. About every other decision for one objective, without constraints and costs, is restricted to the trust region
+   (ranktune.tuner.gp.trust_region).
 
-About every other decision, of one objective without constraints, looks in the trust region alone
-(ranktune.tuner.gp.trust_region): on made-up problems that found better places sooner, on rankers it was as good. Not
-where costs count: what is cheap may lie elsewhere.
-
-Running trials are believed to show what is expected of them. Counting them as tried in each draw, with what that draw
-says of them, leaves only long shots to be improved: the more run, the less were good places looked into.
+Running trials are fantasies at their posterior mean. Drawing a fantasy for each path instead leaves only improbable
+improvements: the more trials run at a time, the fewer good regions were explored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
+from typing import Self
 
 import numpy as np
 
@@ -28,13 +26,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement
 from ranktune.tuner.gp.costs import ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.hyperparameters import (
-    HyperparameterDensity,
-    fit,
-    relative_noise,
-    relative_variances,
-    slice_samples,
-)
+from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, fit, relative_variances, slice_samples
 from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
 from ranktune.tuner.gp.replicates import best_replicate
@@ -43,37 +35,38 @@ from ranktune.tuner.gp.trust_region import TrustRegion, side_after
 
 ACQUISITIONS = ("thompson", "ei")
 DRAWS = 64
-"""Functions that are drawn for one decision."""
+"""Sample paths of one decision."""
 MAX_SAMPLED_TRIALS = 150
-"""Trials up to which hyperparameters are sampled; beyond, the most probable ones say all, and sampling costs n^3."""
+"""Trials up to which hyperparameters are sampled; beyond, the MAP estimate suffices, as sampling costs n^3."""
 MAX_TRIALS = 400
-"""Trials that the model learns from: the better half of them are the best, the others the latest. Its cost is n^3."""
+"""Trials that the model uses: half of them the best, the others the latest. Its cost is n^3."""
 REFERENCE_QUANTILE = 0.25
-"""Of several objectives, gains count from where so many of the trials are worse."""
+"""Quantile of the gains that is the reference point of the hypervolume, with several objectives."""
 CLOSED_FORM_PROBABILITY = 0.5
-"""Probability that Thompson sampling averages over all functions for a decision, where that has a closed form."""
+"""Probability that a decision of Thompson sampling uses the expected improvement in closed form."""
 TRUST_REGION_PROBABILITY = 0.5
-"""Probability that a decision of Thompson sampling looks in the trust region alone."""
+"""Probability that a decision of Thompson sampling is restricted to the trust region."""
 PATIENCE = 4
-"""Values in a row that are not better, after which the trust region shrinks; half the parameters if those are more."""
+"""Failures in a row after which the trust region shrinks; half the number of parameters if that is more."""
 HYPERPARAMETER_SAMPLES = 3
-"""Sets of hyperparameters that functions are drawn with, or that the expected improvement is averaged over."""
+"""Sets of hyperparameters of one decision."""
 COST_EXPONENT = 0.3
-"""Of the expected cost that improvement is divided by, where costs count: more starves what is dear and best."""
+"""Exponent of the expected cost by which improvement is divided; more neglects expensive good configurations."""
 LOCAL_CENTRES = 5
-"""Trials around which to look closely, besides the best of each category that switches parameters on."""
+"""Trials with candidates around them, besides the best of each category that activates parameters."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What has been seen.
+    """The trials so far.
 
-    rows (n, d) masked configurations, in the order in which they were tried; gains (n,) finite, larger is better;
-    noise (n,) relative noise variances; pending (q, d) configurations at work. more: the gains of further objectives,
-    (n,) each. constraints: (n,) each, satisfied where not above 0, NaN where not known. level: what noise is relative
-    to, as a variance of gains; 0 where that is not known. extra: (n,), the variance by which the gain of a trial that
-    was judged on a part may differ from its gain on the whole, on top of the noise; 0 for the others. seconds: (n,),
-    what each trial took, NaN where that is not known.
+    rows         (n, d) masked configurations, in the order in which they were tried
+    gains        (n,) finite, larger is better; more: those of further objectives, (n,) each
+    noise        (n,) relative noise variances; level: the variance of gains they are relative to, 0 if unknown
+    pending      (q, d) running configurations
+    constraints  (n,) each, satisfied where not above 0, NaN where unknown
+    extra        (n,) additional noise variance of trials that were evaluated on a part of the plan
+    seconds      (n,) cost of each trial, NaN where unknown
     """
 
     rows: Floats
@@ -92,11 +85,11 @@ class Trials:
         return not self.more and not self.constraints
 
     def within(self, window: int) -> Trials:
-        """Return what there is, or of more than window trials the best half so many and the latest of the others."""
+        """Return at most window trials: half of them the best, the others the latest."""
         if len(self.gains) <= window:
             return self
         kept = np.zeros(len(self.gains), dtype=bool)
-        if self.is_single_objective:  # of several objectives nobody is the best
+        if self.is_single_objective:  # several objectives have no best
             kept[np.argsort(-self.gains, kind="stable")[: window // 2]] = True
         kept[np.flatnonzero(~kept)[-(window - np.count_nonzero(kept)) :]] = True
         return replace(
@@ -113,10 +106,10 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """The masked row, (d,), to try next, and what it is expected to gain on the best tried.
+    """The masked row, (d,), to try next, and its expected improvement over the incumbent.
 
-    gain: mean improvement of the noise-free objective, in its units; None where there are several objectives, and where
-    only the trust region was looked at, whose best says nothing about what is left to gain elsewhere.
+    gain: of the noise-free objective, in its units; None with several objectives, and in the trust region, whose best
+    does not bound what can be gained elsewhere.
     """
 
     row: Floats
@@ -132,14 +125,13 @@ def propose(
     draws: int = DRAWS,
     *,
     power: float = 0.0,
-    repeats: bool = False,
+    replicates: bool = False,
 ) -> Proposal:
-    """Return what to try next; never one of taken (ranktune.tuner.gp.encoding.keys) if others exist, but for repeats.
+    """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.keys) if others exist.
 
-    acquisition: "thompson" draws functions; "ei" averages the expected improvement over hyperparameters instead, for
-    one objective without constraints, as "thompson" with several draws does in about every other decision. power: of
-    the expected cost that improvement is divided by. repeats: of one objective without constraints, propose one of the
-    tried again where that is worth more (ranktune.tuner.gp.replicates); the gain is still that of the new one.
+    acquisition: "thompson", or "ei" for the closed form alone (one objective, no constraints). power: exponent of the
+    expected cost by which improvement is divided. replicates: for one objective without constraints, propose a tried
+    configuration where that is worth more (ranktune.tuner.gp.replicates); the gain remains that of the new one.
     """
     if not encoding.varying:
         return Proposal(encoding.only(), 0.0 if trials.is_single_objective else None)
@@ -148,51 +140,47 @@ def propose(
     improvement: ExpectedImprovement | PathwiseImprovement
     closed_form = draws > 1 and trials.is_single_objective and generator.random() < CLOSED_FORM_PROBABILITY
     if acquisition == "ei" or closed_form:
-        improvement, worth, posteriors = _expected_improvement(encoding, trials, E, pending, generator)
+        improvement, merits, posteriors = _expected_improvement(encoding, trials, E, pending, generator)
     else:
-        improvement, worth, posteriors = _pathwise_improvement(encoding, trials, E, pending, generator, draws)
+        improvement, merits, posteriors = _pathwise_improvement(encoding, trials, E, pending, generator, draws)
     cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
     acquisition_function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
-    centres = encoding.filled(_local_centres(encoding, trials.rows, worth), generator)
+    centres = encoding.filled(_local_centres(encoding, trials.rows, merits), generator)
+    region = None
     may = acquisition == "thompson" and trials.is_single_objective and cost is None and not encoding.is_small
-    use_trust_region = may and generator.random() < TRUST_REGION_PROBABILITY
-    region = _region(encoding, trials.gains, centres[0], posteriors[0]) if use_trust_region else None
+    if may and generator.random() < TRUST_REGION_PROBABILITY:
+        region = _region(encoding, trials.gains, centres[0], posteriors[0])
     row = maximise(acquisition_function, encoding, centres, taken, generator, region)
     unknown = trials.more or region is not None
     gain = None if unknown else improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
-    if repeats and trials.is_single_objective:
+    if replicates and trials.is_single_objective:
         row = _or_replicate(encoding, trials, posteriors, row)
     return Proposal(row, gain)
 
 
-def _region(encoding: Encoding, gains: Floats, middle: Floats, posterior: Posterior) -> TrustRegion:
+def _region(encoding: Encoding, gains: Floats, centre: Floats, posterior: Posterior) -> TrustRegion:
     """Return the trust region around a full row, (d,), after gains, (n,)."""
     side = side_after(gains, max(PATIENCE, len(encoding.varying) // 2))
-    return TrustRegion.around(encoding, middle, side, posterior.hyperparameters.weights)
+    return TrustRegion.around(encoding, centre, side, posterior.hyperparameters.weights)
 
 
 def _or_replicate(encoding: Encoding, trials: Trials, posteriors: Sequence[Posterior], row: Floats) -> Floats:
-    """Return row, (d,), or the row of a trial, finished or not, that is worth more if it is made again."""
+    """Return row, (d,), or the row of a trial, finished or running, whose replicate has a larger knowledge gradient."""
     rows = np.vstack([trials.rows, trials.pending])
     place = best_replicate(posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
-    again: Floats = row if place is None else rows[place]
-    return again
+    chosen: Floats = row if place is None else rows[place]
+    return chosen
 
 
 def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
-    """Return the posterior mean of each trial's gain, (n,), standardised, at the most probable hyperparameters."""
-    E, y = encoding.embed(trials.rows), standardise(trials.gains)
-    theta = fit(E, trials.gains, trials.noise, encoding.axis_of_column, level=trials.level, extra=trials.extra)
-    e = relative_variances(trials.gains, trials.extra)
-    return Posterior.of(E, y, trials.noise, Hyperparameters.from_log(theta), encoding.axis_of_column, e).mean(E)
+    """Return the posterior mean of each trial's standardised gain, (n,), at the MAP hyperparameters."""
+    output = _Output.of(encoding, trials, encoding.embed(trials.rows), np.empty((0, len(encoding.axis_of_column))))
+    return output.posterior(output.map_theta()).mean(output.E)
 
 
 @dataclass(frozen=True, eq=False)
 class _Output:
-    """One objective or constraint at the trials where it is known: its gains, (n,), and what makes y of them.
-
-    pending  (q, D) what is believed to show what is expected of it
-    """
+    """One objective or constraint at the trials where it is known; scaled maps its gains, (n,), to y."""
 
     encoding: Encoding
     E: Floats
@@ -203,27 +191,44 @@ class _Output:
     extra: Floats | float = 0.0
     scaled: Callable[[Floats], Floats] = standardise
 
-    def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
-        """Return posteriors with hyperparameters that are sampled while trials are few, else the most probable.
+    @classmethod
+    def of(cls, encoding: Encoding, trials: Trials, E: Floats, pending: Floats) -> Self:
+        """Return the first objective of trials at E, (n, D), with pending, (q, D)."""
+        return cls(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
 
-        Each comes with the y that it was made of, what is believed of the pending ones last.
-        """
-        E, y, v, axis_of_column = self.E, self.scaled(self.gains), self.noise, self.encoding.axis_of_column
-        theta = fit(E, self.gains, v, axis_of_column, self.scaled, self.level, self.extra)
-        e, thetas = relative_variances(self.gains, self.extra), [theta]
-        if len(y) <= MAX_SAMPLED_TRIALS:
-            skipped = 0 if count > 1 else 1  # a single draw takes a second sweep to forget the maximum
-            chain = slice_samples(
-                HyperparameterDensity(E, y, v, axis_of_column, relative_noise(self.gains, self.level), e),
-                theta,
-                generator,
-            )
-            thetas = list(islice(chain, skipped, skipped + count))
-        posteriors = [Posterior.of(E, y, v, Hyperparameters.from_log(t), axis_of_column, e) for t in thetas]
-        return [posterior.with_fantasies(self.pending, y) for posterior in posteriors]
+    @cached_property
+    def y(self) -> Floats:
+        """The scaled gains, (n,)."""
+        return self.scaled(self.gains)
+
+    @cached_property
+    def e(self) -> Floats:
+        """The additional noise variances, (n,), in units of y."""
+        return relative_variances(self.gains, self.extra)
+
+    def map_theta(self) -> Floats:
+        """Return the maximum a posteriori hyperparameters."""
+        columns = self.encoding.axis_of_column
+        return fit(self.E, self.gains, self.noise, columns, self.scaled, self.level, self.extra)
+
+    def posterior(self, theta: Floats) -> Posterior:
+        """Return the posterior with hyperparameters theta, without pending trials."""
+        hyperparameters = Hyperparameters.from_log(theta)
+        return Posterior.of(self.E, self.y, self.noise, hyperparameters, self.encoding.axis_of_column, self.e)
+
+    def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
+        """Return posteriors, each with its y, fantasies last; hyperparameters are sampled while trials are few."""
+        thetas = [self.map_theta()]
+        if len(self.y) <= MAX_SAMPLED_TRIALS:
+            level = float(relative_variances(self.gains, self.level))
+            columns = self.encoding.axis_of_column
+            density = HyperparameterDensity(self.E, self.y, self.noise, columns, level, self.e)
+            skipped = 0 if count > 1 else 1  # a single sample needs a second sweep to leave the mode
+            thetas = list(islice(slice_samples(density, thetas[0], generator), skipped, skipped + count))
+        return [self.posterior(theta).with_fantasies(self.pending, self.y) for theta in thetas]
 
     def functions(self, draws: int, generator: np.random.Generator) -> tuple[Mixture, Floats]:
-        """Return functions drawn of several posteriors, and the expected y of each trial, (n,)."""
+        """Return sample paths of several posteriors, and the mean y of each trial, (n,)."""
         posteriors = self.posteriors(min(HYPERPARAMETER_SAMPLES, draws), generator)
         shares = np.diff(np.linspace(0, draws, len(posteriors) + 1).astype(np.int64)).tolist()
         groups = [Paths.drawn(*some, generator, share) for some, share in zip(posteriors, shares, strict=True)]
@@ -233,9 +238,9 @@ class _Output:
 def _expected_improvement(
     encoding: Encoding, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
-    """Return the expected improvement, the expected gain of each trial, (n,), and the posteriors after these."""
-    seen = _Output(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
-    posteriors = [posterior for posterior, _ in seen.posteriors(HYPERPARAMETER_SAMPLES, generator)]
+    """Return the closed-form acquisition function, the mean gain of each trial, (n,), and the posteriors."""
+    output = _Output.of(encoding, trials, E, pending)
+    posteriors = [posterior for posterior, _ in output.posteriors(HYPERPARAMETER_SAMPLES, generator)]
     improvement = ExpectedImprovement.over(tuple(posteriors), np.vstack([E, pending]))
     return improvement, posteriors[0].mean(E), posteriors
 
@@ -243,18 +248,16 @@ def _expected_improvement(
 def _pathwise_improvement(
     encoding: Encoding, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator, draws: int
 ) -> tuple[PathwiseImprovement, Floats, list[Posterior]]:
-    """Return the improvement over draws, how good each trial is believed to be, (n,), and the first's posteriors."""
-    objectives, constraints, means = [], [], []
-    first = _Output(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
-    for own in (first, *(_Output(encoding, E, gains, trials.noise, pending) for gains in trials.more)):
-        functions, mean = own.functions(draws, generator)
-        objectives.append(functions)
-        means.append(mean)
+    """Return the Monte Carlo acquisition function, each trial's merit, (n,), and the first objective's posteriors."""
+    first = _Output.of(encoding, trials, E, pending)
+    outputs = (first, *(_Output(encoding, E, gains, trials.noise, pending) for gains in trials.more))
+    objectives, means = zip(*(output.functions(draws, generator) for output in outputs), strict=True)
+    constraints = []
     for values in trials.constraints:
         known = np.isfinite(values)
         if known.any():
-            seen = _Output(encoding, E[known], -values[known], trials.noise[known], pending, scaled=scale_signed)
-            constraints.append(seen.functions(draws, generator)[0])
+            own = _Output(encoding, E[known], -values[known], trials.noise[known], pending, scaled=scale_signed)
+            constraints.append(own.functions(draws, generator)[0])
     reference, spans = _reference(np.array(means))
     tried = np.vstack([E, pending])
     acquisition_function = PathwiseImprovement.over(objectives, constraints, tried, reference, spans, generator)
@@ -267,18 +270,18 @@ def _pathwise_improvement(
 
 
 def _reference(means: Floats) -> tuple[Floats, Floats]:
-    """Return what gains are counted from, given the expected ones of the trials, (o, n), and what the best gain, (o,).
+    """Return the reference point and the spans above it, (o,) each, given the trials' mean gains, (o, n).
 
-    A point near the front would make its ends worthless, and they would never be looked for.
+    A reference point near the front would give its ends no hypervolume, so they would never be explored.
     """
     reference = np.quantile(means, REFERENCE_QUANTILE, axis=1)
     spans = means.max(axis=1) - reference
     return reference, np.where(spans > 1e-6, spans, 1.0)
 
 
-def _local_centres(encoding: Encoding, rows: Floats, worth: Floats) -> Floats:
-    """Return the trials that are worth most, overall and within each category of a switching axis."""
-    order = np.argsort(-worth, kind="stable")
+def _local_centres(encoding: Encoding, rows: Floats, merits: Floats) -> Floats:
+    """Return the trials of highest merit, overall and within each category that activates other parameters."""
+    order = np.argsort(-merits, kind="stable")
     chosen = order[:LOCAL_CENTRES].tolist()
     for j in range(len(encoding.axes)):
         if encoding.axes[j].choices and j not in encoding.conditional and encoding.conditional:

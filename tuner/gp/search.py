@@ -1,7 +1,7 @@
-"""Maximise a surface over a cube: many candidates, then the best of them climb.
+"""Maximise an acquisition function over a search space: many candidates, then local search from the best of them.
 
-Rows are full here, without NaN: a parameter that is inactive in a row keeps a latent value, which matters as soon
-as a change of another parameter makes it active. Surfaces only ever see masked rows.
+Rows are full here, without NaN: a parameter that is inactive in a row keeps a latent value, which matters as soon as
+another parameter's change activates it. Acquisition functions get masked rows only.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ranktune.tuner.gp.encoding import Encoding, keys
 from ranktune.tuner.gp.trust_region import TrustRegion
 
 GLOBAL_CANDIDATES, LOCAL_CANDIDATES = 512, 40
-"""Candidates over the whole space, and around each of the promising trials."""
+"""Candidates over the whole space, and around each centre."""
 LOCAL_STARTS = 4
-"""Candidates from which the search climbs."""
+"""Candidates from which local search starts."""
 LOCAL_ROUNDS = 3
-"""Alternations of climbing along numbers and changing one other parameter at a time."""
+"""Alternations of gradient ascent along numbers and single changes of other parameters."""
 ASCENT_EVALUATIONS = 16
-"""Evaluations of one ascent along numbers, all climbers together."""
+"""Batched evaluations of one gradient ascent."""
 TOLERANCE = 1e-4
-"""What a step must gain, as a share of how far the best candidate is above their median."""
+"""Smallest gain of a step, as a share of the distance from the median candidate to the best."""
 MAX_ENUMERATED_VALUES = 12
-"""A whole-number axis with at most so many values has all of them tried; one with more, the nearest two."""
+"""Integer axes with at most this many values are enumerated; of larger ones the two nearest values are tried."""
 
 
 def quasi_random(count: int, dimensions: int, generator: np.random.Generator, skip: int = 0) -> Floats:
     """Return points that fill the cube evenly, (count, dimensions), after the first skip of their sequence.
 
-    Multiples of the square roots of the primes, modulo 1, from a start that generator draws (Richtmyer's sequence; any
-    run of it fills the cube). scipy.stats has Sobol's, but takes a third of a second to import.
+    Richtmyer's sequence: multiples of the square roots of the primes, modulo 1, from a random start. Importing Sobol's
+    from scipy.stats would take a third of a second.
     """
     steps = np.sqrt(np.array(_primes(dimensions), dtype=np.float64)) % 1.0
     start = generator.random(dimensions)
@@ -58,7 +58,7 @@ def _primes(count: int) -> list[int]:
 
 @dataclass(eq=False)
 class _Evaluated:
-    """Every row whose value is known, and the values; rows in taken may be passed through but not returned."""
+    """The rows evaluated so far, and their values."""
 
     encoding: Encoding
     acquisition_function: Acquisition
@@ -67,7 +67,7 @@ class _Evaluated:
     found: list[Floats] = field(default_factory=list)
 
     def add(self, rows: Floats) -> Floats:
-        """Evaluate full rows, remember them and return their values."""
+        """Evaluate full rows, store them and return their values."""
         values = self.acquisition_function.values(self.encoding.embed(self.encoding.masked(rows)))
         self.rows.append(rows)
         self.found.append(values)
@@ -93,11 +93,10 @@ def maximise(
     generator: np.random.Generator,
     region: TrustRegion | None = None,
 ) -> Floats:
-    """Return the masked row, (d,), that maximises surface among those not taken.
+    """Return the masked row, (d,), that maximises the acquisition function among those not taken.
 
-    promising are full rows, (p, d), around which to look closely. In a region, if given, alone, unless all that is
-    found there is taken. A space with few configurations is searched exhaustively; only where all of them are taken
-    does one come again.
+    centres are full rows, (p, d), with extra candidates around them. With a region the search stays within it, unless
+    all candidates there are taken. Small spaces are enumerated; a taken row is returned only if all rows are taken.
     """
     pool = _Evaluated(encoding, acquisition_function, region)
     all_rows = encoding.all_rows()
@@ -126,7 +125,7 @@ def _one_masked(encoding: Encoding, row: Floats) -> Floats:
 def _candidates(
     encoding: Encoding, centres: Floats, generator: np.random.Generator, region: TrustRegion | None
 ) -> Floats:
-    """Return full rows: everywhere, and around each promising one; all in the region, if there is one."""
+    """Return full rows around each centre and over the whole space, all moved into the region, if there is one."""
     everywhere = encoding.from_unit(quasi_random(GLOBAL_CANDIDATES, len(encoding.axes), generator))
     near = np.concatenate([centres, _perturbed(encoding, np.repeat(centres, LOCAL_CANDIDATES, axis=0), generator)])
     if region is not None:
@@ -138,7 +137,7 @@ def _candidates(
 
 
 def _perturbed(encoding: Encoding, rows: Floats, generator: np.random.Generator) -> Floats:
-    """Return a variation of each full row: about a third of its parameters change, and one active one for sure."""
+    """Return a mutation of each full row: about a third of its parameters change, at least one of them active."""
     width = 10.0 ** generator.uniform(-2.5, -0.5, size=(len(rows), 1))  # from fine to coarse steps
     numbers = rows + width * generator.standard_normal(rows.shape)
     numbers = np.abs(numbers)  # reflected at both ends
@@ -152,7 +151,7 @@ def _perturbed(encoding: Encoding, rows: Floats, generator: np.random.Generator)
 
 
 def _starts(encoding: Encoding, candidates: Floats, values: Floats) -> list[int]:
-    """Return the indices to climb from: the best of each of the best few combinations of categories, then the best."""
+    """Return start indices: the best of each of the best few combinations of categories, then the best overall."""
     order = np.argsort(-values, kind="stable")[:200]
     category = [j for j, axis in enumerate(encoding.axes) if axis.choices]
     kinds = keys(encoding.masked(candidates[order])[:, category])
@@ -163,7 +162,7 @@ def _starts(encoding: Encoding, candidates: Floats, values: Floats) -> list[int]
 
 
 def _local_search(pool: _Evaluated, rows: Floats, values: Floats, tolerance: float) -> None:
-    """Improve full rows along their numbers and by single changes of the others, in turn, while that helps."""
+    """Alternate gradient ascent along numbers and the best single change, while that improves a row."""
     for _ in range(LOCAL_ROUNDS):
         moved = _ascend_numbers(pool, rows, tolerance)
         reached = pool.add(moved)
@@ -186,7 +185,7 @@ def _local_search(pool: _Evaluated, rows: Floats, values: Floats, tolerance: flo
 
 
 def _ascend_numbers(pool: _Evaluated, rows: Floats, tolerance: float) -> Floats:
-    """Return full rows with their active numbers moved to a local maximum, snapped to values that exist."""
+    """Return full rows with their active numbers moved to a local maximum and snapped to the grid."""
     encoding = pool.encoding
     active = encoding.activity(rows)
     smooth = [

@@ -1,9 +1,9 @@
-"""The trust region: where to look closely, around the trial believed best, as large as recent trials deserve.
+"""The trust region around the incumbent, whose side follows the success of recent trials.
 
-It is replayed from the trials each time, and so needs no memory: it grows when one is better than all before, shrinks
-when many in a row are not, and begins anew, as large as at first, when it has become very small.
+The side is recomputed from all trials each time, so there is no state: it doubles after an improvement, halves after
+several trials without one, and restarts at the initial side when it gets too small.
 Source: Eriksson et al. 2019, "Scalable Global Optimization via Local Bayesian Optimization" (TuRBO); Wan et al. 2021,
-"Think Global and Act Local" (Casmopolitan), for categories: at most so many differ from the middle's.
+"Think Global and Act Local" (Casmopolitan), for categories: a bounded number of them may differ from the centre.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.encoding import Encoding
 
 INITIAL_SIDE, MIN_SIDE = 0.8, 0.05
-"""Sides of the region, of a number's whole range, where it begins, and below which it begins anew."""
+"""Initial side, as a share of a number's range, and the side below which the region restarts."""
 MIN_IMPROVEMENT = 1e-3
-"""What a trial must gain to count as better, in standard deviations of what came before."""
+"""Smallest improvement that counts as a success, in standard deviations of the gains before."""
 
 
 def side_after(gains: Floats, patience: int) -> float:
@@ -38,7 +38,7 @@ def side_after(gains: Floats, patience: int) -> float:
 
 
 def _spreads_before(gains: Floats) -> Floats:
-    """Return the standard deviation of what came before each gain, (n,); 0 before the third."""
+    """Return the standard deviation of the gains before each gain, (n,); 0 before the third."""
     unit = max(float(np.abs(gains).max(initial=0.0)), 1e-300)
     scaled = gains / unit
     centred = scaled - scaled.mean() if len(gains) else scaled
@@ -50,12 +50,12 @@ def _spreads_before(gains: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TrustRegion:
-    """Rows whose numbers lie in [low, high], (d,) each, and that differ from middle in at most some categories.
+    """Rows with numbers in [low, high], (d,) each, and at most some changes of categories from the centre.
 
-    middle  (d,) full row      fixed  (d,) categories that stay      counted  (d,) categories that count
+    centre  (d,) full row      fixed  (d,) categories that may not change      counted  (d,) categories that may
     """
 
-    middle: Floats
+    centre: Floats
     low: Floats
     high: Floats
     fixed: NDArray[np.bool_]
@@ -63,13 +63,13 @@ class TrustRegion:
     changes: int
 
     @classmethod
-    def around(cls, encoding: Encoding, middle: Floats, side: float, weights: Floats) -> Self:
-        """Return the region around a full row, given the inverse squared length scales of the axes that vary.
+    def around(cls, encoding: Encoding, centre: Floats, side: float, weights: Floats) -> Self:
+        """Return the region around a full row, given the inverse squared lengthscales of the varying axes.
 
-        What is inactive in the middle is free, and what decides which parameters are active stays.
+        Parameters that are inactive in the centre are free; categories that activate other parameters are fixed.
         """
         d = len(encoding.axes)
-        active = encoding.activity(middle[None])[0]
+        active = encoding.activity(centre[None])[0]
         category = np.array([axis.choices > 0 for axis in encoding.axes])
         decides = np.array([bool(encoding.conditional) and j not in encoding.conditional for j in range(d)]) & category
         lengths = np.ones(d)
@@ -79,24 +79,24 @@ class TrustRegion:
         half = np.where(numbers, np.maximum(0.5 * side * lengths, 0.5 * MIN_SIDE), np.inf)
         counted = active & category & ~decides
         changes = max(1, round(side * float(counted.sum())))
-        low, high = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+        low, high = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
         low, high = np.where(category, -np.inf, low), np.where(category, np.inf, high)
-        return cls(middle, low, high, decides, counted, changes)
+        return cls(centre, low, high, decides, counted, changes)
 
     def holds(self, rows: Floats) -> NDArray[np.bool_]:
         """Return which full rows are in the region, (m,)."""
         inside = ((rows >= self.low - 1e-9) & (rows <= self.high + 1e-9)).all(axis=1)
-        stays = (rows[:, self.fixed] == self.middle[self.fixed]).all(axis=1)
-        differ = ((rows != self.middle) & self.counted).sum(axis=1)
+        stays = (rows[:, self.fixed] == self.centre[self.fixed]).all(axis=1)
+        differ = ((rows != self.centre) & self.counted).sum(axis=1)
         return np.asarray(inside & stays & (differ <= self.changes))
 
     def within(self, rows: Floats, generator: np.random.Generator) -> Floats:
         """Return full rows moved into the region."""
         rows = np.clip(rows, self.low, self.high)
-        rows[:, self.fixed] = self.middle[self.fixed]
-        differs = (rows != self.middle) & self.counted
+        rows[:, self.fixed] = self.centre[self.fixed]
+        differs = (rows != self.centre) & self.counted
         ranks = np.where(differs, generator.random(rows.shape), np.inf).argsort(axis=1).argsort(axis=1)
-        return np.where(differs & (ranks >= self.changes), self.middle, rows)
+        return np.where(differs & (ranks >= self.changes), self.centre, rows)
 
     def spread(self, rows: Floats, generator: np.random.Generator) -> Floats:
         """Return full rows that fill the cube as rows that fill the region."""

@@ -200,7 +200,7 @@ class ThompsonSampler(EncodedSampler):
         self._acquisition = acquisition
         self._draws = int(draws)
         self._power = COST_EXPONENT if costs else 0.0
-        self._repeats = replicates
+        self._replicates = replicates
         self.expected_gain: float | None = None
 
     def _row(self, history: History, number: int) -> Floats:
@@ -214,7 +214,7 @@ class ThompsonSampler(EncodedSampler):
             )
         proposal = propose(
             history.encoding, history.trials, history.taken, generator, self._acquisition, self._draws,
-            power=self._power, repeats=self._repeats,
+            power=self._power, replicates=self._replicates,
         )  # fmt: skip
         self.expected_gain = proposal.gain
         return proposal.row

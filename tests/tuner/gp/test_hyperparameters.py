@@ -12,7 +12,7 @@ from ranktune.tuner.gp.hyperparameters import (
     HyperparameterDensity,
     fit,
     maximum_a_posteriori,
-    relative_noise,
+    relative_variances,
     slice_samples,
 )
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standard_deviation, standardise
@@ -122,13 +122,13 @@ def test_noise_that_is_known_bounds_the_noise() -> None:
         theta = fit(E, gains, np.ones(40), axis_of_column, level=level)
         assert level / 2.2 <= np.exp(theta[-1]) * spread**2 <= level * 2.2  # fitted to 39 of them
         evidence = HyperparameterDensity(
-            E, standardise(gains), np.ones(40), axis_of_column, relative_noise(gains, level)
+            E, standardise(gains), np.ones(40), axis_of_column, float(relative_variances(gains, level))
         )
         chain = np.array(list(islice(slice_samples(evidence, theta, generator), 20)))
         noise = np.exp(chain[:, -1]) * spread**2
         assert noise.min() >= level / 2.001 and noise.max() <= level * 2.001 and np.ptp(noise) > 0
     assert np.exp(fit(E, gains, np.ones(40), axis_of_column)[-1]) * spread**2 == pytest.approx(0.25, rel=0.7)
-    assert relative_noise(np.ones(4), 1.0) == 0.0
+    assert relative_variances(np.ones(4), 1.0) == 0.0
 
 
 @pytest.mark.parametrize("level", [0.0, 0.3])

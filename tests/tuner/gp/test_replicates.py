@@ -64,7 +64,10 @@ def test_a_trial_is_made_again_only_where_noise_asks_for_it(acquisition: str) ->
         trials = noisy(sd)
         taken = frozenset(keys(trials.rows))
         rows = np.array(
-            [propose(SQUARE, trials, taken, np.random.default_rng(s), acquisition, repeats=True).row for s in range(10)]
+            [
+                propose(SQUARE, trials, taken, np.random.default_rng(s), acquisition, replicates=True).row
+                for s in range(10)
+            ]
         )
         assert least <= sum(key in taken for key in keys(rows)) <= most
         never = propose(SQUARE, trials, taken, np.random.default_rng(0), acquisition).row
@@ -73,9 +76,9 @@ def test_a_trial_is_made_again_only_where_noise_asks_for_it(acquisition: str) ->
 
 def test_a_repeat_that_is_at_work_is_accounted_for() -> None:
     trials = noisy(0.5)
-    row = propose(SQUARE, trials, (), np.random.default_rng(0), repeats=True).row
+    row = propose(SQUARE, trials, (), np.random.default_rng(0), replicates=True).row
     busy = noisy(0.5, np.repeat(row[None], 30, axis=0))
-    assert propose(SQUARE, busy, (), np.random.default_rng(0), repeats=True).row.tolist() != row.tolist()
+    assert propose(SQUARE, busy, (), np.random.default_rng(0), replicates=True).row.tolist() != row.tolist()
 
 
 def test_a_study_with_repeats(monkeypatch: pytest.MonkeyPatch) -> None:

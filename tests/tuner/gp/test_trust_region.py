@@ -82,7 +82,7 @@ class TestRegion:
         rows = rows_of(encoding)
         inside = region.within(rows, generator)
         assert not region.holds(rows).all() and region.holds(inside).all()
-        assert region.holds(region.middle[None]).all()
+        assert region.holds(region.centre[None]).all()
         np.testing.assert_array_equal(region.within(inside, generator), inside)
         assert region.holds(region.spread(rows, generator)).all()
 
@@ -105,7 +105,7 @@ def test_at_most_so_many_categories_differ() -> None:
     for side in (INITIAL_SIDE, 0.4, MIN_SIDE):
         region = region_of(CUBE, side)
         rows = region.within(rows_of(CUBE), np.random.default_rng(0))
-        counts.append((rows != region.middle)[:, 3:].sum(axis=1).max())
+        counts.append((rows != region.centre)[:, 3:].sum(axis=1).max())
     assert counts == [2, 1, 1]
 
 
@@ -143,9 +143,9 @@ class Bowl:
 def test_the_search_finds_what_is_best_in_it(seed: int) -> None:
     """Of a bowl, which adds up over parameters: the number nearest to the top's, and the categories of the top."""
     top, region = rows_of(CUBE, 1, seed + 50)[0], region_of(CUBE, 0.3, seed)
-    found = maximise(Bowl(CUBE.embed(top[None])[0]), CUBE, region.middle[None], (), np.random.default_rng(seed), region)
+    found = maximise(Bowl(CUBE.embed(top[None])[0]), CUBE, region.centre[None], (), np.random.default_rng(seed), region)
     np.testing.assert_allclose(found[:2], np.clip(top, region.low, region.high)[:2], atol=1e-4)
-    assert (found != region.middle)[3:].sum() == min(region.changes, int((top != region.middle)[3:].sum()))
+    assert (found != region.centre)[3:].sum() == min(region.changes, int((top != region.centre)[3:].sum()))
     assert region.holds(found[None])[0] or abs(found[2] - np.clip(top[2], region.low[2], region.high[2])) <= 1 / 201
 
 
