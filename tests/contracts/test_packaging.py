@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +18,8 @@ pytestmark = pytest.mark.thorough
 
 DATA = (".toml", ".html", ".css", ".js", ".typed")
 """Endings of the files that a wheel holds beside modules."""
+
+EDITABLE = "import sys; from hatchling.build import build_editable; print(build_editable(sys.argv[1]))"
 
 IMPORT_ALL = """
 import importlib, sys
@@ -72,3 +75,24 @@ def test_every_module_imports_from_a_fresh_environment(wheel: Path, tmp_path: Pa
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == len(modules) > 200
+
+
+def test_an_editable_installation_sees_a_new_module_at_once(tmp_path: Path) -> None:
+    source, built = tmp_path / "source", tmp_path / "built"
+    for name in (*FOLDERS, "pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        source.mkdir(exist_ok=True)
+        copy(ROOT / name, source / name)
+    built.mkdir()
+    subprocess.run([sys.executable, "-c", EDITABLE, str(built)], cwd=source, check=True, capture_output=True)
+    (path,) = [
+        zipfile.ZipFile(wheel).read(name).decode()
+        for wheel in built.iterdir()
+        for name in zipfile.ZipFile(wheel).namelist()
+        if name.endswith(".pth")
+    ]
+    (source / "solvers" / "linear" / "new_module.py").write_text("WHERE = __file__\n")
+    program = "from ranktune.solvers.linear.new_module import WHERE; import ranktune; print(WHERE, ranktune.__file__)"
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert all(Path(name).resolve().is_relative_to(source.resolve()) for name in done.stdout.split())
