@@ -1,6 +1,6 @@
-"""Whether what was exported ranks as the model does, by an evaluator that shares no code with the model.
+"""Checks that an export ranks as its model does, by an evaluator that shares no code with the model.
 
-onnx is scored by onnxruntime, python by the function that was written, a document at a time.
+onnx is scored by onnxruntime, python by the exported function, a document at a time.
 """
 
 from __future__ import annotations
@@ -9,29 +9,32 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Matrix, dense
+from ranktune.solvers.core.arrays import Floats, Json, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
 
-ROWS = 4096
-"""Documents made dense at a time."""
+Block: TypeAlias = tuple[tuple[str, ...], Matrix]
+"""Names and dense values of some documents."""
+
+BLOCK_ROWS = 4096
+"""Documents that are made dense at a time."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far an exported model agrees with its origin.
+    """How far an export agrees with its model.
 
-    evaluator   who scored it
+    evaluator   what scored the export
     queries     number of queries
-    same        of these, how many are ranked alike: in the exported order no document has a lower score of the model
-                than the one behind it; documents that the model scores alike may stand in any order
-    difference  largest difference of the two scores of a document, as a part of the model's largest score
+    same        number of queries that both rank alike; documents of equal score in the model may be in any order
+    difference  largest difference of the two scores of a document, relative to the largest score of the model
     """
 
     evaluator: str
@@ -41,7 +44,7 @@ class Agreement:
 
 
 def check_evaluator(format: str) -> None:
-    """Raise ParameterError for a format that nothing here can score, or where what scores it is not installed."""
+    """Raise ParameterError for a format that has no evaluator, or whose evaluator is not installed."""
     if format not in EVALUATORS:
         raise ParameterError(f"nothing here can score {format}: only {' and '.join(EVALUATORS)} can be checked.")
     if format == "onnx":
@@ -49,9 +52,9 @@ def check_evaluator(format: str) -> None:
 
 
 def agreement(model: Model, format: str, content: str | bytes, queries: Queries) -> Agreement:
-    """Return how far content, which export made of model in that format, ranks queries as the model does.
+    """Return how far content, the export of model in that format, ranks queries as the model does.
 
-    Raises ParameterError as check_evaluator does, DataError where queries do not have the model's features.
+    Raises ParameterError as check_evaluator does, and DataError where queries lack the model's features.
     """
     check_evaluator(format)
     evaluator, evaluate = EVALUATORS[format]
@@ -65,34 +68,33 @@ def agreement(model: Model, format: str, content: str | bytes, queries: Queries)
 
 
 def ranks_alike(ours: Floats, theirs: Floats) -> bool:
-    """Return whether sorting documents by theirs, equal ones as they stood, is an order by ours too."""
+    """Return whether a stable sort of the documents by theirs is sorted by ours too."""
     return bool((np.diff(ours[np.argsort(-theirs, kind="stable")]) <= 0.0).all())
 
 
-def _blocks(model: Model, queries: Queries) -> Iterator[tuple[tuple[str, ...], Matrix]]:
-    """Yield names and dense values of the features that matter, some documents at a time."""
+def _blocks(model: Model, queries: Queries) -> Iterator[Block]:
+    """Yield names and dense values of the features that influence a score, some documents at a time."""
     source = source_of(model, "python", "checked", "")
     columns = source.columns
     if queries.feature_names is not None and model.feature_names is not None:
-        where = {name: place for place, name in enumerate(queries.feature_names)}
+        where = {name: column for column, name in enumerate(queries.feature_names)}
         columns = np.array([where[name] for name in source.names])
     features = queries.features[:, columns]
-    for first in range(0, queries.n_documents, ROWS):
-        part = features[first : first + ROWS]
-        yield source.names, dense(part)
+    for first in range(0, queries.n_documents, BLOCK_ROWS):
+        yield source.names, dense(features[first : first + BLOCK_ROWS])
 
 
-def _by_function(content: str | bytes, blocks: Iterator[tuple[tuple[str, ...], Matrix]]) -> Iterator[Floats]:
-    """Yield the scores that the function gives to documents as mappings."""
-    made: dict[str, Any] = {}
-    exec(compile(content, "exported", "exec"), made)
-    score: Callable[[Mapping[str, float]], float] = made["score"]
+def _by_function(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floats]:
+    """Yield the scores of the exported function."""
+    namespace: Json = {}
+    exec(compile(content, "exported", "exec"), namespace)
+    score: Callable[[Mapping[str, float]], float] = namespace["score"]
     for names, values in blocks:
         yield np.array([score(dict(zip(names, row, strict=True))) for row in values.tolist()])
 
 
-def _by_onnxruntime(content: str | bytes, blocks: Iterator[tuple[tuple[str, ...], Matrix]]) -> Iterator[Floats]:
-    """Yield the scores that onnxruntime gives."""
+def _by_onnxruntime(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floats]:
+    """Yield the scores of onnxruntime."""
     session = _onnxruntime().InferenceSession(content, providers=["CPUExecutionProvider"])
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
     for known, values in blocks:
@@ -100,15 +102,15 @@ def _by_onnxruntime(content: str | bytes, blocks: Iterator[tuple[tuple[str, ...]
         yield session.run(["score"], {"features": values.astype(np.float32)})[0][:, 0].astype(np.float64)
 
 
-def _onnxruntime() -> Any:
+def _onnxruntime() -> ModuleType:
     try:
         return import_module("onnxruntime")
     except ImportError:
-        raise ParameterError("to check ONNX onnxruntime is needed: pip install onnxruntime. Or do without.") from None
+        raise ParameterError("checking ONNX requires onnxruntime: pip install onnxruntime. Or do not check.") from None
 
 
-EVALUATORS: Mapping[str, tuple[str, Callable[..., Iterator[Floats]]]] = {
+EVALUATORS: Mapping[str, tuple[str, Callable[[str | bytes, Iterator[Block]], Iterator[Floats]]]] = {
     "onnx": ("onnxruntime", _by_onnxruntime),
     "python": ("the Python function", _by_function),
 }
-"""Format -> who scores it, and how."""
+"""Format -> name of the evaluator, and the evaluator."""

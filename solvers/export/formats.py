@@ -1,8 +1,7 @@
-"""Models in the formats of the systems that serve them.
+"""The formats that models can be exported to.
 
-A format can hold the weights of linear models; trees, where it can express them and we can be sure of it; and blends,
-sums of both, where it can add.
-Weights are those of the raw features: what a solver scaled while it learnt is in them already.
+Every format holds the weights of linear models. Formats with trees=True hold trees too, those with blends=True also
+sums of both. Weights apply to raw features: any scaling during training is already part of them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ranktune.solvers.export.onnx import onnx_graph
 from ranktune.solvers.export.pmml import pmml
 from ranktune.solvers.export.python import plain_json, python
 from ranktune.solvers.export.search_engines import plugin, solr
-from ranktune.solvers.export.source import BESIDE, Source, source_of
+from ranktune.solvers.export.source import OTHER_MODELS, Source, source_of
 from ranktune.solvers.export.text import liblinear_linear, ranklib_linear
 from ranktune.solvers.export.vespa import vespa
 from ranktune.solvers.models.base import Model
@@ -27,7 +26,7 @@ Writer = Callable[[Source], "str | bytes"]
 
 @dataclass(frozen=True)
 class Format:
-    """What a format is for, who writes it, and what it can hold beside weights: trees, and sums of both."""
+    """The purpose of a format, its writer, and what it can hold besides weights."""
 
     purpose: str
     write: Writer
@@ -58,12 +57,49 @@ def export(
     name: str = "ranktune",
     store: str = "_DEFAULT_",
 ) -> str | bytes:
-    """Return model in a format of FORMATS, bytes for "onnx" and text for the others; also write it where path is given.
+    """Convert a model to the format of a system that serves it.
 
-    name is what the target calls the model, store Solr's feature store. Only features that matter are written (of a
-    model of constants the first); liblinear's format has a line for all. The same model gives the same text, always.
-    Raises ParameterError for what the format cannot express, or for an unknown one; OSError where path cannot be
-    written.
+    Only features that influence a score are written, at least one; the format of liblinear has a line for each feature.
+    The same model always gives the same content.
+
+    Parameters
+    ----------
+    model : Model
+        The model, such as load_model returns.
+    format : str
+        A name of FORMATS: "solr", "elasticsearch", "opensearch", "vespa", "onnx", "pmml", "ranklib", "liblinear",
+        "json" or "python".
+    path : str or path-like, optional
+        A file to write the content to as well.
+    name : str, default="ranktune"
+        The name of the model in the target system.
+    store : str, default="_DEFAULT_"
+        Solr's feature store.
+
+    Returns
+    -------
+    str or bytes
+        The content, bytes for "onnx" and text for the other formats.
+
+    Raises
+    ------
+    ParameterError
+        The format is unknown or cannot express the model, or name or store is empty.
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import LinearModel
+    >>> from ranktune.solvers.export import export
+    >>> model = LinearModel([0.5, 0.0, 0.25], "RankSVM", feature_names=("bm25", "age", "clicks"))
+    >>> print(export(model, "solr", name="mine"))
+    {"class":"org.apache.solr.ltr.model.LinearModel",
+    "store":"_DEFAULT_",
+    "name":"mine",
+    "features":[{"name":"bm25"},{"name":"clicks"}],
+    "params":{"weights":{"bm25":0.5,"clicks":0.25}}}
+    <BLANKLINE>
     """
     chosen = format_called(format)
     if not name or not store:
@@ -77,19 +113,19 @@ def export(
 
 
 def _check_expressible(source: Source, chosen: Format) -> None:
-    """Raise ParameterError where the format cannot hold what the source has."""
+    """Raise ParameterError where the format cannot hold trees, or their sum with weights."""
     if source.trees is None or (chosen.trees if source.weights is None else chosen.blends):
         return
     if source.weights is None:
         others = ", ".join(known for known, one in FORMATS.items() if one.trees)
         raise ParameterError(
             f"{source.format} has no writer for trees, and the model, by {source.model.solver}, consists of them. "
-            f"Export it to one of {others}, or train a linear solver. {BESIDE}"
+            f"Export it to one of {others}, or train a linear solver. {OTHER_MODELS}"
         )
     others = ", ".join(known for known, one in FORMATS.items() if one.blends)
     raise ParameterError(
         f"{source.format} holds {'weights or trees' if chosen.trees else 'weights alone'}, and the model, "
-        f"{source.model.solver}, is the sum of both. Export it to one of {others}, or export another. {BESIDE}"
+        f"{source.model.solver}, is the sum of both. Export it to one of {others}, or export another. {OTHER_MODELS}"
     )
 
 

@@ -1,20 +1,23 @@
 """Models as ONNX graphs: input features, (n, n_used) float32, output score, (n, 1) float32.
 
-The input holds the features that matter alone, in the order that metadata_props tells: feature_names (JSON), and
-columns (JSON), where they are in what the model was trained on, from 0. Operators: MatMul and Add of ai.onnx 17,
+The input holds only the features that influence a score, in the order of metadata_props: feature_names (JSON), and
+columns (JSON), their columns in the training data, from 0. Operators: MatMul and Add of ai.onnx 17,
 TreeEnsembleRegressor of ai.onnx.ml 3.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
+from ranktune.solvers.core.arrays import Array, Json
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.source import Source, check_single, single_thresholds
+from ranktune.solvers.models.trees import Trees
 
 
 def onnx_graph(source: Source) -> bytes:
@@ -29,16 +32,16 @@ def onnx_graph(source: Source) -> bytes:
     if source.trees is not None:
         check_single(source, source.trees.value)
         kind, score = "TreeEnsembleRegressor", "of_trees" if both else "score"
-        nodes += [onnx.helper.make_node(kind, ["features"], [score], domain="ai.onnx.ml", **_ensemble(source))]
+        nodes += [
+            onnx.helper.make_node(kind, ["features"], [score], domain="ai.onnx.ml", **_ensemble(source, source.trees))
+        ]
     if both:
         nodes += [onnx.helper.make_node("Add", ["of_weights", "of_trees"], ["score"])]
     return _model(onnx, source, nodes, initializers)
 
 
-def _ensemble(source: Source) -> dict[str, Any]:
+def _ensemble(source: Source, trees: Trees) -> Json:
     """Return the attributes of the ensemble: of each tree its splits, numbered from 0, then its leaves."""
-    trees, place = source.trees, source.place()
-    assert trees is not None
     counts = np.diff(trees.starts)
     tree_of_split = np.repeat(np.arange(trees.n_trees), counts)
     tree_of_leaf = np.repeat(np.arange(trees.n_trees), counts + 1)
@@ -50,17 +53,16 @@ def _ensemble(source: Source) -> dict[str, Any]:
     none = np.zeros(len(leaves), dtype=np.int64)
     order = np.argsort(np.concatenate([tree_of_split, tree_of_leaf]), kind="stable")
 
-    def both(of_splits: Any, of_leaves: Any) -> list[Any]:
-        joined: list[Any] = np.concatenate([of_splits, of_leaves])[order].tolist()
-        return joined
+    def both(of_splits: Array, of_leaves: Array) -> object:
+        return np.concatenate([of_splits, of_leaves])[order].tolist()
 
     return {
         "n_targets": 1,
         "nodes_treeids": both(tree_of_split, tree_of_leaf),
         "nodes_nodeids": both(splits, leaves),
-        "nodes_featureids": both(place[trees.feature], none),
+        "nodes_featureids": both(source.positions(), none),
         "nodes_modes": both(np.full(trees.n_splits, "BRANCH_LEQ"), np.full(len(leaves), "LEAF")),
-        "nodes_values": both(single_thresholds(source), none.astype(np.float32)),
+        "nodes_values": both(single_thresholds(source, trees), none.astype(np.float32)),
         "nodes_truenodeids": both(ids[:, 0], none),
         "nodes_falsenodeids": both(ids[:, 1], none),
         "target_treeids": tree_of_leaf.tolist(),
@@ -70,7 +72,7 @@ def _ensemble(source: Source) -> dict[str, Any]:
     }
 
 
-def _model(onnx: Any, source: Source, nodes: list[Any], initializers: list[Any]) -> bytes:
+def _model(onnx: ModuleType, source: Source, nodes: Sequence[object], initializers: Sequence[object]) -> bytes:
     helper, real = onnx.helper, onnx.TensorProto.FLOAT
     features = helper.make_tensor_value_info("features", real, ["n", len(source.columns)])
     score = helper.make_tensor_value_info("score", real, ["n", 1])
@@ -91,7 +93,7 @@ def _model(onnx: Any, source: Source, nodes: list[Any], initializers: list[Any])
     return content
 
 
-def _onnx() -> Any:
+def _onnx() -> ModuleType:
     try:
         return import_module("onnx")
     except ImportError:

@@ -1,17 +1,16 @@
-"""Models as PMML 4.4: a RegressionModel, or a MiningModel that sums up TreeModels and, of a blend, one of those.
+"""Models as PMML 4.4: a RegressionModel, or a MiningModel that adds TreeModels and, for a blend, a RegressionModel.
 
-Numbers are in double precision. Field names are the feature names. Characters that XML cannot hold, and nothing else,
-become codes: see escaped.
+Numbers are in double precision. Field names are the feature names; only characters that XML cannot hold are replaced by
+codes (see escaped).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
-from ranktune.solvers.export.source import Source, check_depth, check_distinct, escaped, nested
+from ranktune.solvers.export.source import Source, check_distinct, escaped
 from ranktune.solvers.models.trees import Trees
 
 LEGAL = "[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -19,28 +18,45 @@ LEGAL = "[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def pmml(source: Source) -> str:
-    """Return a document with one regression table, or with a segment for it, if there is one, and one a tree."""
+    """Return a document with one regression table, or with a segment for each tree and, in a blend, for the table."""
     root, fields = _document(source)
     trees, algorithm = source.trees, _legal(source.model.solver)
+    kind = "RegressionModel" if trees is None else "MiningModel"
+    model = SubElement(root, kind, functionName="regression", algorithmName=algorithm)
+    _schema(model, fields)
+    output = SubElement(model, "Output")
+    SubElement(output, "OutputField", name="score", optype="continuous", dataType="double", feature="predictedValue")
     if trees is None:
-        model = SubElement(root, "RegressionModel", functionName="regression", algorithmName=algorithm)
-        _schema(model, fields)
-        _output(model)
         _table(model, source, fields)
         return _text(root)
-    check_depth(source)
-    model = SubElement(root, "MiningModel", functionName="regression", algorithmName=algorithm)
-    _schema(model, fields)
-    _output(model)
     segmentation = SubElement(model, "Segmentation", multipleModelMethod="sum")
     if weighted := source.weighted():
         regression = SubElement(_segment(segmentation), "RegressionModel", functionName="regression")
-        _schema(regression, [fields[place] for place, _ in weighted])
+        _schema(regression, [fields[position] for position, _ in weighted])
         _table(regression, source, fields)
-    own = dict(zip(source.columns.tolist(), fields, strict=True))
-    for t in range(trees.n_trees):
-        _tree(_segment(segmentation), trees, t, own)
+    positions = np.split(source.positions(), trees.starts[1:-1])
+    for node, own in zip(_nodes(source, trees, fields), positions, strict=True):
+        tree = SubElement(
+            _segment(segmentation), "TreeModel", functionName="regression", splitCharacteristic="binarySplit"
+        )
+        _schema(tree, [fields[position] for position in np.unique(own).tolist() or [0]])  # at least one
+        node.insert(0, Element("True"))
+        tree.append(node)
     return _text(root)
+
+
+def _nodes(source: Source, trees: Trees, fields: list[str]) -> list[Element]:
+    thresholds = trees.threshold.tolist()
+
+    def split(number: int, position: int, left: Element, right: Element) -> Element:
+        field, threshold = fields[position], repr(thresholds[number])
+        left.insert(0, Element("SimplePredicate", field=field, operator="lessOrEqual", value=threshold))
+        right.insert(0, Element("SimplePredicate", field=field, operator="greaterThan", value=threshold))
+        node = Element("Node")
+        node.extend([left, right])
+        return node
+
+    return source.nested(split, lambda value: Element("Node", score=repr(value)))
 
 
 def _segment(segmentation: Element) -> Element:
@@ -51,30 +67,8 @@ def _segment(segmentation: Element) -> Element:
 
 def _table(model: Element, source: Source, fields: list[str]) -> None:
     table = SubElement(model, "RegressionTable", intercept="0.0")
-    for place, weight in source.weighted():
-        SubElement(table, "NumericPredictor", name=fields[place], coefficient=repr(weight))
-
-
-def _tree(segment: Element, trees: Trees, t: int, fields: Mapping[int, str]) -> None:
-    """Write tree t; fields are the names of columns, of which one without splits lists the first."""
-
-    def leaf(value: float) -> Element:
-        return Element("Node", score=repr(value))
-
-    def split(number: int, left: Element, right: Element) -> Element:
-        field, threshold = fields[int(trees.feature[number])], repr(float(trees.threshold[number]))
-        left.insert(0, Element("SimplePredicate", field=field, operator="lessOrEqual", value=threshold))
-        right.insert(0, Element("SimplePredicate", field=field, operator="greaterThan", value=threshold))
-        node = Element("Node")
-        node.extend([left, right])
-        return node
-
-    tree = SubElement(segment, "TreeModel", functionName="regression", splitCharacteristic="binarySplit")
-    used = np.unique(trees.feature[trees.starts[t] : trees.starts[t + 1]]).tolist() or list(fields)[:1]
-    _schema(tree, [fields[column] for column in used])
-    node = nested(trees, t, split, leaf)
-    node.insert(0, Element("True"))
-    tree.append(node)
+    for position, weight in source.weighted():
+        SubElement(table, "NumericPredictor", name=fields[position], coefficient=repr(weight))
 
 
 def _document(source: Source) -> tuple[Element, list[str]]:
@@ -94,11 +88,6 @@ def _schema(model: Element, fields: list[str]) -> None:
     schema = SubElement(model, "MiningSchema")
     for field in fields:
         SubElement(schema, "MiningField", name=field, missingValueReplacement="0.0")
-
-
-def _output(model: Element) -> None:
-    output = SubElement(model, "Output")
-    SubElement(output, "OutputField", name="score", optype="continuous", dataType="double", feature="predictedValue")
 
 
 def _legal(text: str) -> str:

@@ -1,14 +1,17 @@
-"""Models as a Python function that needs nothing but Python, and as plain JSON for whatever else reads numbers.
+"""Models as a Python function without dependencies, and as plain JSON.
 
-Both keep double precision and trees of any depth, since a tree is five lists: feature (its place among the names),
-threshold, left, right and value. A child k >= 0 is the split k of the tree, a child k < 0 the leaf ~k.
+Both keep double precision and allow trees of any depth, since a tree is five lists: feature (its position among the
+names), threshold, left, right and value. A child k >= 0 is the split k of the tree, a child k < 0 the leaf ~k.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from itertools import pairwise
 
+import numpy as np
+
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.export.source import Source, check_distinct
 
 _SCORE = '''
@@ -34,7 +37,7 @@ def python(source: Source) -> str:
     check_distinct(source)
     tables, values, additions = "", "", ""
     if source.weights is not None:
-        pairs = "".join(f"    {source.names[place]!a}: {weight!r},\n" for place, weight in source.weighted())
+        pairs = "".join(f"    {source.names[position]!a}: {weight!r},\n" for position, weight in source.weighted())
         tables += f"WEIGHTS = {{\n{pairs}}}\n"
         additions += _ADD_WEIGHTS
     if source.trees is not None:
@@ -45,63 +48,52 @@ def python(source: Source) -> str:
         tables += f"TREES = (\n{trees})\n"
         values = "    values = [features.get(name, 0.0) for name in NAMES]\n"
         additions += _ADD_TREES
-    return f"{_head(source)}{tables}{_SCORE}{values}    total = 0.0\n{additions}    return total\n"
-
-
-def _head(source: Source) -> str:
     about = f"{source.title}. Made by RankTune."
-    return f"{about!a}\n\nfrom __future__ import annotations\n\nfrom collections.abc import Mapping\n\n"
+    head = f"{about!a}\n\nfrom __future__ import annotations\n\nfrom collections.abc import Mapping\n\n"
+    return f"{head}{tables}{_SCORE}{values}    total = 0.0\n{additions}    return total\n"
 
 
 def plain_json(source: Source) -> str:
-    """Return names and columns with weights, and trees, as JSON; the score adds up what weights and trees give."""
+    """Return names and columns with weights, and trees, as JSON; the score adds the weighted features and the trees."""
     check_distinct(source)
     rows = zip(source.names, source.columns.tolist(), strict=True)
-    features: list[dict[str, Any]] = [{"name": name, "column": column} for name, column in rows]
-    if source.weights is None:
-        return _json(source, "trees", features, _flat(source))
-    for feature, weight in zip(features, source.weights.tolist(), strict=True):
-        feature["weight"] = weight
-    return _json(source, *(("linear", features, []) if source.trees is None else ("blend", features, _flat(source))))
-
-
-def _json(source: Source, kind: str, features: list[dict[str, Any]], trees: list[dict[str, Any]]) -> str:
+    features: list[Json] = [{"name": name, "column": column} for name, column in rows]
+    if source.weights is not None:
+        for feature, weight in zip(features, source.weights.tolist(), strict=True):
+            feature["weight"] = weight
     model = source.model
-    content: dict[str, Any] = {
+    content = {
         "format": "ranktune-export",
         "version": 1,
-        "kind": kind,
+        "kind": "linear" if source.trees is None else "trees" if source.weights is None else "blend",
         "name": source.name,
         "solver": model.solver,
         "metric": model.metric,
         "n_features": model.n_features,
     }
-    head = "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in content.items())
-    parts = {"features": features} | ({"trees": trees} if trees else {})
-    body = [
-        f' "{key}": [\n' + ",\n".join("  " + json.dumps(row, allow_nan=False) for row in rows) + "\n ]"
-        for key, rows in parts.items()
-    ]
-    return "{\n" + head + ",\n".join(body) + "\n}\n"
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in content.items()]
+    for key, parts in (("features", features), ("trees", _flat(source))):
+        if parts:
+            items = ",\n".join(f"  {json.dumps(part, allow_nan=False)}" for part in parts)
+            lines.append(f' "{key}": [\n{items}\n ]')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _flat(source: Source) -> list[dict[str, Any]]:
+def _flat(source: Source) -> list[Json]:
     """Return the five lists of each tree, numbered within it."""
-    trees, place = source.trees, source.place()
-    assert trees is not None
-    found = []
-    for t in range(trees.n_trees):
-        first, last = int(trees.starts[t]), int(trees.starts[t + 1])
-        children = [
-            [child - first if child >= 0 else child + first + t for child in pair]
-            for pair in trees.children[first:last].tolist()
-        ]
+    trees, positions = source.trees, source.positions().tolist()
+    if trees is None:
+        return []
+    found: list[Json] = []
+    for t, (first, last) in enumerate(pairwise(trees.starts.tolist())):
+        children = trees.children[first:last]
+        left, right = np.where(children >= 0, children - first, children + first + t).T.tolist()
         found.append(
             {
-                "feature": place[trees.feature[first:last]].tolist(),
+                "feature": positions[first:last],
                 "threshold": trees.threshold[first:last].tolist(),
-                "left": [left for left, _ in children],
-                "right": [right for _, right in children],
+                "left": left,
+                "right": right,
                 "value": trees.value[first + t : last + t + 1].tolist(),
             }
         )

@@ -1,7 +1,7 @@
-"""What every export writes: the features that matter by name, weights, trees, numbers as the target will read them.
+"""What all writers share: the used features by name, weights, trees, and the checks of what a format can hold.
 
-Columns are counted from 0, numbers of features in the formats that number them from 1. A feature of a model without
-names is called f1, f2, ... by its number.
+Columns are counted from 0; formats that number features count from 1. The features of a model without names are called
+f1, f2, ...
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,30 +23,31 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees
 
-DEEPEST = 200
-"""Formats that write a tree inside its parent are read by parsers with a limit of their own, from 500 levels on."""
-LONGEST = 120
-"""Identifiers made of a name are at most this long; a longer name gives way to its number."""
-BESIDE = (
+MAX_DEPTH = 200
+"""Splits above each other in formats that nest a node in its parent: their parsers stop at 500 levels or more."""
+MAX_IDENTIFIER = 120
+"""Characters of an identifier made of a feature's name; a longer one is replaced by the feature's number."""
+IN_DOUBLE = "json, python, pmml or vespa, which keep double precision"
+OTHER_MODELS = (
     "In the folder models beside its model.json, a study keeps the model of each solver, and LinearBlend.json where it "
     "blended linear ones."
 )
-"""Where whoever has a model that a format cannot hold finds others."""
+
+Node = TypeVar("Node")
+Singles: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A model on its way out.
+    """A model as writers see it; its score is the sum of weighted features and trees, of which it has at least one.
 
-    format    where to, a name of ranktune.solvers.export.formats.FORMATS
-    name      what the target calls the model
+    format    the target, a name of ranktune.solvers.export.formats.FORMATS
+    name      the name of the model in the target system
     store     Solr's feature store
-    columns   (n_used,) those that matter, rising; the first where none does, since formats want at least one
-    names     (n_used,) what their features are called, no two alike
-    weights   (n_used,) float64, 0 for features that only trees look at; None for a model of trees
-    trees     with columns as they are in the model; None for a linear model
-
-    The score is the sum of what the two give; a source has at least one of them.
+    columns   (n_used,) the columns that influence a score, ascending; at least one, since formats require it
+    names     (n_used,) the names of these features
+    weights   (n_used,) float64, 0 for features that only trees use; None for a model of trees
+    trees     with columns as in the model; None for a linear model
     """
 
     model: Model
@@ -59,38 +61,49 @@ class Source:
 
     @property
     def title(self) -> str:
-        """One line that says what this is."""
+        """A description in one line."""
         chosen = f", chosen by {self.model.metric}" if self.model.metric else ""
         return f"{self.name}: {self.model.solver}, {len(self.columns)} of {self.model.n_features} features{chosen}"
 
     def weighted(self) -> list[tuple[int, float]]:
-        """Return the weights with their places among the columns; beside trees without those that are 0."""
+        """Return the weights with their positions among the columns; in blends without zeros."""
         if self.weights is None:
             return []
         pairs = enumerate(self.weights.tolist())
-        return [(place, weight) for place, weight in pairs if weight != 0.0 or self.trees is None]
+        return [(position, weight) for position, weight in pairs if weight != 0.0 or self.trees is None]
 
-    def place(self) -> NDArray[np.int64]:
-        """Return where each column is among those that matter, (n_features,); -1 for the others."""
-        place = np.full(self.model.n_features, -1)
-        place[self.columns] = np.arange(len(self.columns))
-        return place
+    def positions(self) -> Ints:
+        """Return the position among the columns of the feature that each split compares, (n_splits,)."""
+        return np.zeros(0, np.int64) if self.trees is None else np.searchsorted(self.columns, self.trees.feature)
+
+    def nested(self, split: Callable[[int, int, Node, Node], Node], leaf: Callable[[float], Node]) -> list[Node]:
+        """Return one node for each tree, built from the leaves up: split(number, position, left, right), leaf(value).
+
+        Raises ParameterError where a tree is too deep for parsers of nested text.
+        """
+        if self.trees is None:
+            return []
+        _check_depth(self, self.trees)
+        positions, children = self.positions().tolist(), self.trees.children.tolist()
+        nodes: dict[int, Node] = {~k: leaf(value) for k, value in enumerate(self.trees.value.tolist())}
+        for number in range(self.trees.n_splits - 1, -1, -1):
+            left, right = (nodes.pop(child) for child in children[number])
+            nodes[number] = split(number, positions[number], left, right)
+        starts = self.trees.starts.tolist()
+        return [nodes[a if a < b else ~(a + t)] for t, (a, b) in enumerate(pairwise(starts))]
 
 
 def source_of(model: Model, format: str, name: str, store: str) -> Source:
-    """Return what is to be written of model.
+    """Return the content of model for a writer.
 
-    Raises ParameterError for a model that scores no document by itself, or whose numbers are not finite.
+    Raises ParameterError for a model that cannot score a document by itself, or whose weights are not finite.
     """
     weights, trees = _parts(model)
-    used = np.zeros(0, dtype=np.int64) if weights is None else np.flatnonzero(weights)
-    if trees is not None:
-        used = np.union1d(used, trees.features)
-    if weights is not None and not np.isfinite(weights).all():  # of trees they always are
-        raise ParameterError("the model holds numbers that are not finite: no format can hold them. Train it anew.")
-    columns = used.astype(np.int64) if len(used) else np.zeros(1, dtype=np.int64)
-    own = None if weights is None else weights[columns]
-    return Source(model, format, name, store, columns, _names(model, columns), own, trees)
+    if weights is not None and not np.isfinite(weights).all():
+        raise ParameterError("the model holds numbers that are not finite: no format can hold them. Fit it again.")
+    columns = model.used_features if model.nonzeros else np.zeros(1, dtype=np.int64)
+    names = tuple(model.feature_names[k] if model.feature_names else f"f{k + 1}" for k in columns.tolist())
+    return Source(model, format, name, store, columns, names, None if weights is None else weights[columns], trees)
 
 
 def _parts(model: Model) -> tuple[Floats | None, Trees | None]:
@@ -105,7 +118,7 @@ def _parts(model: Model) -> tuple[Floats | None, Trees | None]:
             raise ParameterError(
                 "the model divides each feature by its range among the documents of the query, and exported models "
                 'score one document at a time. Train with another scaling than "list", or serve this one by '
-                f"ranktune.load_model and predict. {BESIDE}"
+                f"ranktune.load_model and predict. {OTHER_MODELS}"
             )
         else:
             raise ParameterError(
@@ -115,39 +128,30 @@ def _parts(model: Model) -> tuple[Floats | None, Trees | None]:
     return weights, trees
 
 
-def _names(model: Model, columns: Ints) -> tuple[str, ...]:
-    if model.feature_names is None:
-        return tuple(f"f{column + 1}" for column in columns.tolist())
-    return tuple(model.feature_names[column] for column in columns.tolist())
-
-
 def check_distinct(source: Source) -> None:
-    """Raise ParameterError where two features share a name, for a format that tells them apart by it."""
+    """Raise ParameterError where two features share a name, for a format that identifies features by name."""
     if len(set(source.names)) < len(source.names):
-        twice = next(name for place, name in enumerate(source.names) if name in source.names[:place])
+        twice = next(name for name in source.names if source.names.count(name) > 1)
         others = "onnx, ranklib or liblinear, which go" if source.trees is None else "onnx, which goes"
         raise ParameterError(
-            f"two features are called {twice[:60]!r}, and {source.format} tells features apart by name. Name them "
-            f"apart and train again, or export to {others} by number."
+            f"two features are called {twice[:60]!r}, and {source.format} identifies features by name. Give them "
+            f"different names and train again, or export to {others} by number."
         )
 
 
 def check_single(source: Source, numbers: Floats) -> None:
     """Raise ParameterError where numbers would overflow or vanish in single precision, for a format that uses it."""
     largest = float(np.abs(numbers).max(initial=0.0))
-    most, least = (float(limit) for limit in (np.finfo(np.float32).max, np.finfo(np.float32).tiny))
-    if largest > most or 0.0 < largest < least:
+    low, high = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+    if largest > high or 0.0 < largest < low:
         raise ParameterError(
             f"the largest number of the model is {largest:g}, and {source.format} computes in single precision, from "
-            f"{least:.2g} to {most:.2g}. Scale the features and train again, or export to json, python, "
-            "pmml or vespa, which keep double precision."
+            f"{low:.2g} to {high:.2g}. Scale the features and train again, or export to {IN_DOUBLE}."
         )
 
 
-def single_thresholds(source: Source) -> NDArray[np.float32]:
+def single_thresholds(source: Source, trees: Trees) -> Singles:
     """Return the largest single-precision numbers not above the thresholds: x <= t is the same for every such x."""
-    trees = source.trees
-    assert trees is not None
     with np.errstate(over="ignore"):
         rounded = trees.threshold.astype(np.float32)
         lower = np.nextafter(rounded, np.float32(-np.inf))
@@ -156,50 +160,33 @@ def single_thresholds(source: Source) -> NDArray[np.float32]:
         worst = float(trees.threshold[np.argmax(np.abs(trees.threshold))])
         raise ParameterError(
             f"a tree splits at {worst:g}, and {source.format} compares in single precision, up to 3.4e+38. Scale the "
-            "features and train again, or export to json, python, pmml or vespa, which keep double precision."
+            f"features and train again, or export to {IN_DOUBLE}."
         )
     return found
 
 
-def check_depth(source: Source) -> None:
-    """Raise ParameterError where a tree is deeper than parsers of nested text go."""
-    trees = source.trees
-    assert trees is not None
+def _check_depth(source: Source, trees: Trees) -> None:
+    """Raise ParameterError where a tree is too deep for parsers of nested text."""
     depth = np.ones(trees.n_splits, dtype=np.int64)
     for split, (left, right) in enumerate(trees.children.tolist()):
         for child in (left, right):
             if child >= 0:
                 depth[child] = depth[split] + 1
-    if depth.max(initial=0) > DEEPEST:
+    if depth.max(initial=0) > MAX_DEPTH:
         raise ParameterError(
             f"a tree is {depth.max()} splits deep, and {source.format} writes nodes inside each other, at most "
-            f"{DEEPEST} deep. Train with fewer leaves, or export to onnx, json or python, which take any depth."
+            f"{MAX_DEPTH} deep. Train with fewer leaves, or export to onnx, json or python, which take any depth."
         )
-
-
-def nested(trees: Trees, tree: int, split: Callable[[int, Any, Any], Any], leaf: Callable[[float], Any]) -> Any:
-    """Return a tree put together from below: split(number, left, right) and leaf(value) make its parts."""
-    first, last = int(trees.starts[tree]), int(trees.starts[tree + 1])
-    if first == last:
-        return leaf(float(trees.value[first + tree]))
-    made: dict[int, Any] = {}
-    for number in range(last - 1, first - 1, -1):
-        left, right = (
-            made.pop(child) if child >= 0 else leaf(float(trees.value[~child]))
-            for child in trees.children[number].tolist()
-        )
-        made[number] = split(number, left, right)
-    return made[first]
 
 
 def escaped(name: str, column: int, legal: str) -> str:
-    """Return name with every character that the regular expression legal does not match as _x41_, its code.
+    """Return name with the code, such as _x41_, of each character that the regular expression legal does not match.
 
-    No two names become the same: an underscore that would look like the begin of such a code becomes one itself, and a
-    name that grows too long becomes _xn and its number.
+    Different names stay different: an underscore that would look like the start of a code is replaced too, and a name
+    that becomes too long is replaced by _xn and its number.
     """
-    if len(name) <= LONGEST:
-        made = re.sub(r"_(?=x[0-9a-fn])|" + f"(?!{legal}).", lambda found: f"_x{ord(found[0]):x}_", name, flags=re.S)
-        if 0 < len(made) <= LONGEST:
-            return made
+    if len(name) <= MAX_IDENTIFIER:
+        text = re.sub(r"_(?=x[0-9a-fn])|" + f"(?!{legal}).", lambda found: f"_x{ord(found[0]):x}_", name, flags=re.S)
+        if 0 < len(text) <= MAX_IDENTIFIER:
+            return text
     return f"_xn{column + 1}_"

@@ -1,10 +1,12 @@
-"""Linear models as RankLib and liblinear read them: text with a weight for each feature number, from 1.
+"""Linear models for RankLib and liblinear: text with a weight for each feature number, from 1.
 
-RankLib reads features in single precision and weights in double; what it is not given is 0. liblinear's format has a
-line for every feature. Neither has a place for names. The type L2R_L2LOSS_SVR is liblinear's for a plain weighted sum.
+RankLib reads features in single precision and weights in double; an absent feature is 0. The format of liblinear has a
+line for every feature. Neither has names. liblinear's type of a plain weighted sum is L2R_L2LOSS_SVR.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from ranktune.solvers.export.source import Source
 
@@ -18,7 +20,7 @@ _RANKLIB = """\
 ## Regularized = false
 ## Slack = 0.001
 """
-"""The reader takes the first line for the kind of model; what the others say of training changes no score."""
+"""RankLib reads the kind of the model from the first line; the other lines do not change scores."""
 
 
 def ranklib_linear(source: Source) -> str:
@@ -31,8 +33,7 @@ def ranklib_linear(source: Source) -> str:
 def liblinear_linear(source: Source) -> str:
     """Return a model that liblinear-predict reads."""
     assert source.weights is not None
-    weights = [0.0] * source.model.n_features
-    for column, weight in zip(source.columns.tolist(), source.weights.tolist(), strict=True):
-        weights[column] = weight
+    weights = np.zeros(source.model.n_features)
+    weights[source.columns] = source.weights
     head = f"solver_type L2R_L2LOSS_SVR\nnr_class 2\nnr_feature {len(weights)}\nbias -1\nw\n"
-    return head + "".join(f"{weight!r} \n" for weight in weights)
+    return head + "".join(f"{weight!r} \n" for weight in weights.tolist())

@@ -1,7 +1,7 @@
 """Models as a rank profile of Vespa's schema language, in double precision.
 
-Every feature is a function of the profile, so that what it stands for is said in one place. A name that is a rank
-feature of Vespa's with arguments, such as bm25(title), stands for itself, any other for the attribute of that name.
+Every feature is a function of the profile, so that its meaning can be changed in one place. A name that is a rank
+feature of Vespa with arguments, such as bm25(title), means that rank feature, any other the attribute of that name.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from ranktune.solvers.export.source import Source, check_depth, check_distinct, escaped, nested
+from ranktune.solvers.export.source import Source, check_distinct, escaped
 
 LETTERS = "[A-Za-z0-9_]"
 _RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\([A-Za-z0-9_.]+(, ?[A-Za-z0-9_.]+)*\)(\.[A-Za-z_][A-Za-z0-9_.]*)?")
@@ -17,25 +17,18 @@ _RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\([A-Za-z0-9_.]+(, ?[A-Za-z0-
 
 def vespa(source: Source) -> str:
     """Return a rank profile whose second phase is the weighted sum, the sum of trees as nested ifs, or that of both."""
-    words, place, trees = _words(source), source.place(), source.trees
+    check_distinct(source)
+    words = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
     weighted = [(words[k], weight) for k, weight in source.weighted()]
     constants = "".join(f"        w_{word}: {weight!r}\n" for word, weight in weighted)
     terms = [f"w_{word} * x_{word}" for word, _ in weighted]
-    if trees is not None:
-        check_depth(source)
-        column, threshold = trees.feature, trees.threshold
+    thresholds = [] if source.trees is None else source.trees.threshold.tolist()
 
-        def split(number: int, left: str, right: str) -> str:
-            return f"if (x_{words[place[column[number]]]} <= {float(threshold[number])!r}, {left}, {right})"
+    def split(number: int, position: int, left: str, right: str) -> str:
+        return f"if (x_{words[position]} <= {thresholds[number]!r}, {left}, {right})"
 
-        terms += [nested(trees, t, split, repr) for t in range(trees.n_trees)]
+    terms += source.nested(split, repr)
     return _profile(source, words, f"    constants {{\n{constants}    }}\n" if constants else "", terms)
-
-
-def _words(source: Source) -> list[str]:
-    """Return an identifier for each feature."""
-    check_distinct(source)
-    return [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
 
 
 def _profile(source: Source, words: list[str], constants: str, terms: list[str]) -> str:

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import ranks_alike
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.export.pmml import LEGAL
 from ranktune.solvers.export.source import escaped
 from ranktune.solvers.export.vespa import LETTERS
