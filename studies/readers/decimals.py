@@ -1,10 +1,10 @@
-"""Decimal text to the nearest binary number, exactly: compiled for what occurs, Python for what is rare.
+"""Decimal text to the nearest binary number, exactly: compiled for common numbers, Python for rare ones.
 
-A number is w * 10^q, w its decimal digits as an integer. Three steps, each exact or handing on:
+A number is w * 10^q, w its decimal digits as an integer. Three steps, each exact or deferring to the next:
 
 1. w <= 2^53 and |q| <= 22: one multiplication or division of exact doubles (Clinger 1990), `read_number`.
 2. w < 10^18: `nearest_double`, 128 bits of 5^q (Lemire 2021, "Number parsing at a gigabyte per second").
-3. Whatever step 2 declines (subnormal, overflow, more digits that matter): `exact_double`, `exact_single`.
+3. Numbers that step 2 declines (subnormal, overflow, too many significant digits): `exact_double`, `exact_single`.
 
 float32 is rounded from the decimal, not from its double: rounding twice differs where the double lies midway
 between two floats, and only there, because every such midpoint is a double.
@@ -14,11 +14,15 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranktune.solvers.core.compiled import compiled
+
+Bytes: TypeAlias = NDArray[np.uint8]
+"""Text as its bytes, (n_bytes,)."""
 
 LOWEST_POWER, HIGHEST_POWER = -325, 308
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
@@ -29,21 +33,21 @@ _LOW_HALF, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _UNSURE = np.uint64(0x1FF)  # the 9 bits of the high word below the 55 that decide
 
-CLEAN, SLOW, WORD, BAD = 0, 1, 2, 3  # what `read_number` found
+CLEAN, SLOW, WORD, BAD = 0, 1, 2, 3  # kinds: a number, one for exact arithmetic, a missing value, no number
 _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _MINUS, _PLUS, _POINT, _E, _ZERO = 10, 13, 32, 9, 35, 45, 43, 46, 101, 48
 _EXACT = 1 << 53
 _DIGITS = 18  # that many digits always fit an int64
 _FAR = 1 << 40  # a power beyond any text that fits in memory
 _TENS = np.array([float(10**k) for k in range(23)])  # exact doubles
-_WORDS = np.array(  # what stands for a missing value, in small letters
+_WORDS = np.array(  # spellings of a missing value, in lower case
     [list(word.ljust(9, b"\0")) for word in (b"nan", b"null", b"na", b"none", b"inf", b"infinity")], dtype=np.uint8
 )
 
 
-def _powers_of_five() -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _powers_of_five() -> NDArray[np.uint64]:
     """Return (n_powers, 2) uint64: the leading 128 bits of 5^q, high word first, q from LOWEST_POWER up.
 
-    Positive powers are cut off, negative ones rounded up, as the proof of step 2 asks.
+    Positive powers are cut off, negative ones rounded up, as the proof of step 2 requires.
     """
     table = np.empty((HIGHEST_POWER - LOWEST_POWER + 1, 2), dtype=np.uint64)
     for row, q in enumerate(range(LOWEST_POWER, HIGHEST_POWER + 1)):
@@ -62,7 +66,7 @@ _FIVES = _powers_of_five()
 
 
 @compiled
-def _multiplied(a: Any, b: Any) -> Any:
+def _multiplied(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return the high and the low word of the 128-bit product of two uint64."""
     a_high, a_low, b_high, b_low = a >> _HALF, a & _LOW_HALF, b >> _HALF, b & _LOW_HALF
     low, cross, other = a_low * b_low, a_high * b_low, a_low * b_high
@@ -102,20 +106,20 @@ def nearest_double(w: int, q: int) -> float:
 
 
 @compiled
-def ends_token(byte: int) -> bool:
+def ends_token(byte: np.uint8) -> bool:
     """Return whether byte ends a number or a query id."""
     return byte == _SPACE or byte == _NEWLINE or byte == _TAB or byte == _RETURN or byte == _HASH
 
 
 @compiled
-def digit_at(text: Any, p: int) -> Any:
+def digit_at(text: Bytes, p: int) -> int:
     """Return the digit at offset p; below 0 or above 9 where there is none."""
-    return np.int64(text[p]) - _ZERO
+    return np.int64(text[p]) - _ZERO  # type: ignore[return-value]  # int64 is compiled as int is
 
 
 @compiled
-def read_number(text: Any, at: int) -> Any:
-    """Return (kind, value, next offset) of the decimal number at `at`; a bad one gives the offset that spoils it."""
+def read_number(text: Bytes, at: int) -> tuple[int, float, int]:
+    """Return (kind, value, next offset) of the decimal number at `at`; for a bad one, the offset of the bad byte."""
     p = at
     byte = text[p]
     negative = byte == _MINUS
@@ -160,8 +164,8 @@ def read_number(text: Any, at: int) -> Any:
 
 
 @compiled
-def _power(text: Any, at: int) -> Any:
-    """Return (next offset, power) of the exponent after an e; a negative offset is where it is spoilt."""
+def _power(text: Bytes, at: int) -> tuple[int, int]:
+    """Return (next offset, power) of the exponent after an e; a negative offset is that of a bad byte."""
     p = at
     negative = text[p] == _MINUS
     if negative or text[p] == _PLUS:
@@ -179,7 +183,7 @@ def _power(text: Any, at: int) -> Any:
 
 
 @compiled
-def _long_number(text: Any, at: int, q: int, digits: int, w: int) -> float:
+def _long_number(text: Bytes, at: int, q: int, digits: int, w: int) -> float:
     """Return the double nearest to w * 10^q, or DECLINED; where w has overflowed, read its leading digits again."""
     if digits > _DIGITS:
         p = at
@@ -190,7 +194,7 @@ def _long_number(text: Any, at: int, q: int, digits: int, w: int) -> float:
                 digit = digit_at(text, p)
                 if kept < _DIGITS:
                     w = w * 10 + digit
-                    kept += w > 0  # leading zeros are no digits
+                    kept += w > 0  # leading zeros do not count
                 else:
                     dropped += 1
                     lost = lost or digit > 0
@@ -203,7 +207,7 @@ def _long_number(text: Any, at: int, q: int, digits: int, w: int) -> float:
 
 
 @compiled
-def _missing_word(text: Any, at: int) -> int:
+def _missing_word(text: Bytes, at: int) -> int:
     """Return the length of the word for a missing value (NULL, NaN, inf ...) at `at`, or 0."""
     for row in range(_WORDS.shape[0]):
         k = 0
@@ -232,7 +236,7 @@ def exact_single(text: str) -> float:
     below = single if float(single) < size else np.nextafter(single, np.float32(0.0))
     above = np.nextafter(below, np.float32(np.inf)) if below < LARGEST_SINGLE else np.float32(np.inf)
     ceiling = 2.0**128 if np.isinf(above) else float(above)
-    if size - float(below) == ceiling - size:  # the double is a midpoint: which side is the decimal on?
+    if size - float(below) == ceiling - size:  # the double is a midpoint: compare the decimal with it
         side = Decimal(text).copy_abs().compare(Decimal(size))
         single = single if side == 0 else above if side > 0 else below
     return math.copysign(float(single), double)

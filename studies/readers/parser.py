@@ -1,28 +1,28 @@
-"""The byte parser of ranking text: one compiled pass over complete lines, numbers exact, the first fault found.
+"""The byte parser of ranking text: one compiled pass over complete lines, with exact numbers, up to the first fault.
 
-A line is GRADE [qid:ID] INDEX:VALUE ... [# COMMENT]. The parser fills `Parsed`, whose arrays are large enough
-for the densest text there is (an entry takes four bytes, a line two), and stops at the first fault with its kind
-and its place. What to say about a fault, and where rows go, is decided by the caller (text.py).
+A line is GRADE [qid:ID] INDEX:VALUE ... [# COMMENT]. The parser fills `ParseBuffers`, which are large enough for the
+densest possible text (an entry takes at least four bytes, a line two), and stops at the first fault with its kind and
+its offset. The caller (text.py) words the error and stores the rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.studies.readers.decimals import BAD, SLOW, WORD, digit_at, ends_token, read_number
+from ranktune.studies.readers.decimals import BAD, SLOW, WORD, Bytes, digit_at, ends_token, read_number
 
-Bytes = NDArray[np.uint8]
+Columns: TypeAlias = NDArray[np.int32]
 
 
 class Fault(IntEnum):
-    """What can be wrong with a line; NONE is a clean pass."""
+    """The faults that a line can have; NONE where the whole text was parsed."""
 
     NONE = 0
     GRADE = 1
@@ -45,7 +45,7 @@ class Fault(IntEnum):
 
 
 class Grouped(IntEnum):
-    """Whether lines name their query: the first line decides for all."""
+    """Whether lines have a qid: the first line decides for all."""
 
     UNKNOWN = -1
     NO = 0
@@ -53,8 +53,8 @@ class Grouped(IntEnum):
 
 
 @dataclass(frozen=True)
-class Parsed:
-    """What one pass found. Offsets count bytes of the text; only the leading entries of each array are filled.
+class ParseBuffers:
+    """Arrays that one pass fills, from their beginning. Offsets count bytes of the text.
 
     values, columns  (n_values,) float64 and int32 from 0, in the order of the text
     ends             (n_rows,) number of values up to the end of each row
@@ -62,11 +62,11 @@ class Parsed:
     lines            (n_rows,) offset at which the row's line starts
     comments         (n_rows, 2) offsets of the document id or comment; equal where there is none
     runs             (n_runs, 5) first row, offsets of the query id, whether it is a whole number, and that number
-    hard             (n_hard, 3) numbers left to exact arithmetic: value (or -1 - row for a grade) and offsets
+    hard             (n_hard, 3) numbers that need exact arithmetic: index of the value (or -1 - row for a grade), offsets
     """
 
     values: Floats
-    columns: NDArray[np.int32]
+    columns: Columns
     ends: Ints
     grades: Floats
     lines: Ints
@@ -75,8 +75,8 @@ class Parsed:
     hard: Ints
 
     @classmethod
-    def room_for(cls, size: int) -> Parsed:
-        """Return arrays for any text of size bytes. Pages that nothing is written to cost nothing."""
+    def for_text_of(cls, size: int) -> ParseBuffers:
+        """Return arrays for any text of size bytes; pages that are never written take no memory."""
         entries, rows = size // 4 + 2, size // 2 + 2
         return cls(
             np.empty(entries),
@@ -91,8 +91,8 @@ class Parsed:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a pass ended: fault and the offset it points at (NONE and the end), and how much was filled."""
+class ParseResult:
+    """The end of a pass: the fault and its offset (NONE and the end of the text), and how much was filled."""
 
     fault: Fault
     offset: int
@@ -102,17 +102,17 @@ class Outcome:
     n_hard: int
     n_lines: int
     width: int  # the largest column, from 1
-    unsorted: bool  # whether the columns of some row do not rise
+    unsorted: bool  # whether the columns of some row are out of order
     commented: bool
     grouped: Grouped
 
 
 def parse(
-    text: Bytes, into: Parsed, *, base: int, max_features: int, single: bool, zero_missing: bool, grouped: Grouped
-) -> Outcome:
-    """Parse text, complete lines each ended by a newline, into the arrays.
+    text: Bytes, into: ParseBuffers, *, base: int, max_features: int, single: bool, zero_missing: bool, grouped: Grouped
+) -> ParseResult:
+    """Parse text, which consists of complete lines, into the buffers.
 
-    base is the smallest index. single marks as hard the values that float32 needs exact arithmetic for;
+    base is the smallest index. With single, values that exact arithmetic must round to float32 are marked as hard.
     zero_missing reads NULL, NaN and infinity as 0.
     """
     state = np.zeros(11, dtype=np.int64)
@@ -122,12 +122,12 @@ def parse(
         into.lines, into.comments, into.runs, into.hard,
     )  # fmt: skip
     rows, values, runs, hard, lines, width, is_unsorted, commented, found = (int(number) for number in state[:9])
-    return Outcome(
+    return ParseResult(
         Fault(fault), offset, rows, values, runs, hard, lines, width, bool(is_unsorted), bool(commented), Grouped(found)
     )
 
 
-# Kernels. Every loop over characters ends at the newline that ends the text, so none asks how far it may go.
+# Kernels. Every loop over characters ends at the newline that ends the text, so none checks the length of the text.
 _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON = 10, 13, 32, 9, 35, 58
 _MINUS, _EQUALS, _ZERO = 45, 61, 48
 _FAR = 1 << 40  # beyond any index
@@ -139,15 +139,15 @@ _ROWS, _VALUES, _RUNS, _HARD, _LINES, _WIDTH, _UNSORTED, _COMMENTED, _GROUPED, _
 
 
 @compiled
-def _after_blanks(text: Any, p: int) -> int:
+def _after_blanks(text: Bytes, p: int) -> int:
     while text[p] == _SPACE or text[p] == _TAB or text[p] == _RETURN:
         p += 1
     return p
 
 
 @compiled
-def _whole(text: Any, first: int, end: int) -> Any:
-    """Return (whether text[first:end] is a whole number spelt the one way, the number)."""
+def _whole(text: Bytes, first: int, end: int) -> tuple[bool, int]:
+    """Return (whether text[first:end] is a whole number in canonical spelling, the number)."""
     p = first
     negative = text[p] == _MINUS
     if negative:
@@ -166,8 +166,8 @@ def _whole(text: Any, first: int, end: int) -> Any:
 
 
 @compiled
-def _comment(text: Any, at: int, place: Any) -> Any:
-    """Write where the document id (or the comment) lies to place, (2,); return (fault, offset of the newline)."""
+def _comment(text: Bytes, at: int, place: Ints) -> tuple[int, int]:
+    """Write the offsets of the document id (or of the comment) to place, (2,); return (fault, offset of the newline)."""
     p = at
     while text[p] == _SPACE or text[p] == _TAB or text[p] == _HASH:
         p += 1
@@ -197,19 +197,19 @@ def _comment(text: Any, at: int, place: Any) -> Any:
 
 
 @compiled
-def _is_query(text: Any, p: int) -> Any:
-    return text[p] == 113 and text[p + 1] == 105 and text[p + 2] == 100 and text[p + 3] == _COLON  # "qid:"
+def _is_query(text: Bytes, p: int) -> bool:
+    return bool(text[p] == 113 and text[p + 1] == 105 and text[p + 2] == 100 and text[p + 3] == _COLON)  # "qid:"
 
 
 @compiled
-def _leave_hard(hard: Any, state: Any, value: int, first: int, end: int) -> None:
+def _mark_hard(hard: Ints, state: Ints, value: int, first: int, end: int) -> None:
     k = state[_HARD]
     hard[k, 0], hard[k, 1], hard[k, 2] = value, first, end
     state[_HARD] += 1
 
 
 @compiled
-def _grade(text: Any, p: int, state: Any, grades: Any, hard: Any) -> Any:
+def _grade(text: Bytes, p: int, state: Ints, grades: Floats, hard: Ints) -> tuple[int, int]:
     """Read the grade at p; return (fault, next offset)."""
     kind, grade, after = read_number(text, p)
     if kind == WORD:
@@ -220,14 +220,14 @@ def _grade(text: Any, p: int, state: Any, grades: Any, hard: Any) -> Any:
         return Fault.GRADE_NEGATIVE.value, p
     row = state[_ROWS]
     if kind == SLOW:
-        _leave_hard(hard, state, -1 - row, p, after)
+        _mark_hard(hard, state, -1 - row, p, after)
     grades[row] = grade
     return Fault.NONE.value, after
 
 
 @compiled
-def _query(text: Any, p: int, state: Any, runs: Any) -> Any:
-    """Read qid:ID at p, if it is there, and note where a new run of rows starts; return (fault, next offset)."""
+def _query(text: Bytes, p: int, state: Ints, runs: Ints) -> tuple[int, int]:
+    """Read qid:ID at p, if present, and record the start of a new run of rows; return (fault, next offset)."""
     present = _is_query(text, p)
     if state[_GROUPED] < 0:
         state[_GROUPED] = 1 if present else 0
@@ -258,7 +258,7 @@ def _query(text: Any, p: int, state: Any, runs: Any) -> Any:
 
 
 @compiled
-def _column(text: Any, p: int, base: int, max_features: int) -> Any:
+def _column(text: Bytes, p: int, base: int, max_features: int) -> tuple[int, int, int]:
     """Read INDEX: at p; return (fault, column, offset after the colon or of the fault)."""
     first = p
     column = 0
@@ -281,9 +281,9 @@ def _column(text: Any, p: int, base: int, max_features: int) -> Any:
 
 @compiled
 def _entries(
-    text: Any, p: int, base: int, max_features: int, single: bool, zero_missing: bool, state: Any, values: Any,
-    bits: Any, columns: Any, hard: Any,
-) -> Any:  # fmt: skip
+    text: Bytes, p: int, base: int, max_features: int, single: bool, zero_missing: bool, state: Ints, values: Floats,
+    bits: NDArray[np.uint64], columns: Columns, hard: Ints,
+) -> tuple[int, int]:  # fmt: skip
     """Read INDEX:VALUE up to the comment or the end of the line; return (fault, next offset)."""
     n, width = state[_VALUES], state[_WIDTH]
     previous = -1
@@ -305,11 +305,11 @@ def _entries(
             return Fault.VALUE_MISSING.value, p
         values[n] = value
         if kind == SLOW:
-            _leave_hard(hard, state, n, p, after)
+            _mark_hard(hard, state, n, p, after)
         elif single and value != 0.0:
             odd = not (_SMALLEST_SINGLE <= abs(value) <= _LARGEST_SINGLE)
             if odd or bits[n] & _BELOW_SINGLE == _MIDWAY:
-                _leave_hard(hard, state, n, p, after)
+                _mark_hard(hard, state, n, p, after)
         columns[n] = column
         rising = rising and column > previous
         width = max(width, column + 1)
@@ -323,10 +323,10 @@ def _entries(
 
 @compiled
 def parse_lines(
-    text: Any, base: int, max_features: int, single: bool, zero_missing: bool, state: Any, values: Any, columns: Any,
-    ends: Any, grades: Any, lines: Any, comments: Any, runs: Any, hard: Any,
-) -> Any:  # fmt: skip
-    """Parse text, see `parse`; return (fault, offset). Cost: one pass, nothing allocated."""
+    text: Bytes, base: int, max_features: int, single: bool, zero_missing: bool, state: Ints, values: Floats, columns: Columns,
+    ends: Ints, grades: Floats, lines: Ints, comments: Ints, runs: Ints, hard: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Parse text, see `parse`; return (fault, offset). One pass, without allocations."""
     bits = values.view(np.uint64)
     p = 0
     while p < len(text):
@@ -345,7 +345,7 @@ def parse_lines(
                 return fault, p
             lines[row], ends[row] = line, state[_VALUES]
             state[_ROWS] += 1
-        comments[row, 0] = comments[row, 1] = p  # a line without a grade: the next row writes over it
+        comments[row, 0] = comments[row, 1] = p  # a line without a grade: the next row overwrites it
         if text[p] == _HASH:
             fault, p = _comment(text, p, comments[row])
             if fault != 0:
@@ -358,7 +358,7 @@ def parse_lines(
 
 
 @compiled
-def scatter(values: Any, columns: Any, ends: Any, out: Any) -> None:
+def scatter(values: Floats, columns: Columns, ends: Ints, out: NDArray[np.floating]) -> None:
     """Write the values of each row to their columns of out, (n_rows, n_features), which holds zeros."""
     k = 0
     for row in range(len(ends)):

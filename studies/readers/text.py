@@ -23,7 +23,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.studies.readers.decimals import exact_double, exact_single
 from ranktune.studies.readers.faults import complaint, line_of, second_occurrence
 from ranktune.studies.readers.feature_rows import Layout, Rows
-from ranktune.studies.readers.parser import Fault, Grouped, Outcome, Parsed, parse
+from ranktune.studies.readers.parser import Fault, Grouped, ParseBuffers, ParseResult, parse
 from ranktune.studies.readers.streams import Place, line_blocks
 
 Missing = Literal["error", "zero"]
@@ -64,10 +64,10 @@ def read_text(
     """
     options = _Options(n_features, dtype, one_based, missing, strict, max_features, layout)
     reading = _Reading(Place(Path(path)), options)
-    into: Parsed | None = None
+    into: ParseBuffers | None = None
     for text in line_blocks(reading.place, max_expansion=max_expansion):
         if into is None or len(into.columns) < len(text) // 4 + 2:
-            into = Parsed.room_for(len(text))
+            into = ParseBuffers.for_text_of(len(text))
         reading.add(text, into)
     return reading.queries(qid, group)
 
@@ -121,7 +121,7 @@ class _Reading:
     def __post_init__(self) -> None:
         self.rows = Rows(self.options.layout, self.options.dtype, self.options.n_features)
 
-    def add(self, text: NDArray[np.uint8], into: Parsed) -> None:
+    def add(self, text: NDArray[np.uint8], into: ParseBuffers) -> None:
         """Parse one block and keep what it holds."""
         options = self.options
         found = parse(
@@ -174,7 +174,7 @@ class _Reading:
         limit = self.options.max_features
         raise complaint(self.place.path, self.place.lines, text, fault, offset, max_features=limit, dtype=dtype)
 
-    def _refuse_width(self, text: NDArray[np.uint8], into: Parsed, columns: Any, ends: Ints, n_features: int) -> None:
+    def _refuse_width(self, text: NDArray[np.uint8], into: ParseBuffers, columns: Any, ends: Ints, n_features: int) -> None:
         base = int(self.options.one_based)
         beyond = np.unique(columns[columns >= n_features]) + base
         first = int(np.flatnonzero(columns >= n_features)[0])
@@ -190,7 +190,7 @@ class _Reading:
             raise DataError(f"{message} strict reading does not repair: fix the file, or read it without strict.")
         warnings.warn(message, RankTuneWarning, stacklevel=4)
 
-    def _finish_hard(self, text: NDArray[np.uint8], into: Parsed, n_hard: int) -> None:
+    def _finish_hard(self, text: NDArray[np.uint8], into: ParseBuffers, n_hard: int) -> None:
         """Replace the numbers that the parser left, in the order of the text."""
         for which, first, end in into.hard[:n_hard].tolist():
             number = text[first:end].tobytes().decode("ascii")
@@ -206,7 +206,7 @@ class _Reading:
                 value = 0.0
             into.values[which] = value
 
-    def _sorted(self, text: NDArray[np.uint8], into: Parsed, values: Floats, columns: Any, ends: Ints) -> Any:
+    def _sorted(self, text: NDArray[np.uint8], into: ParseBuffers, values: Floats, columns: Any, ends: Ints) -> Any:
         """Return values and columns with the columns of each row rising."""
         row = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
         order = np.lexsort((columns, row))
@@ -222,7 +222,7 @@ class _Reading:
             self._refuse(text, Fault.INDEX_TWICE, second_occurrence(text, line, index))
         return values, columns
 
-    def _keep_names(self, text: NDArray[np.uint8], into: Parsed, found: Outcome) -> None:
+    def _keep_names(self, text: NDArray[np.uint8], into: ParseBuffers, found: ParseResult) -> None:
         runs = into.runs[: found.n_runs]
         self.run_starts.append(runs[:, 0] + self.rows.n_rows)
         if found.n_lines == found.n_rows:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.studies.readers.parser import Fault, Grouped, Outcome, Parsed, parse, scatter
+from ranktune.studies.readers.parser import Fault, Grouped, ParseBuffers, ParseResult, parse, scatter
 
 
-def run(text: bytes, *, base: int = 1, single: bool = False, zero_missing: bool = False) -> tuple[Outcome, Parsed]:
-    into = Parsed.room_for(len(text))
+def run(text: bytes, *, base: int = 1, single: bool = False, zero_missing: bool = False) -> tuple[ParseResult, ParseBuffers]:
+    into = ParseBuffers.for_text_of(len(text))
     array = np.frombuffer(text, dtype=np.uint8)
     found = parse(
         array,
