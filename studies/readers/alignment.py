@@ -1,4 +1,4 @@
-"""Queries described by the features that a model was fitted to, whatever they came with."""
+"""Queries with exactly the features of a model, in its order."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import stored_arrays
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.queries import Queries
 
 
-def aligned(queries: Queries, train: Queries, what: str) -> Queries:
-    """Return queries with the features of train, see `conformed`."""
-    return conformed(queries, train.n_features, train.feature_names, what)
+def aligned(queries: Queries, n_features: int, feature_names: tuple[str, ...] | None, what: str) -> Queries:
+    """Return queries with the features of a model, in its order; what names the queries in messages.
 
+    Where both have names, columns are matched by name. Where neither has, by number, and missing columns are 0. Where
+    only one has, by number with a RankTuneWarning, and the numbers of columns must be equal.
 
-def conformed(queries: Queries, n_features: int, feature_names: tuple[str, ...] | None, what: str) -> Queries:
-    """Return queries described by the features that a model knows, in its order; what names them in errors.
-
-    Where both have names, columns go by name. Where neither has, by number, and columns that queries lack are 0. Where
-    one has, by number too, which warns (RankTuneWarning), and the number of columns must be the same.
-
-    Raises DataError, which names them, for features that the model does not know, and for named ones that are lacking.
+    Raises DataError, which lists them, for features that the model does not have, and for named ones that are missing.
     """
     if queries.feature_names is not None and feature_names is not None:
         return queries if queries.feature_names == feature_names else _in_order(queries, feature_names, what)
@@ -32,7 +27,7 @@ def conformed(queries: Queries, n_features: int, feature_names: tuple[str, ...] 
         return _by_position(queries, n_features, feature_names, what)
     if have > n_features:
         raise DataError(
-            f"{what}: features that the training data does not have: {_listed(range(n_features + 1, have + 1))} "
+            f"{what}: features that the training data does not have: {listed(range(n_features + 1, have + 1))} "
             f"(counted from 1). It has {n_features}. Remove them here, or train on data that has them."
         )
     if have == n_features:
@@ -44,17 +39,17 @@ def conformed(queries: Queries, n_features: int, feature_names: tuple[str, ...] 
 
 
 def _by_position(queries: Queries, n_features: int, feature_names: tuple[str, ...] | None, what: str) -> Queries:
-    names = _listed(list(queries.feature_names or feature_names or ()))
-    said = f"the columns of {what} are named ({names}), those of the training data are not"
+    names = listed(queries.feature_names or feature_names or ())
+    problem = f"the columns of {what} are named ({names}), those of the training data are not"
     if feature_names is not None:
-        said = f"the features of the training data are named ({names}), the columns of {what} are not"
+        problem = f"the features of the training data are named ({names}), the columns of {what} are not"
     if queries.n_features != n_features:
         raise DataError(
-            f"{said}, and there are {queries.n_features} columns for {n_features} features: which belong together "
-            "cannot be told. Give both with names, or the same columns in the same order."
+            f"{problem}, and there are {queries.n_features} columns for {n_features} features: they cannot be "
+            "matched. Give both with names, or the same columns in the same order."
         )
     warnings.warn(
-        f"{said}: they are matched by position. If the order differs, scores are wrong; give both with names.",
+        f"{problem}: they are matched by position. If the order differs, scores are wrong; give both with names.",
         RankTuneWarning,
         stacklevel=3,
     )
@@ -67,16 +62,12 @@ def _in_order(queries: Queries, names: tuple[str, ...], what: str) -> Queries:
     lacking = [name for name in names if name not in column]
     if extra:
         raise DataError(
-            f"{what}: features that the training data does not have: {_listed(extra)}. Leave those columns out."
+            f"{what}: features that the training data does not have: {listed(extra)}. Leave those columns out."
         )
     if lacking:
-        raise DataError(f"{what}: lacks the features {_listed(lacking)} of the training data. Add those columns.")
+        raise DataError(f"{what}: lacks the features {listed(lacking)} of the training data. Add those columns.")
     features = queries.features[:, [column[name] for name in names]]
     features = sparse.csr_array(features) if queries.is_sparse else np.ascontiguousarray(features)
     return Queries(
         features, queries.grades, queries.starts, queries.query_ids, queries.document_ids, names, queries.rows
     )  # fmt: skip
-
-
-def _listed(names: range | list[str]) -> str:
-    return ", ".join(str(name) for name in names[:10]) + (", ..." if len(names) > 10 else "")

@@ -1,7 +1,7 @@
-"""NumPy archives (.npz) to Queries, without unpickling and without believing a header.
+"""NumPy archives (.npz) to Queries, without unpickling, and with every header checked against its data.
 
 An archive holds X, (n_documents, n_features), or data, indices, indptr and shape of a CSR matrix, and y and qid,
-(n_documents,). group (sizes) may stand for qid; feature_names and document_ids may be there.
+(n_documents,). group (sizes) may replace qid; feature_names and document_ids are optional.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import math
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
+from ranktune.solvers.core.arrays import Features
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 
@@ -24,12 +25,26 @@ _FREE_EXPANSION = 64 << 20
 
 
 def read_npz(path: str | Path, *, max_expansion: float = 1100.0) -> Queries:
-    """Return the queries of an archive. Members by other names are not looked at.
+    """Return the queries of an archive that numpy.savez wrote.
 
-    max_expansion is how many times its packed size a member may unpack to (deflate cannot exceed 1,032).
+    Parameters
+    ----------
+    path : str or Path
+        The archive. It holds X, or data, indices, indptr and shape of a CSR matrix; y; qid or group; optionally
+        feature_names and document_ids. Other members are ignored.
+    max_expansion : float, default=1100
+        How many times its packed size a member may unpack to (deflate cannot exceed 1,032).
 
-    Raises DataError for a damaged archive, missing or inconsistent members, object arrays, and a header that
-    promises another size than the member has, before anything of that size is allocated.
+    Returns
+    -------
+    Queries
+        The documents grouped by query.
+
+    Raises
+    ------
+    DataError
+        The archive is damaged, members are missing or inconsistent, an array holds objects, or a header declares
+        another size than its data have; the latter is found before any memory of that size is allocated.
     """
     path = Path(path)
     try:
@@ -41,15 +56,15 @@ def read_npz(path: str | Path, *, max_expansion: float = 1100.0) -> Queries:
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file.") from None
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: is no readable .npz archive ({error}). Write it anew by numpy.savez.") from error
+        raise DataError(f"{path}: is not a readable .npz archive ({error}). Write it anew by numpy.savez.") from error
     try:
         return _queries(parts)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 
 
-def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_expansion: float) -> Any:
-    """Return one array, after its header agreed with the size of the member."""
+def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_expansion: float) -> NDArray[np.generic]:
+    """Return one array, after its header was checked against the size of the member."""
     if info.file_size > max(_FREE_EXPANSION, max_expansion * info.compress_size):
         raise DataError(
             f"{path}: {info.filename} unpacks to more than {max_expansion:g} times its size: that looks like a "
@@ -67,14 +82,15 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_exp
         )
     if math.prod(shape) * dtype.itemsize != info.file_size - header:
         raise DataError(
-            f"{path}: {info.filename} promises shape {shape} of {dtype}, {math.prod(shape) * dtype.itemsize} bytes, "
+            f"{path}: {info.filename} declares shape {shape} of {dtype}, {math.prod(shape) * dtype.itemsize} bytes, "
             f"but holds {info.file_size - header}. It is damaged; write it anew by numpy.savez."
         )
     with archive.open(info) as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
+        array: NDArray[np.generic] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
 
 
-def _queries(parts: dict[str, Any]) -> Queries:
+def _queries(parts: dict[str, NDArray[np.generic]]) -> Queries:
     if "X" not in parts and not all(name in parts for name in _CSR):
         raise DataError("needs X, or data, indices, indptr and shape of a CSR matrix.")
     if "y" not in parts:
@@ -93,7 +109,7 @@ def _queries(parts: dict[str, Any]) -> Queries:
     )
 
 
-def _csr(parts: dict[str, Any]) -> Any:
+def _csr(parts: dict[str, NDArray[np.generic]]) -> Features:
     shape = parts["shape"]
     if shape.shape != (2,) or not np.issubdtype(shape.dtype, np.integer):
         raise DataError(f"shape is {shape!r}: it must be two whole numbers, rows and columns.")
@@ -101,5 +117,5 @@ def _csr(parts: dict[str, Any]) -> Any:
         matrix = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(shape.tolist()))
         matrix.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
-        raise DataError(f"data, indices, indptr and shape are no CSR matrix ({error}).") from error
+        raise DataError(f"data, indices, indptr and shape are not a CSR matrix ({error}).") from error
     return matrix

@@ -108,7 +108,7 @@ def nearest_double(w: int, q: int) -> float:
 @compiled
 def ends_token(byte: np.uint8) -> bool:
     """Return whether byte ends a number or a query id."""
-    return byte == _SPACE or byte == _NEWLINE or byte == _TAB or byte == _RETURN or byte == _HASH
+    return bool(byte == _SPACE or byte == _NEWLINE or byte == _TAB or byte == _RETURN or byte == _HASH)
 
 
 @compiled

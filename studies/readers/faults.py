@@ -1,15 +1,15 @@
-"""What to say about a fault in ranking text: file, line, column, what is there, the rule, the remedy."""
+"""Error messages for the faults of ranking text: file, line, column, the rule, the remedy, the text nearby."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.studies.readers.decimals import Bytes
 from ranktune.studies.readers.parser import Fault
+from ranktune.studies.readers.streams import Position
 
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment"
 _RULES = {
@@ -35,29 +35,29 @@ _RULES = {
 }
 
 
-def complaint(
-    path: Path, lines: int, text: NDArray[np.uint8], fault: Fault, offset: int, *, max_features: int, dtype: str
+def fault_error(
+    position: Position, text: Bytes, fault: Fault, offset: int, *, max_features: int, dtype: str
 ) -> DataError:
-    """Return the error for a fault at an offset of text, a block of the file that starts after so many lines."""
+    """Return the error for a fault at an offset of text, the block at position."""
     data = text.tobytes()
     start = data.rfind(b"\n", 0, offset) + 1
     end = data.find(b"\n", offset)
-    number = lines + data.count(b"\n", 0, offset) + 1
+    number = position.lines + data.count(b"\n", 0, offset) + 1
     column = len(data[start:offset].decode("utf-8", "replace")) + 1
     larger = "Pass dtype=np.float64" if dtype == "float32" else "Rescale the feature"
     rule = _RULES[fault].format(max_features=max_features, dtype=dtype, larger=larger)
     first = max(start, offset - 24, data.rfind(b" ", start, max(offset - 8, start)) + 1)
     snippet = data[first : min(end, offset + 24)].decode("utf-8", "replace")
-    return DataError(f"{path}:{number}:{column}: {rule}. Near {snippet.rstrip()!r}.")
+    return DataError(f"{position.path}:{number}:{column}: {rule}. Near {snippet.rstrip()!r}.")
 
 
-def second_occurrence(text: NDArray[np.uint8], line: int, index: int) -> int:
+def second_occurrence(text: Bytes, line: int, index: int) -> int:
     """Return the offset at which the line that starts at offset `line` names feature `index` for the second time."""
     data = text[line:].tobytes().split(b"\n", 1)[0]
     found = [match.start(1) for match in re.finditer(rb"[\s]0*(%d):" % index, data)]
     return line + found[1]
 
 
-def line_of(text: NDArray[np.uint8], lines: int, offset: int) -> int:
+def line_of(text: Bytes, lines: int, offset: int) -> int:
     """Return the number of the line at an offset of text, a block that starts after so many lines."""
     return lines + int(np.count_nonzero(text[:offset] == 10)) + 1

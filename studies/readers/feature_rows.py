@@ -1,4 +1,4 @@
-"""Feature rows that arrive in blocks, joined to one array: dense or sparse, whichever is smaller to hold.
+"""Feature rows that arrive in blocks, joined to one array: dense or sparse, whichever is smaller.
 
 A block holds entries (row, column, value). Dense takes 4 bytes a cell (float32), sparse 8 bytes an entry; solvers
 are faster on dense rows of the same size, so data is dense where at least a quarter of the cells are written.
@@ -7,16 +7,16 @@ are faster on dense rows of the same size, so data is dense where at least a qua
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.studies.readers.parser import scatter
+from ranktune.studies.readers.options import Layout
+from ranktune.studies.readers.parser import Columns, Dense, scatter
 
-Layout = Literal["auto", "dense", "sparse"]
 DENSE_SHARE = 0.25
 
 
@@ -24,29 +24,29 @@ DENSE_SHARE = 0.25
 class _Entries:
     """Sparse rows: values and columns in row order, ends (n_rows,) the number of entries up to each row's end."""
 
-    values: Any
-    columns: Any
+    values: Dense
+    columns: Columns
     ends: Ints
 
 
 class Rows:
-    """Collects rows. Holds each block dense or sparse by what the data looks like so far.
+    """Collects rows; each block is held dense or sparse, by the share of values written so far.
 
-    Dense blocks go straight to their place in one array, as long as the rows that were expected hold them: its
-    pages cost nothing until they are written, so it may be too long, and the rows are not copied at the end.
+    Dense blocks are written to their place in one array while it has room for them, so that rows are not copied at the
+    end. Pages of the array that are never written take no memory, so it may be longer than needed.
     """
 
-    def __init__(self, layout: Layout, dtype: type | str, n_features: int | None = None) -> None:
+    def __init__(self, layout: Layout, dtype: DTypeLike, n_features: int | None = None) -> None:
         self.layout, self.dtype, self.n_features = layout, np.dtype(dtype), n_features
         self.n_rows = self.n_entries = self.width = 0
-        self._blocks: list[Any] = []
-        self._room: Any = None
-        self._in_room = 0
+        self._blocks: list[Dense | _Entries] = []
+        self._array: Dense | None = None
+        self._in_array = 0
 
-    def add(self, values: Floats, columns: Any, ends: Ints, width: int, expected: int = 0) -> None:
+    def add(self, values: Floats, columns: Columns, ends: Ints, width: int, expected: int = 0) -> None:
         """Add len(ends) rows, columns counted from 0 and rising in a row, below width. The arrays are copied.
 
-        expected is the number of rows that there may be in the end, 0 where nobody knows.
+        expected is an estimate of the final number of rows, 0 where there is none.
         """
         self.n_rows += len(ends)
         self.n_entries += len(values)
@@ -78,26 +78,27 @@ class Rows:
             return self.layout == "dense"
         return self.n_entries >= DENSE_SHARE * self.n_rows * n_features
 
-    def _zeros(self, n_rows: int, width: int, expected: int) -> Any:
-        """Return zeros for n_rows more rows: a part of the room, where it has room and holds all rows so far."""
+    def _zeros(self, n_rows: int, width: int, expected: int) -> Dense:
+        """Return zeros for n_rows more rows: a part of the one array, where it holds all rows so far and has room."""
         if not self._blocks and expected:
             try:
-                self._room = np.zeros((max(expected, n_rows), self.n_features or width), dtype=self.dtype)
+                self._array = np.zeros((max(expected, n_rows), self.n_features or width), dtype=self.dtype)
             except MemoryError:
-                self._room = None
-        end = self._in_room + n_rows
-        if self._room is None or end != self.n_rows or end > len(self._room) or width > self._room.shape[1]:
+                self._array = None
+        end = self._in_array + n_rows
+        if self._array is None or end != self.n_rows or end > len(self._array) or width > self._array.shape[1]:
             return np.zeros((n_rows, width), dtype=self.dtype)
-        self._in_room = end
-        return self._room[end - n_rows : end]
+        self._in_array = end
+        return self._array[end - n_rows : end]
 
     def _dense(self, n_features: int) -> Features:
-        if self._in_room == self.n_rows and self._room.shape[1] == n_features:
-            return self._room[: self.n_rows]
+        if self._array is not None and self._in_array == self.n_rows and self._array.shape[1] == n_features:
+            return self._array[: self.n_rows]
         whole = np.zeros((self.n_rows, n_features), dtype=self.dtype)
         at = 0
-        for number, block in enumerate(self._blocks):
-            self._blocks[number] = None  # each block is freed once it is copied
+        self._blocks.reverse()
+        while self._blocks:
+            block = self._blocks.pop()  # each block is freed once it is copied
             if isinstance(block, _Entries):
                 rows = whole[at : at + len(block.ends)]
                 rows[np.repeat(np.arange(len(rows)), np.diff(block.ends, prepend=0)), block.columns] = block.values
@@ -120,7 +121,7 @@ class Rows:
         return matrix
 
 
-def _entries(block: Any) -> _Entries:
+def _entries(block: Dense) -> _Entries:
     rows, columns = np.nonzero(block)
     ends = np.cumsum(np.bincount(rows, minlength=len(block)))
     return _Entries(block[rows, columns], columns.astype(np.int32), ends.astype(np.int64))

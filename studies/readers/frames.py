@@ -1,52 +1,82 @@
-"""Data frames to Queries: pandas, polars and whatever else narwhals knows, one row a document."""
+"""Data frames to Queries, one row a document: pandas, polars and every other library that narwhals supports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import narwhals as nw
 import numpy as np
+from narwhals.typing import IntoDataFrame, IntoSeries
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.core.errors import DataError, nearest
 from ranktune.solvers.data.queries import Queries
+from ranktune.studies.readers.options import Missing, check_missing
 
 _GRADES = ("grade", "label", "relevance", "rel", "y")
 _QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
-MISSING = ("error", "zero")
 _DOCUMENTS = ("document", "docid", "doc_id", "document_id")
 
+Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
+Series: TypeAlias = nw.Series[IntoSeries]
 
-def is_frame(value: Any) -> bool:
-    """Return whether value is a data frame that narwhals knows, eager or lazy."""
+
+def is_frame(value: object) -> bool:
+    """Return whether value is a data frame that narwhals supports, eager or lazy."""
     return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
 def from_frame(
-    frame: Any,
+    frame: object,
     *,
     grade: str | None = "grade",
     qid: str = "qid",
     document: str | None = None,
     features: Sequence[str] | None = None,
-    missing: str = "error",
+    missing: Missing = "error",
 ) -> Queries:
-    """Return the rows of frame grouped by query.
+    """Return the rows of a data frame grouped by query.
 
-    grade, qid     columns of the grades and of the query ids (numbers or text, in any order). A frame without a
-                   column "grade" or "qid" may call it label, relevance, rel or y; query, query_id or group.
-                   grade=None: the documents have no grades, or theirs do not matter, and all are 0
-    document       column of the document ids; by default docid, doc_id, document or document_id if there is one
-    features       the feature columns, all numeric; by default all other columns
-    missing        "error", or "zero": empty, NaN and infinite values of features are 0
+    Parameters
+    ----------
+    frame : data frame
+        pandas, polars, pyarrow or another eager frame that narwhals supports, one row a document.
+    grade : str or None, default="grade"
+        Column of the grades. Without a column of the default name, the one called label, relevance, rel or y is used.
+        With None, all grades are 0.
+    qid : str, default="qid"
+        Column of the query ids, numbers or text, in any order. Without a column of the default name, the one called
+        query, query_id, queryid, group or group_id is used.
+    document : str, optional
+        Column of the document ids. By default the one called document, docid, doc_id or document_id, if there is one.
+    features : sequence of str, optional
+        The feature columns, all numeric. By default all other columns.
+    missing : {"error", "zero"}, default="error"
+        Whether empty, NaN and infinite values of features are errors or are read as 0.
 
-    The features are float32 if every column is, else float64.
+    Returns
+    -------
+    Queries
+        The documents grouped by query; the features are float32 if every column is, else float64.
 
-    Raises DataError, which names the column and the remedy, for missing columns, text and missing values.
+    Raises
+    ------
+    DataError
+        A column is missing, holds text or has missing values. The message names it and the remedy.
+    ParameterError
+        missing has an unknown value.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ranktune.studies.readers.frames import from_frame
+    >>> frame = pd.DataFrame({"qid": ["a", "a", "b"], "grade": [1, 0, 2], "bm25": [0.5, 0.2, 0.9]})
+    >>> queries = from_frame(frame)
+    >>> queries.n_queries, queries.feature_names
+    (2, ('bm25',))
     """
-    if missing not in MISSING:
-        raise ParameterError(f"missing={missing!r} is unknown. {nearest(str(missing), MISSING)}")
+    check_missing(missing)
     table = _table(frame)
     columns = list(table.columns)
     if grade is None:
@@ -71,7 +101,7 @@ def from_frame(
     )
 
 
-def _table(frame: Any) -> nw.DataFrame[Any]:
+def _table(frame: object) -> Frame:
     try:
         table = nw.from_native(frame, pass_through=True)
     except Exception as error:  # each backend has its own, for example for columns of one name
@@ -88,7 +118,7 @@ def _table(frame: Any) -> nw.DataFrame[Any]:
 
 
 def _column(columns: list[str], given: str, known: tuple[str, ...], default: str, what: str) -> str:
-    """Return the column to use: the one given, or, where that was left at its default, the one other spelling."""
+    """Return the column given, or, where that is the default and missing, the only one of the known names."""
     if given in columns:
         return given
     if given != default:
@@ -107,7 +137,7 @@ def _document(columns: list[str], given: str | None, features: Sequence[str] | N
 
 
 def _only(columns: list[str], known: tuple[str, ...], features: Sequence[str] | None) -> str | None:
-    """Return the one column of a known name that is no feature, or None where there is none or are several."""
+    """Return the only column of a known name that is not a feature; None for none or several."""
     found = [name for name in columns if str(name).lower() in known and name not in (features or ())]
     return found[0] if len(found) == 1 else None
 
@@ -119,7 +149,7 @@ def _wanted(columns: list[str], names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _matrix(series: list[nw.Series[Any]], *, zero_missing: bool) -> NDArray[Any]:
+def _matrix(series: list[Series], *, zero_missing: bool) -> NDArray[np.floating]:
     dtype = np.float32 if all(column.dtype == nw.Float32 for column in series) else np.float64
     matrix = np.empty((len(series[0]), len(series)), dtype=dtype)
     for number, column in enumerate(series):
@@ -127,7 +157,7 @@ def _matrix(series: list[nw.Series[Any]], *, zero_missing: bool) -> NDArray[Any]
     return matrix
 
 
-def _numbers(column: nw.Series[Any], what: str, *, zero_missing: bool = False) -> NDArray[Any]:
+def _numbers(column: Series, what: str, *, zero_missing: bool = False) -> NDArray[np.floating]:
     """Return the numbers of a column, all finite; with zero_missing, 0 for those that are missing or not finite."""
     name, dtype = column.name, column.dtype
     if not (dtype.is_numeric() or dtype == nw.Boolean):
@@ -159,7 +189,7 @@ def _numbers(column: nw.Series[Any], what: str, *, zero_missing: bool = False) -
     return values
 
 
-def _ids(column: nw.Series[Any], name: str) -> NDArray[Any]:
+def _ids(column: Series, name: str) -> NDArray[np.generic]:
     if column.null_count():
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise DataError(f"the column {name!r} has no id in row {row}. Every row needs one; remove or fix that row.")

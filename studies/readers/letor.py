@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
+from ranktune.studies.readers.options import FolderOptions
 from ranktune.studies.readers.text import read_text
 from ranktune.tuner.evaluation.split import Split
 
@@ -20,17 +21,30 @@ def is_letor_folder(path: str | Path) -> bool:
     return folder.is_dir() and bool(_folds(folder) or _part(folder, "train"))
 
 
-def read_letor(path: str | Path, **options: Any) -> list[Split]:
-    """Return one Split a fold, in order, named as the folders are (Fold1 ...); one fold alone gives one Split.
+def read_letor(path: str | Path, **options: Unpack[FolderOptions]) -> list[Split]:
+    """Return one split per fold, named as its folder (Fold1 ...); a folder that is one fold gives one split.
 
-    options are those of `read_text`. vali and test have the features and the layout of their fold's train.
+    Parameters
+    ----------
+    path : str or Path
+        The folder that holds the folds, or one fold.
+    **options
+        Options of `read_text`. Validation and test queries have the features and the layout of their fold's train.
 
-    Raises DataError where path is no such folder or a fold has no training file.
+    Returns
+    -------
+    list of Split
+        In the order of the folds' numbers.
+
+    Raises
+    ------
+    DataError
+        The folder holds no folds, or a fold has no training file.
     """
     folder = Path(path)
     folds = _folds(folder) if folder.is_dir() else []
     if not folds and not is_letor_folder(folder):
-        raise DataError(f"{folder}: is no LETOR folder, which holds Fold1/train.txt and so on.{_hint(folder)}")
+        raise DataError(f"{folder}: is not a LETOR folder, which holds Fold1/train.txt and so on.{_hint(folder)}")
     return [_read_fold(fold, options) for fold in folds or [folder]]
 
 
@@ -49,12 +63,12 @@ def _part(fold: Path, part: str) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def _read_fold(fold: Path, options: dict[str, Any]) -> Split:
+def _read_fold(fold: Path, options: FolderOptions) -> Split:
     files = {part: _part(fold, part) for part in _PARTS}
     if files["train"] is None:
         raise DataError(f"{fold}: has no train.txt. A fold holds train.txt, vali.txt and test.txt.")
     train = read_text(files["train"], **options)
-    fixed = {**options, "n_features": train.n_features, "layout": "sparse" if train.is_sparse else "dense"}
+    fixed = options | FolderOptions(n_features=train.n_features, layout="sparse" if train.is_sparse else "dense")
 
     def part(name: str) -> Queries | None:
         file = files[name]
@@ -64,7 +78,7 @@ def _read_fold(fold: Path, options: dict[str, Any]) -> Split:
 
 
 def _hint(folder: Path) -> str:
-    """Return a sentence that names folds which lie deeper, as the published archives unpack."""
+    """Return a sentence that names folds in deeper folders, where the published archives unpack them."""
     if not folder.is_dir():
         return " There is no such folder."
     inner = sorted(child for pattern in ("*", "*/*") for child in folder.glob(pattern) if child.is_dir())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ranktune.solvers.core.compiled import compiled
 from ranktune.studies.readers.decimals import BAD, SLOW, WORD, Bytes, digit_at, ends_token, read_number
 
 Columns: TypeAlias = NDArray[np.int32]
+Dense: TypeAlias = NDArray[np.floating]
 
 
 class Fault(IntEnum):
@@ -52,8 +53,7 @@ class Grouped(IntEnum):
     YES = 1
 
 
-@dataclass(frozen=True)
-class ParseBuffers:
+class ParseBuffers(NamedTuple):
     """Arrays that one pass fills, from their beginning. Offsets count bytes of the text.
 
     values, columns  (n_values,) float64 and int32 from 0, in the order of the text
@@ -62,7 +62,7 @@ class ParseBuffers:
     lines            (n_rows,) offset at which the row's line starts
     comments         (n_rows, 2) offsets of the document id or comment; equal where there is none
     runs             (n_runs, 5) first row, offsets of the query id, whether it is a whole number, and that number
-    hard             (n_hard, 3) numbers that need exact arithmetic: index of the value (or -1 - row for a grade), offsets
+    hard             (n_hard, 3) numbers for exact arithmetic: index of the value (or -1 - row for a grade), offsets
     """
 
     values: Floats
@@ -117,10 +117,7 @@ def parse(
     """
     state = np.zeros(11, dtype=np.int64)
     state[_GROUPED] = grouped
-    fault, offset = parse_lines(
-        text, base, max_features, single, zero_missing, state, into.values, into.columns, into.ends, into.grades,
-        into.lines, into.comments, into.runs, into.hard,
-    )  # fmt: skip
+    fault, offset = parse_lines(text, base, max_features, single, zero_missing, state, into)
     rows, values, runs, hard, lines, width, is_unsorted, commented, found = (int(number) for number in state[:9])
     return ParseResult(
         Fault(fault), offset, rows, values, runs, hard, lines, width, bool(is_unsorted), bool(commented), Grouped(found)
@@ -167,7 +164,7 @@ def _whole(text: Bytes, first: int, end: int) -> tuple[bool, int]:
 
 @compiled
 def _comment(text: Bytes, at: int, place: Ints) -> tuple[int, int]:
-    """Write the offsets of the document id (or of the comment) to place, (2,); return (fault, offset of the newline)."""
+    """Write the offsets of the document id or of the comment to place, (2,); return (fault, offset of the newline)."""
     p = at
     while text[p] == _SPACE or text[p] == _TAB or text[p] == _HASH:
         p += 1
@@ -281,10 +278,11 @@ def _column(text: Bytes, p: int, base: int, max_features: int) -> tuple[int, int
 
 @compiled
 def _entries(
-    text: Bytes, p: int, base: int, max_features: int, single: bool, zero_missing: bool, state: Ints, values: Floats,
-    bits: NDArray[np.uint64], columns: Columns, hard: Ints,
-) -> tuple[int, int]:  # fmt: skip
+    text: Bytes, p: int, base: int, max_features: int, single: bool, zero_missing: bool, state: Ints, into: ParseBuffers
+) -> tuple[int, int]:
     """Read INDEX:VALUE up to the comment or the end of the line; return (fault, next offset)."""
+    values, columns = into.values, into.columns
+    bits = values.view(np.uint64)
     n, width = state[_VALUES], state[_WIDTH]
     previous = -1
     rising = True
@@ -305,11 +303,11 @@ def _entries(
             return Fault.VALUE_MISSING.value, p
         values[n] = value
         if kind == SLOW:
-            _mark_hard(hard, state, n, p, after)
+            _mark_hard(into.hard, state, n, p, after)
         elif single and value != 0.0:
             odd = not (_SMALLEST_SINGLE <= abs(value) <= _LARGEST_SINGLE)
             if odd or bits[n] & _BELOW_SINGLE == _MIDWAY:
-                _mark_hard(hard, state, n, p, after)
+                _mark_hard(into.hard, state, n, p, after)
         columns[n] = column
         rising = rising and column > previous
         width = max(width, column + 1)
@@ -323,27 +321,24 @@ def _entries(
 
 @compiled
 def parse_lines(
-    text: Bytes, base: int, max_features: int, single: bool, zero_missing: bool, state: Ints, values: Floats, columns: Columns,
-    ends: Ints, grades: Floats, lines: Ints, comments: Ints, runs: Ints, hard: Ints,
-) -> tuple[int, int]:  # fmt: skip
+    text: Bytes, base: int, max_features: int, single: bool, zero_missing: bool, state: Ints, into: ParseBuffers
+) -> tuple[int, int]:
     """Parse text, see `parse`; return (fault, offset). One pass, without allocations."""
-    bits = values.view(np.uint64)
+    comments = into.comments
     p = 0
     while p < len(text):
         line = p
         p = _after_blanks(text, p)
         row = state[_ROWS]
         if text[p] != _NEWLINE and text[p] != _HASH:
-            fault, p = _grade(text, p, state, grades, hard)
+            fault, p = _grade(text, p, state, into.grades, into.hard)
             if fault == 0:
-                fault, p = _query(text, _after_blanks(text, p), state, runs)
+                fault, p = _query(text, _after_blanks(text, p), state, into.runs)
             if fault == 0:
-                fault, p = _entries(
-                    text, p, base, max_features, single, zero_missing, state, values, bits, columns, hard
-                )  # fmt: skip
+                fault, p = _entries(text, p, base, max_features, single, zero_missing, state, into)
             if fault != 0:
                 return fault, p
-            lines[row], ends[row] = line, state[_VALUES]
+            into.lines[row], into.ends[row] = line, state[_VALUES]
             state[_ROWS] += 1
         comments[row, 0] = comments[row, 1] = p  # a line without a grade: the next row overwrites it
         if text[p] == _HASH:
@@ -358,7 +353,7 @@ def parse_lines(
 
 
 @compiled
-def scatter(values: Floats, columns: Columns, ends: Ints, out: NDArray[np.floating]) -> None:
+def scatter(values: Floats, columns: Columns, ends: Ints, out: Dense) -> None:
     """Write the values of each row to their columns of out, (n_rows, n_features), which holds zeros."""
     k = 0
     for row in range(len(ends)):

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.studies.readers.decimals import Bytes
 
-BLOCK = 1 << 20  # fits the cache, with what is parsed from it
+BLOCK = 1 << 20  # it and the arrays parsed from it fit the processor's cache
 LONGEST_LINE = 64 << 20
-FREE_EXPANSION = 64 << 20  # what a compressed file may grow to however small it is
+FREE_EXPANSION = 64 << 20  # any compressed file may unpack to this size
 
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive. Unpack it first (an .npz file must be named so)",
@@ -36,33 +36,33 @@ _FOREIGN = {
 
 
 @dataclass
-class Place:
-    """Where reading stands: the file, the number of lines before the present block, and its unpacked size if known."""
+class Position:
+    """A position in a file: the number of lines before the current block, and the file's unpacked size if known."""
 
     path: Path
     lines: int = 0
     size: int = 0
 
 
-def line_blocks(place: Place, *, max_expansion: float = 200.0, size: int = BLOCK) -> Iterator[NDArray[np.uint8]]:
+def line_blocks(position: Position, *, max_expansion: float = 200.0, size: int = BLOCK) -> Iterator[Bytes]:
     """Yield the bytes of the file in blocks of complete lines, the last one ended by a newline if it was not.
 
-    A block is valid until the next one is asked for. The reader of the blocks counts their lines in `place`.
+    A block is valid until the next one is taken. The caller counts the lines of the blocks in `position`.
 
     Raises DataError where the file cannot be read, is damaged or of another kind, where a line is longer than
     LONGEST_LINE bytes, and where a compressed file grows to more than max_expansion times its size.
     """
-    with _opened(place.path) as (stream, packed):
-        most = packed * max_expansion
-        place.size = 0 if packed else place.path.stat().st_size
+    with _opened(position.path) as (stream, packed):
+        limit = packed * max_expansion
+        position.size = 0 if packed else position.path.stat().st_size
         buffer, kept, total, first = bytearray(size + 1), 0, 0, True
         while True:
             got = _filled(stream, memoryview(buffer)[kept:-1])
             total += got
-            if FREE_EXPANSION < total > most > 0:
+            if FREE_EXPANSION < total > limit > 0:
                 raise DataError(
-                    f"{place.path}: unpacks to more than {max_expansion:g} times its size ({total >> 20} MB and more): "
-                    "that looks like a decompression bomb. If it is not, raise max_expansion."
+                    f"{position.path}: unpacks to more than {max_expansion:g} times its size ({total >> 20} MB and "
+                    "more): that looks like a decompression bomb. If it is not, raise max_expansion."
                 )
             end = buffer.rfind(b"\n", kept, kept + got) + 1
             kept += got
@@ -70,7 +70,7 @@ def line_blocks(place: Place, *, max_expansion: float = 200.0, size: int = BLOCK
                 buffer[kept] = 10
                 end = kept = kept + 1
             if end:
-                skip = _skipped(place.path, buffer) if first else 0
+                skip = _skipped(position.path, buffer) if first else 0
                 first = False
                 yield np.frombuffer(buffer, dtype=np.uint8)[skip:end]
                 buffer[: kept - end] = buffer[end:kept]
@@ -78,31 +78,31 @@ def line_blocks(place: Place, *, max_expansion: float = 200.0, size: int = BLOCK
             if not got:
                 return
             if kept == len(buffer) - 1:
-                buffer = _larger(place, buffer)
+                buffer = _larger(position, buffer)
 
 
-def _filled(stream: IO[bytes], view: memoryview) -> int:
+def _filled(stream: io.BufferedIOBase | io.RawIOBase, view: memoryview) -> int:
     """Read until view is full or the stream ends; return the number of bytes."""
     got = 0
     while got < len(view):
-        more = stream.readinto(view[got:])  # type: ignore[attr-defined]
+        more = stream.readinto(view[got:])
         if not more:
             break
         got += more
     return got
 
 
-def _larger(place: Place, buffer: bytearray) -> bytearray:
+def _larger(position: Position, buffer: bytearray) -> bytearray:
     if len(buffer) > LONGEST_LINE:
         raise DataError(
-            f"{place.path}:{place.lines + 1}: a line of more than {LONGEST_LINE >> 20} MB. "
+            f"{position.path}:{position.lines + 1}: a line of more than {LONGEST_LINE >> 20} MB. "
             "Every document needs a line of its own: are the line ends missing?"
         )
     return buffer[:-1] + bytes(len(buffer))
 
 
 def _skipped(path: Path, buffer: bytearray) -> int:
-    """Return the length of the byte order mark; refuse what is no text."""
+    """Return the length of the byte order mark. Raises DataError for a format other than text."""
     for magic, what in _FOREIGN.items():
         if buffer.startswith(magic):
             raise DataError(f"{path}: is no ranking text but {what}.")
@@ -110,16 +110,14 @@ def _skipped(path: Path, buffer: bytearray) -> int:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
+def _opened(path: Path) -> Iterator[tuple[io.BufferedIOBase | io.RawIOBase, int]]:
     """Open path; give the stream of its unpacked bytes and, where it is compressed, its size (else 0)."""
     try:
         with open(path, "rb", buffering=0) as raw:
             magic = raw.read(3)
             raw.seek(0)
             packed = magic[:2] == b"\x1f\x8b" or magic == b"BZh"
-            stream: Any = raw
-            if packed:
-                stream = bz2.open(raw) if magic == b"BZh" else gzip.open(raw)
+            stream = bz2.BZ2File(raw) if magic == b"BZh" else gzip.GzipFile(fileobj=raw) if packed else raw
             yield stream, path.stat().st_size if packed else 0
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file.") from None

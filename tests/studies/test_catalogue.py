@@ -77,7 +77,7 @@ def test_test_data_has_the_features_of_training(tmp_path: Path) -> None:
     wide, narrow = tmp_path / "wide.txt", tmp_path / "narrow.txt"
     wide.write_text("0 qid:1 1:1\n0 qid:1 4:1 6:2\n")
     narrow.write_text("0 qid:1 1:1\n")
-    with pytest.raises(DataError, match=r"wide.txt:2: .*4, 6"):
+    with pytest.raises(DataError, match=r"wide.txt:2: .*4 and 6"):
         load(given["text"], test=wide)
     split = load(given["text"], vali=narrow, test=(X[:, :2], Y, QID))[0]
     assert split.vali is not None and split.vali.features.tolist() == [[1, 0, 0]]
@@ -117,9 +117,9 @@ def test_options_reach_the_reader_and_only_a_reader_that_has_them(tmp_path: Path
     split = load(renamed, test=renamed, grade="judged", qid="asked")[0]
     assert split.test is not None and split.test.grades.tolist() == Y
     with pytest.raises(ParameterError, match="Did you mean 'missing'"):
-        read(given["text"], mising="zero")
+        read(given["text"], mising="zero")  # type: ignore[call-arg]
     for kind in ("npz", "tuple", "queries"):
-        with pytest.raises(ParameterError, match="missing= is no option"):
+        with pytest.raises(ParameterError, match="missing= is not an option"):
             read(given[kind], missing="zero")
     (tmp_path / "zero.txt").write_text("0 qid:1 0:1 2:NULL\n")
     split = load(tmp_path / "zero.txt", vali=tmp_path / "zero.txt", one_based=False, missing="zero", n_features=5)[0]
@@ -227,7 +227,7 @@ def test_missing_cells_of_a_table_are_zeros_where_asked(
         read(file)
     assert read(file, missing="zero").features.tolist() == [[0, 2, 0], [3, 0, 5]]
     with pytest.raises(ParameterError, match="Did you mean 'zero'"):
-        read(file, missing="zeros")
+        read(file, missing="zeros")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])

@@ -288,7 +288,7 @@ def test_the_command_prints_a_list_for_programs(folds: Path) -> None:
     ("arguments", "message"),
     [
         (("ranksvm",), "no data were given. Add --data FOLDER, which holds Fold1 ... Fold5"),
-        (("ranksvm", "--data", "."), "is no LETOR folder, which holds Fold1/train.txt"),
+        (("ranksvm", "--data", "."), "is not a LETOR folder, which holds Fold1/train.txt"),
         (("rank", "--data", "."), "there is no paper 'rank' to reproduce"),
         (("ranksvm", "--data", ".", "--dataset", "MQ20"), "there is no published data set 'MQ20'"),
         (("ranksvm", "--data", ".", "--data", ".", "--dataset", "MQ2008"), "names one data set, but 2 folders"),

@@ -76,7 +76,7 @@ def test_a_header_that_promises_too_much_is_refused_before_allocation(tmp_path: 
     np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40, 1 << 10)})
     file = with_member(tmp_path, "X.npy", buffer.getvalue() + b"\0" * 80)
     tracemalloc.start()
-    with pytest.raises(DataError, match="promises shape"):
+    with pytest.raises(DataError, match="declares shape"):
         read_npz(file)
     assert tracemalloc.get_traced_memory()[1] < 10 << 20
     tracemalloc.stop()

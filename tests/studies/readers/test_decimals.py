@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranktune.studies.readers import decimals
@@ -66,6 +66,7 @@ SPELLINGS = st.one_of(
 )
 
 
+@settings(deadline=None)  # the first call compiles
 @given(SPELLINGS)
 @example("0")
 @example("-0")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.studies.readers.feature_rows import Layout, Rows
+from ranktune.studies.readers.feature_rows import Rows
+from ranktune.studies.readers.options import Layout
 
 
 def entries(matrix: Any) -> tuple[Any, Any, Any]:

@@ -39,7 +39,7 @@ def test_one_fold_is_a_folder_too(tmp_path: Path) -> None:
 
 def test_a_test_file_with_features_that_train_lacks_is_an_error(tmp_path: Path) -> None:
     fold(tmp_path / "Fold1", train="0 qid:1 1:1\n", test="0 qid:1 1:1\n0 qid:2 4:1 7:1\n")
-    with pytest.raises(DataError, match=r"test.txt:2: .*4, 7"):
+    with pytest.raises(DataError, match=r"test.txt:2: .*4 and 7"):
         read_letor(tmp_path)
 
 

@@ -8,7 +8,9 @@ import pytest
 from ranktune.studies.readers.parser import Fault, Grouped, ParseBuffers, ParseResult, parse, scatter
 
 
-def run(text: bytes, *, base: int = 1, single: bool = False, zero_missing: bool = False) -> tuple[ParseResult, ParseBuffers]:
+def run(
+    text: bytes, *, base: int = 1, single: bool = False, zero_missing: bool = False
+) -> tuple[ParseResult, ParseBuffers]:
     into = ParseBuffers.for_text_of(len(text))
     array = np.frombuffer(text, dtype=np.uint8)
     found = parse(

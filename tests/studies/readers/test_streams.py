@@ -8,11 +8,11 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.studies.readers import streams
-from ranktune.studies.readers.streams import Place, line_blocks
+from ranktune.studies.readers.streams import Position, line_blocks
 
 
 def whole(path: Path, size: int = 16, max_expansion: float = 200.0) -> list[bytes]:
-    return [block.tobytes() for block in line_blocks(Place(path), size=size, max_expansion=max_expansion)]
+    return [block.tobytes() for block in line_blocks(Position(path), size=size, max_expansion=max_expansion)]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
@@ -66,7 +66,7 @@ def test_a_decompression_bomb_is_stopped_early(tmp_path: Path, pack: type, monke
     file.write_bytes(pack(b"0 qid:1 1:1\n" * 500_000))
     seen = 0
     with pytest.raises(DataError, match="max_expansion"):
-        for block in line_blocks(Place(file), size=1 << 12, max_expansion=50):
+        for block in line_blocks(Position(file), size=1 << 12, max_expansion=50):
             seen += len(block)
     assert seen <= max(50 * file.stat().st_size, 1 << 16)
     assert sum(map(len, whole(file, 1 << 16, max_expansion=1e6))) == 6_000_000
@@ -76,10 +76,10 @@ def test_a_line_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(streams, "LONGEST_LINE", 1000)
     file = tmp_path / "f"
     file.write_bytes(b"short\n" + b"x" * 5000)
-    place = Place(file)
+    position = Position(file)
     with pytest.raises(DataError, match=r"f:2: a line of more than"):
-        for _ in line_blocks(place, size=100):
-            place.lines += 1
+        for _ in line_blocks(position, size=100):
+            position.lines += 1
 
 
 def test_missing_files_and_folders_are_errors(tmp_path: Path) -> None:

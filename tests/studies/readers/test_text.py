@@ -196,7 +196,7 @@ def test_the_number_of_features_can_be_fixed(tmp_path: Path) -> None:
     file = write(tmp_path, GOOD)
     padded = read_text(file, n_features=5)
     assert padded.features.tolist() == [[0.5, 0, -2, 0, 0], [0, 100, 0, 0, 0], [1, 2, 3, 0, 0]]
-    with pytest.raises(DataError, match=r"data.txt:1: features .* not have: 2, 3\. It has 1"):
+    with pytest.raises(DataError, match=r"data.txt:1: features .* not have: 2 and 3\. It has 1"):
         read_text(file, n_features=1)
 
 

@@ -1,0 +1,90 @@
+"""The options of reading: their types, and which of them each kind of source has."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Literal, TypeAlias, TypedDict, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranktune.solvers.core.checks import check_choice
+from ranktune.solvers.core.errors import ParameterError
+
+Layout = Literal["auto", "dense", "sparse"]
+Missing = Literal["error", "zero"]
+Ids: TypeAlias = Sequence[Hashable] | NDArray[np.generic]
+Sizes: TypeAlias = Sequence[int] | NDArray[np.integer]
+
+
+class TextOptions(TypedDict, total=False):
+    """Options of `read_text`, except n_features."""
+
+    dtype: type | str
+    one_based: bool
+    missing: Missing
+    strict: bool
+    max_features: int
+    layout: Layout
+    qid: Ids | None
+    group: Sizes | None
+    max_expansion: float
+
+
+class FrameOptions(TypedDict, total=False):
+    """Options of `from_frame`."""
+
+    grade: str | None
+    qid: str
+    document: str | None
+    features: Sequence[str] | None
+    missing: Missing
+
+
+class ArchiveOptions(TypedDict, total=False):
+    """Options of `read_npz`."""
+
+    max_expansion: float
+
+
+class FolderOptions(TextOptions, total=False):
+    """Options of `read_letor`."""
+
+    n_features: int | None
+
+
+class ReadOptions(TextOptions, total=False):
+    """Options of `catalogue.read`, whatever the source; for frames, qid is the name of a column."""
+
+    grade: str | None
+    document: str | None
+    features: Sequence[str] | None
+
+
+class LoadOptions(ReadOptions, total=False):
+    """Options of `catalogue.load`."""
+
+    n_features: int | None
+
+
+FRAME, ARCHIVE, FOLDER = (tuple(get_type_hints(kind)) for kind in (FrameOptions, ArchiveOptions, FolderOptions))
+"""Names of the options."""
+
+
+def check_missing(missing: str) -> None:
+    """Raise ParameterError unless missing is one of its values."""
+    check_choice("missing", missing, get_args(Missing))
+
+
+def check_text_options(n_features: int | None, dtype: type | str, layout: str, max_features: int) -> None:
+    """Raise ParameterError for a value that an option of `read_text` cannot have."""
+    try:
+        known_dtype = np.dtype(dtype) in (np.float32, np.float64)
+    except TypeError:
+        known_dtype = False
+    if not known_dtype:
+        raise ParameterError(f"dtype={dtype!r}: features are held as np.float32 or np.float64.")
+    for name, count in (("n_features", n_features), ("max_features", max_features)):
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0):
+            raise ParameterError(f"{name}={count!r}: it must be a whole number of at least 0.")
+    check_choice("layout", layout, get_args(Layout))
