@@ -12,10 +12,9 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features
+from ranktune.solvers.core.arrays import Array, Features
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 
@@ -63,7 +62,7 @@ def read_npz(path: str | Path, *, max_expansion: float = 1100.0) -> Queries:
         raise DataError(f"{path}: {error}") from None
 
 
-def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_expansion: float) -> NDArray[np.generic]:
+def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_expansion: float) -> Array:
     """Return one array, after its header was checked against the size of the member."""
     if info.file_size > max(_FREE_EXPANSION, max_expansion * info.compress_size):
         raise DataError(
@@ -86,11 +85,11 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_exp
             f"but holds {info.file_size - header}. It is damaged; write it anew by numpy.savez."
         )
     with archive.open(info) as stream:
-        array: NDArray[np.generic] = np.lib.format.read_array(stream, allow_pickle=False)
+        array: Array = np.lib.format.read_array(stream, allow_pickle=False)
     return array
 
 
-def _queries(parts: dict[str, NDArray[np.generic]]) -> Queries:
+def _queries(parts: dict[str, Array]) -> Queries:
     if "X" not in parts and not all(name in parts for name in _CSR):
         raise DataError("needs X, or data, indices, indptr and shape of a CSR matrix.")
     if "y" not in parts:
@@ -109,7 +108,7 @@ def _queries(parts: dict[str, NDArray[np.generic]]) -> Queries:
     )
 
 
-def _csr(parts: dict[str, NDArray[np.generic]]) -> Features:
+def _csr(parts: dict[str, Array]) -> Features:
     shape = parts["shape"]
     if shape.shape != (2,) or not np.issubdtype(shape.dtype, np.integer):
         raise DataError(f"shape is {shape!r}: it must be two whole numbers, rows and columns.")

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.studies.readers.options import Layout
-from ranktune.studies.readers.parser import Columns, Dense, scatter
+from ranktune.studies.readers.parser import Columns, scatter
 
 DENSE_SHARE = 0.25
 
@@ -24,7 +24,7 @@ DENSE_SHARE = 0.25
 class _Entries:
     """Sparse rows: values and columns in row order, ends (n_rows,) the number of entries up to each row's end."""
 
-    values: Dense
+    values: Matrix
     columns: Columns
     ends: Ints
 
@@ -39,8 +39,8 @@ class Rows:
     def __init__(self, layout: Layout, dtype: DTypeLike, n_features: int | None = None) -> None:
         self.layout, self.dtype, self.n_features = layout, np.dtype(dtype), n_features
         self.n_rows = self.n_entries = self.width = 0
-        self._blocks: list[Dense | _Entries] = []
-        self._array: Dense | None = None
+        self._blocks: list[Matrix | _Entries] = []
+        self._array: Matrix | None = None
         self._in_array = 0
 
     def add(self, values: Floats, columns: Columns, ends: Ints, width: int, expected: int = 0) -> None:
@@ -78,7 +78,7 @@ class Rows:
             return self.layout == "dense"
         return self.n_entries >= DENSE_SHARE * self.n_rows * n_features
 
-    def _zeros(self, n_rows: int, width: int, expected: int) -> Dense:
+    def _zeros(self, n_rows: int, width: int, expected: int) -> Matrix:
         """Return zeros for n_rows more rows: a part of the one array, where it holds all rows so far and has room."""
         if not self._blocks and expected:
             try:
@@ -121,7 +121,7 @@ class Rows:
         return matrix
 
 
-def _entries(block: Dense) -> _Entries:
+def _entries(block: Matrix) -> _Entries:
     rows, columns = np.nonzero(block)
     ends = np.cumsum(np.bincount(rows, minlength=len(block)))
     return _Entries(block[rows, columns], columns.astype(np.int32), ends.astype(np.int64))

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import narwhals as nw
 import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
-from numpy.typing import NDArray
 
+from ranktune.solvers.core.arrays import Array, Matrix
 from ranktune.solvers.core.errors import DataError, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.readers.options import Missing, check_missing
@@ -149,7 +149,7 @@ def _wanted(columns: list[str], names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _matrix(series: list[Series], *, zero_missing: bool) -> NDArray[np.floating]:
+def _matrix(series: list[Series], *, zero_missing: bool) -> Matrix:
     dtype = np.float32 if all(column.dtype == nw.Float32 for column in series) else np.float64
     matrix = np.empty((len(series[0]), len(series)), dtype=dtype)
     for number, column in enumerate(series):
@@ -157,7 +157,7 @@ def _matrix(series: list[Series], *, zero_missing: bool) -> NDArray[np.floating]
     return matrix
 
 
-def _numbers(column: Series, what: str, *, zero_missing: bool = False) -> NDArray[np.floating]:
+def _numbers(column: Series, what: str, *, zero_missing: bool = False) -> Matrix:
     """Return the numbers of a column, all finite; with zero_missing, 0 for those that are missing or not finite."""
     name, dtype = column.name, column.dtype
     if not (dtype.is_numeric() or dtype == nw.Boolean):
@@ -189,7 +189,7 @@ def _numbers(column: Series, what: str, *, zero_missing: bool = False) -> NDArra
     return values
 
 
-def _ids(column: Series, name: str) -> NDArray[np.generic]:
+def _ids(column: Series, name: str) -> Array:
     if column.null_count():
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise DataError(f"the column {name!r} has no id in row {row}. Every row needs one; remove or fix that row.")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Literal, TypeAlias, TypedDict, get_args, get_type_hints
+from collections.abc import Sequence
+from typing import Literal, TypedDict, get_args, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranktune.solvers.core.arrays import Ids, Sizes
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import ParameterError
 
 Layout = Literal["auto", "dense", "sparse"]
 Missing = Literal["error", "zero"]
-Ids: TypeAlias = Sequence[Hashable] | NDArray[np.generic]
-Sizes: TypeAlias = Sequence[int] | NDArray[np.integer]
 
 
 class TextOptions(TypedDict, total=False):

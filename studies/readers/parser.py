@@ -14,12 +14,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.studies.readers.decimals import BAD, SLOW, WORD, Bytes, digit_at, ends_token, read_number
 
 Columns: TypeAlias = NDArray[np.int32]
-Dense: TypeAlias = NDArray[np.floating]
 
 
 class Fault(IntEnum):
@@ -353,7 +352,7 @@ def parse_lines(
 
 
 @compiled
-def scatter(values: Floats, columns: Columns, ends: Ints, out: Dense) -> None:
+def scatter(values: Floats, columns: Columns, ends: Ints, out: Matrix) -> None:
     """Write the values of each row to their columns of out, (n_rows, n_features), which holds zeros."""
     k = 0
     for row in range(len(ends)):

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.arrays import Array, Ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.studies.readers.decimals import Bytes
 from ranktune.studies.readers.parser import ParseBuffers, ParseResult
 from ranktune.studies.readers.streams import Position, line_blocks
-
-Labels: TypeAlias = NDArray[np.generic]
-"""Ids of queries or documents: int64, text, or objects."""
 
 _WIDEST_ID = 64  # longer ids are held as objects, so that one long line does not widen every row
 
@@ -111,18 +106,18 @@ def decoded(text: Bytes, firsts: Ints, ends: Ints) -> list[str]:
     ]
 
 
-def text_array(texts: Sequence[str]) -> Labels:
+def text_array(texts: Sequence[str]) -> Array:
     """Return texts as an array: of text, or of objects where one of them is long."""
     return np.array(texts) if max(map(len, texts)) <= _WIDEST_ID else _objects(texts)
 
 
-def _objects(texts: Sequence[str]) -> Labels:
+def _objects(texts: Sequence[str]) -> Array:
     ids = np.empty(len(texts), dtype=object)
     ids[:] = texts
     return ids
 
 
-def _joined(parts: list[Ints | list[str]]) -> Labels:
+def _joined(parts: list[Ints | list[str]]) -> Array:
     """Return the ids as int64 where all are whole numbers, else all as text, in an object array."""
     numbers = [part for part in parts if isinstance(part, np.ndarray)]
     if len(numbers) == len(parts):

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.readers.decimals import Bytes, exact_double, exact_single
 from ranktune.studies.readers.faults import fault_error, line_of, second_occurrence
 from ranktune.studies.readers.feature_rows import Rows
-from ranktune.studies.readers.options import Ids, Layout, Missing, Sizes, check_missing, check_text_options
+from ranktune.studies.readers.options import Layout, Missing, check_missing, check_text_options
 from ranktune.studies.readers.parser import Columns, Fault, Grouped, ParseBuffers, parse
-from ranktune.studies.readers.query_runs import Labels, QueryRuns, decoded, group_file, group_sizes, text_array
+from ranktune.studies.readers.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
 from ranktune.studies.readers.streams import Position, line_blocks
 
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment."
@@ -231,7 +231,7 @@ class _Reader:
         except DataError as error:
             raise DataError(f"{sizes}: {error}") from None
 
-    def _document_ids(self) -> Labels | None:
+    def _document_ids(self) -> Array | None:
         if all(isinstance(part, int) for part in self.documents):
             return None
         return text_array(
