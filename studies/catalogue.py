@@ -10,6 +10,7 @@ from typing import Unpack, cast
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
+from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.studies.readers import options as known_options
 from ranktune.studies.readers.alignment import aligned
 from ranktune.studies.readers.archives import read_npz
@@ -21,7 +22,7 @@ from ranktune.tuner.evaluation.split import Split
 
 __all__ = ["NAMES", "Split", "load", "read"]
 
-NAMES = ("api-search",)
+NAMES = (API_SEARCH,)
 """Data sets that need no file."""
 
 _TRAIN_ONLY = ("n_features", "group", "layout")  # options that do not apply to vali and test
@@ -77,7 +78,7 @@ def load(
     >>> split.train.n_queries, split.vali.n_queries, split.test
     (2, 1, None)
     """
-    if _is_name(train, "api-search") or _is_folder(train):
+    if _is_name(train, API_SEARCH) or _is_folder(train):
         if vali is not None or test is not None:
             raise DataError(f"{train} brings its own validation and test queries. Leave vali and test out.")
         _check_options(options, train)
@@ -263,7 +264,7 @@ def _options_of(source: object) -> tuple[str, ...]:
 
         return known_options.FRAME if is_frame(source) else ()
     path = Path(source)
-    if _is_name(source, "api-search"):
+    if _is_name(source, API_SEARCH):
         return ()
     if path.suffix == ".npz":
         return known_options.ARCHIVE

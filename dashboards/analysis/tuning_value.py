@@ -34,7 +34,7 @@ def panel(data: StudyData) -> Panel:
     defaults = float(np.mean(known_floors)) if known_floors and len(known_floors) == len(floors) else None
     known = [random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
     random = mean_of_splits(known)
-    beyond = expected(data, known, max(data.study.trials if data.by_number else 0, len(curve)))
+    beyond = expected(data, known, max(data.study.n_trials if data.by_number else 0, len(curve)))
     figure = worth_figure(data, {"best so far": curve}, defaults, random, beyond)
     table = _table(curve, defaults, random, beyond)
     return Panel("worth", title, table, figure, _worth_note(data, curve, defaults, random, beyond))

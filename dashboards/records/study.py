@@ -173,7 +173,7 @@ class StudyData:
     @property
     def total(self) -> int:
         """How many trials there will be, all splits together."""
-        return self.study.trials * max(len(self.splits), 1)
+        return self.study.n_trials * max(len(self.splits), 1)
 
     @property
     def by_number(self) -> bool:

@@ -71,7 +71,7 @@ def state(path: Path) -> dict[str, Any]:
         "done": done,
         "stopped": len(stopped),
         "failed": done - len(values) - len(stopped),
-        "trials": study.trials * len(folder.split_names()),
+        "trials": study.n_trials * len(folder.split_names()),
         "solver": solver,
         "best": best,
         "test": None,

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
+from ranktune.studies.api_search import NAME
 from ranktune.studies.api_search.cache import Arrays, cache_folder, forget_old, load_arrays, save_arrays
 from ranktune.studies.api_search.docstrings import Page, parse
 from ranktune.studies.api_search.documentation import Documented, installed
@@ -33,7 +34,6 @@ from ranktune.studies.api_search.features import FEATURE_NAMES, PairFeatures
 from ranktune.studies.api_search.names import PublicNames
 from ranktune.tuner.evaluation.split import Split
 
-NAME = "api-search"
 PACKAGES = ("joblib", "numpy", "optuna", "scipy", "sklearn")
 CANDIDATES = 50
 SEED = 1

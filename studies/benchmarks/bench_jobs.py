@@ -36,7 +36,7 @@ def rate(study: Study, problem: str, folder: Path, lanes: Processes) -> float:
     loop.run()
     taken = time.perf_counter() - begun
     record.close()
-    return study.trials / taken
+    return study.n_trials / taken
 
 
 def main(

@@ -44,7 +44,7 @@ def ours(study: Study, folder: Path) -> float:
         loop.run()
         elapsed = time.perf_counter() - begun
     record.close()
-    return 1e3 * elapsed / study.trials
+    return 1e3 * elapsed / study.n_trials
 
 
 def optunas(study: Study, folder: Path) -> float:
@@ -62,8 +62,8 @@ def optunas(study: Study, folder: Path) -> float:
         sampler=optuna.samplers.RandomSampler(seed=study.seed),
     )
     begun = time.perf_counter()
-    theirs.optimize(objective, n_trials=study.trials)
-    return 1e3 * (time.perf_counter() - begun) / study.trials
+    theirs.optimize(objective, n_trials=study.n_trials)
+    return 1e3 * (time.perf_counter() - begun) / study.n_trials
 
 
 def main(
@@ -74,5 +74,5 @@ def main(
     study = Study(sampler=sampler, trials=trials)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        typer.echo(f"{study.trials} trials, sampler {sampler}: {ours(study, folder):.1f} ms a trial")
+        typer.echo(f"{study.n_trials} trials, sampler {sampler}: {ours(study, folder):.1f} ms a trial")
         typer.echo(f"optuna, its SQLite, random: {optunas(study, folder):.1f} ms a trial")

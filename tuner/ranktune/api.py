@@ -1,228 +1,217 @@
-"""The Python face: tune, run, resume, read. The command line calls these and nothing else."""
+"""The Python functions tune, run, resume, read and work; the command line calls them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from ranktune.arguments import (
+    NewStudyRuntime,
+    ResumeArguments,
+    RunArguments,
+    StudyRuntime,
+    TuneArguments,
+    WorkArguments,
+    takes,
+)
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import read_and_prepare
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies import catalogue
-from ranktune.tuner.evaluation.plans import DEFAULT_FOLDS, DEFAULT_PERMUTATIONS
+from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import run_study
 from ranktune.tuner.runner.joining import InFolder, InStorage
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.preparation import reopen
 from ranktune.tuner.runner.progress import Progress, Silent
-from ranktune.tuner.runner.worker import WAIT, JoinedWorker
+from ranktune.tuner.runner.worker import JoinedWorker
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.study.deadline import Deadline
-from ranktune.tuner.study.declaration import DEFAULT_METRIC, DEFAULT_TRIALS, TRIALS_BY_TIME, Study
+from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder, default_home, find_folder, free_name, make_folder
 from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.settings import Settings, declared
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 from ranktune.tuner.workers.workforce import Workforce
 
-API_SEARCH = "api-search"
+Sources: TypeAlias = tuple[object, object, object]
+"""data, vali and test."""
 
 
-def tune(
-    data: Any = API_SEARCH,
-    *,
-    vali: Any = None,
-    test: Any = None,
-    metric: str = DEFAULT_METRIC,
-    also: str | Sequence[str] = (),
-    solvers: str | Sequence[str] = (),
-    plan: str = "auto",
-    permutations: int = DEFAULT_PERMUTATIONS,
-    folds: int | None = None,
-    repeats: int = 1,
-    outer: int = DEFAULT_FOLDS,
-    trials: int | None = None,
-    timeout: float | None = None,
-    full: bool = False,
-    until: float | None = None,
-    sampler: str = "thompson",
-    within: str = "",
-    seed: int = 0,
-    refit: bool = True,
-    space: Mapping[str, Any] | None = None,
-    reading: Mapping[str, Any] | None = None,
-    name: str | None = None,
-    home: str | Path | None = None,
-    jobs: int | None = None,
-    trial_timeout: float | None = None,
-    trial_memory: int | str | None = None,
-    executor: str | Executor = "processes",
-    address: str | None = None,
-    storage: str | None = None,
-    artifacts: str | Path | None = None,
-    extend: bool = False,
-    progress: Progress | None = None,
-) -> StudyResult:
-    """Tune the solvers on data and return what was found: leaderboard, chosen model, where it was saved.
+@takes(TuneArguments)
+def tune(given: TuneArguments) -> StudyResult:
+    """Tune the solvers on data, choose by validation, judge on test, and save the model.
 
-    data is a path (LETOR / SVMlight text, csv, parquet, npz, or a folder Fold1..Fold5), a Queries, a data frame, a
-    tuple (X, y, qid), or "api-search", the embedded example. vali and test likewise; without test, a fifth of the
-    training queries is set aside first, with test="none" none is. Trials are 30 by default, or with a timeout (seconds
-    for everything, reading too, which the solvers share) as many as fit, with until as many as promise to gain that
-    much. The other fields are those of Study. jobs is the number of processes, all cores by default. An existing name
-    with the same settings is continued.
+    {parameters}
 
-    trial_timeout (seconds) and trial_memory (bytes, or text such as "4GB") bound one trial, which fails beyond them.
-    executor, with address, runs trials elsewhere (ranktune.tuner.workers.workforce). storage is the URL of a PostgreSQL
-    database for the record, artifacts a folder or s3://BUCKET/PREFIX for its arrays: then others join by
-    work, or `ranktune worker`. extend: more solvers and wider ranges than the study of that name began with are taken
-    over by it.
+    Returns
+    -------
+    StudyResult
+        The leaderboard, the chosen model with what validation promises of it, and where it was saved.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is invalid.
+    DataError
+        If the data cannot be read.
+    StudyError
+        If the study exists with other settings, or cannot be written.
+    AllFailed
+        If every trial failed.
+
+    Notes
+    -----
+    data, vali and test are each a path, "api-search" (the embedded example), a Queries, a data frame or a tuple
+    (X, y, qid). Without test, a fifth of the training queries is set aside first. With timeout, the solvers share the
+    time. With a database as storage, other processes join by work or `ranktune worker`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import ranktune
+    >>> X = np.random.default_rng(0).normal(size=(120, 3))
+    >>> y, qid = (X[:, 0] > 0).astype(int), np.repeat(np.arange(20), 6)
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     result = ranktune.tune((X, y, qid), solvers="RidgeRanker", trials=2, jobs=1, home=home)
+    >>> result.best.solver, result.trials
+    ('RidgeRanker', 2)
     """
-    deadline = Deadline.after(timeout)
-    if trials is None:
-        trials = DEFAULT_TRIALS if timeout is None and until is None else TRIALS_BY_TIME
-    study = Study(
-        name=name or "",
-        data=_described(data),
-        vali=None if vali is None else _described(vali),
-        test=None if test is None else _described(test),
-        metric=metric,
-        also=_names(also),
-        solvers=_names(solvers),
-        plan=plan,
-        permutations=permutations,
-        folds=folds,
-        repeats=repeats,
-        outer=outer,
-        trials=trials,
-        timeout=timeout,
-        full=full,
-        until=until,
-        sampler=sampler,
-        within=within,
-        seed=seed,
-        refit=refit,
-        space=space or {},
-        reading=reading or {},
-    )
-    force = Workforce(jobs, trial_timeout, trial_memory, executor, address)
-    places = Locations(storage, None if artifacts is None else str(artifacts))
-    return _run(study, (data, vali, test), home, force, _Entry(places, extend), progress, deadline)
+    deadline = Deadline.after(given.timeout)
+    sources = given.data, given.vali, given.test
+    values = {own.name: getattr(given, own.name) for own in declared(Settings)}
+    settings = {name: value for name, value in values.items() if value is not None} | _described(sources)
+    for name in ("also", "solvers"):
+        if isinstance(settings.get(name), str):
+            settings[name] = (settings[name],)
+    return _run(Study(**settings), sources, given, deadline)
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """How a study is entered: where it is kept, and what to do where there is one of that name."""
-
-    places: Locations = field(default_factory=Locations)
-    extend: bool = False
+def _workforce(given: StudyRuntime) -> Workforce:
+    return Workforce(given.jobs, given.trial_timeout, given.trial_memory, given.executor, given.address)
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+@takes(RunArguments)
+def run(given: RunArguments) -> StudyResult:
+    """Run a declared study, whose data are paths or names.
 
+    {parameters}
 
-def run(
-    study: Study | str | Path,
-    *,
-    home: str | Path | None = None,
-    jobs: int | None = None,
-    trial_timeout: float | None = None,
-    trial_memory: int | str | None = None,
-    executor: str | Executor = "processes",
-    address: str | None = None,
-    storage: str | None = None,
-    artifacts: str | Path | None = None,
-    extend: bool = False,
-    progress: Progress | None = None,
-) -> StudyResult:
-    """Run a declared study: a Study whose data are paths or names, or the path of its TOML file.
+    Returns
+    -------
+    StudyResult
+        What tune returns.
 
-    The other arguments are those of tune.
+    Raises
+    ------
+    ParameterError
+        If the file cannot be read, or a field of it is invalid.
+
+    Examples
+    --------
+    >>> import ranktune
+    >>> result = ranktune.run("study.toml", jobs=1)  # doctest: +SKIP
     """
-    declared = study if isinstance(study, Study) else Study.from_toml(study)
-    deadline = Deadline.after(declared.timeout)
-    located = replace(
-        declared,
-        data=_described(declared.data or API_SEARCH),
-        vali=declared.vali and _described(declared.vali),
-        test=declared.test and _described(declared.test),
-    )
-    force = Workforce(jobs, trial_timeout, trial_memory, executor, address)
-    places = Locations(storage, None if artifacts is None else str(artifacts))
-    sources = located.data, located.vali, located.test
-    return _run(located, sources, home, force, _Entry(places, extend), progress, deadline)
+    study = given.study if isinstance(given.study, Study) else Study.from_toml(given.study)
+    deadline = Deadline.after(study.timeout)
+    study = replace(study, **_described((study.data or API_SEARCH, study.vali, study.test)))
+    return _run(study, (study.data, study.vali, study.test), given, deadline)
 
 
-def resume(
-    name: str,
-    *,
-    trials: int | None = None,
-    home: str | Path | None = None,
-    jobs: int | None = None,
-    trial_timeout: float | None = None,
-    trial_memory: int | str | None = None,
-    executor: str | Executor = "processes",
-    address: str | None = None,
-    storage: str | None = None,
-    extend: bool = False,
-    progress: Progress | None = None,
-) -> StudyResult:
-    """Continue a study that was interrupted, or give a finished one more trials; finished trials are kept.
+@takes(ResumeArguments)
+def resume(given: ResumeArguments) -> StudyResult:
+    """Continue a study that was interrupted, or give a finished one more trials.
 
-    storage is needed only where its URL has a password that is found nowhere else. extend goes on
-    with the wider search space that a newer version of its solvers has. The other arguments are as in tune.
+    Finished trials are kept. storage is needed only where its URL has a password that is found nowhere else. extend
+    continues with the wider search space that a newer version of the solvers has.
+
+    {parameters}
+
+    Returns
+    -------
+    StudyResult
+        What tune returns.
+
+    Raises
+    ------
+    StudyError
+        If there is no such study, or if its data are gone.
+
+    Examples
+    --------
+    >>> import ranktune
+    >>> result = ranktune.resume("mine", trials=60)  # doctest: +SKIP
     """
-    folder = find_folder(_home(home), name)
-    places = Locations.noted(folder.path, storage)
-    force = Workforce(jobs, trial_timeout, trial_memory, executor, address)
-    with _at_work(folder, force, _Entry(places), progress) as at:
+    folder = find_folder(_home(given.home), given.name)
+    places = Locations.noted(folder.path, given.storage)
+    with _at_work(folder, _workforce(given), places, given.progress) as at:
         study = folder.study()
-        if trials is not None:
-            study = replace(study, trials=trials)
+        if given.trials is not None:
+            study = replace(study, trials=given.trials)
         problems = reopen(folder)
         if problems:
-            folder.declare(study, folder.digests(), extend=extend)
+            folder.declare(study, folder.digests(), extend=given.extend)
         else:
             at.progress.stage(f"reading {study.data}")
             try:
-                problems = _prepared(study, (study.data, study.vali, study.test), folder, at, extend)
+                problems = _prepared(study, (study.data, study.vali, study.test), folder, at, given.extend)
             except DataError as error:
                 raise StudyError(
-                    f"the data of study '{name}' are not kept once it is finished, and cannot be read again: {error}"
+                    f"the data of study '{given.name}' are not kept once it is finished, and cannot be read again: "
+                    f"{error}"
                 ) from None
         return _ran(study, problems, folder, places, at)
 
 
-def read(source: Any, **options: Any) -> Queries:
-    """Return the queries in a file, data frame or tuple (X, y, qid). Options: n_features, missing, one_based, ..."""
+def read(source: object, **options: Any) -> Queries:
+    """Return the queries of a source.
+
+    Parameters
+    ----------
+    source : path, Queries, data frame or tuple (X, y, qid)
+        Text files are LETOR or SVMlight; csv, parquet and npz are read too.
+    **options
+        Options of the readers, such as n_features, missing ("error" or "zero") and one_based.
+
+    Returns
+    -------
+    Queries
+
+    Raises
+    ------
+    DataError
+        If the source cannot be read.
+
+    Examples
+    --------
+    >>> import ranktune
+    >>> queries = ranktune.read(([[0.1], [0.9], [0.4]], [0, 2, 1], [1, 1, 1]))
+    >>> queries.n_queries, queries.n_documents
+    (1, 3)
+    """
     return catalogue.read(source, **options)
 
 
-def _run(
-    study: Study,
-    sources: tuple[Any, Any, Any],
-    home: str | Path | None,
-    force: Workforce,
-    entry: _Entry,
-    progress: Progress | None,
-    deadline: Deadline,
-) -> StudyResult:
-    where = _home(home)
-    folder = make_folder(where, study.name or free_name(where, _stem(study.data)))
-    with _at_work(folder, force, entry, progress) as at:
-        study = folder.check_settings(study, extend=entry.extend)
-        entry.places.note(folder.path)
+def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadline) -> StudyResult:
+    home = _home(given.home)
+    places = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
+    force = _workforce(given)
+    folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
+    with _at_work(folder, force, places, given.progress) as at:
+        study = folder.check_settings(study, extend=given.extend)
+        places.note(folder.path)
         at.progress.stage(f"reading {study.data}")
-        problems = _prepared(study, sources, folder, at, entry.extend)
+        problems = _prepared(study, sources, folder, at, given.extend)
         del sources  # the workers' mapped copy serves from here on
-        return _ran(study, problems, folder, entry.places, at, deadline)
+        return _ran(study, problems, folder, places, at, deadline)
 
 
 def _ran(
@@ -259,17 +248,16 @@ class _Work:
 
 
 @contextmanager
-def _at_work(folder: StudyFolder, force: Workforce, entry: _Entry, progress: Progress | None) -> Iterator[_Work]:
+def _at_work(folder: StudyFolder, force: Workforce, places: Locations, given: Progress | None) -> Iterator[_Work]:
     """Own a study, with its workers; a signal to end becomes Interrupted."""
-    heard = progress or _watcher()
+    progress, url = given or _watcher(), places.storage
     try:
-        with Interrupts(), folder.owned(), closing(heard), ExitStack() as held:
-            url = entry.places.storage
+        with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:
             owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
-            events = held.enter_context(Events(folder.path, heard.event))
+            events = held.enter_context(Events(folder.path, progress.event))
             workers = held.enter_context(force.assembled(apart=url is not None))
             try:
-                yield _Work(workers, heard, events, owner)
+                yield _Work(workers, progress, events, owner)
             except BaseException as error:
                 cause = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
                 events.write(Event.STUDY_STOPPED, reason=cause)
@@ -284,61 +272,75 @@ def _at_work(folder: StudyFolder, force: Workforce, entry: _Entry, progress: Pro
 def _how_far(folder: StudyFolder) -> str:
     """Return what an interrupted study has so far, and how to go on."""
     if not (folder.path / "study.json").exists():
-        return "Nothing had begun, and nothing was kept."
+        return "The study had not begun. Nothing was kept."
     from ranktune.dashboards.terminal.listing import state  # it loads what draws tables
 
     name = folder.path.name
-    told = f"Finished trials are in the record: `ranktune resume {name}` goes on."
+    next_step = f"`ranktune resume {name}` continues the study."
     try:
         found = state(folder.path)
-    except StudyError:  # the database is away, perhaps
-        return told
+    except StudyError:  # such as a database that cannot be reached
+        return f"Finished trials are in the record. {next_step}"
     best = "" if found["best"] is None else f", best {found['metric']} {found['best']:.4f} ({found['solver']})"
-    return f"{found['done']} of {found['trials']} trials are in the record{best}: `ranktune resume {name}` goes on."
+    return f"{found['done']} of {found['trials']} trials are in the record{best}. {next_step}"
 
 
-def work(
-    name: str,
-    *,
-    storage: str | None = None,
-    home: str | Path | None = None,
-    jobs: int | None = None,
-    trial_timeout: float | None = None,
-    trial_memory: int | str | None = None,
-    wait: float = WAIT,
-    progress: Progress | None = None,
-) -> int:
-    """Run trials of a study that another process runs (tune, run or resume), and return how many.
+@takes(WorkArguments)
+def work(given: WorkArguments) -> int:
+    """Run trials of a study that another process runs (tune, run or resume).
 
     The study of that name is in the database at the URL storage, on this or another machine, or else in home. Any
-    number of processes may do so, and come and go. It ends with the study, or when there was no trial to take for wait
-    seconds. The data are read from where they are on the machine that runs the study, or fetched from its artifacts.
+    number of processes may join and leave. The call ends with the study, or when there was no trial for wait seconds.
+    The data are read from where they are on the machine that runs the study, or fetched from its artifacts.
+
+    {parameters}
+
+    Returns
+    -------
+    int
+        The number of trials that were run here.
+
+    Raises
+    ------
+    StudyError
+        If there is no such study.
+
+    Examples
+    --------
+    >>> from ranktune import api
+    >>> api.work("mine", storage="postgresql://me@host/runs", jobs=8)  # doctest: +SKIP
     """
-    heard = progress or _watcher()
-    opened = InFolder(find_folder(_home(home), name)) if storage is None else InStorage(storage, name)
-    with closing(heard), closing(opened) as joinable:
-        with Workforce(jobs, trial_timeout, trial_memory).assembled(apart=True) as workers:
-            worker = JoinedWorker(joinable, workers, heard.stage, wait=wait)
+    progress = given.progress or _watcher()
+    if given.storage is None:
+        opened: InFolder | InStorage = InFolder(find_folder(_home(given.home), given.name))
+    else:
+        opened = InStorage(given.storage, given.name)
+    with closing(progress), closing(opened) as joinable:
+        force = Workforce(given.jobs, given.trial_timeout, given.trial_memory)
+        with force.assembled(apart=True) as workers:
+            worker = JoinedWorker(joinable, workers, progress.stage, wait=given.wait)
             try:
                 return worker.run()
             except KeyboardInterrupt:
                 raise Interrupted(worker.put_back, f"{worker.done} trials were run here.") from None
 
 
-def _prepared(
-    study: Study, sources: tuple[Any, Any, Any], folder: StudyFolder, at: _Work, extend: bool
-) -> list[Problem]:
+def _prepared(study: Study, sources: Sources, folder: StudyFolder, at: _Work, extend: bool) -> list[Problem]:
     """Return the problems of the data; files are read by a worker, which has to know how to compute anyway."""
     if all(source is None or (source != API_SEARCH and isinstance(source, str | Path)) for source in sources):
         return at.workers.call(read_and_prepare, study, sources, folder, extend)
     return read_and_prepare(study, sources, folder, extend, at.progress)
 
 
-def _described(source: Any) -> str:
-    """Return how the record names a source: its absolute path, its name, or what kind of object it is."""
-    if isinstance(source, (str, Path)):
-        path = Path(source)
-        return str(path.resolve()) if path.exists() else str(source)
+def _described(sources: Sources) -> dict[str, Any]:
+    """Return data, vali and test as the record names them; a source that is None is left out."""
+    return {name: _name_of(own) for name, own in zip(("data", "vali", "test"), sources, strict=True) if own is not None}
+
+
+def _name_of(source: object) -> str:
+    """Return the absolute path of a source, its name, or what kind of object it is."""
+    if isinstance(source, str | Path):
+        return str(Path(source).resolve()) if str(source) and Path(source).exists() else str(source)
     return f"<{type(source).__name__} in memory>"
 
 

@@ -17,13 +17,13 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies import catalogue
+from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.studies.summary import summarise
 from ranktune.tuner.evaluation.refit import score_on
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.statistics.intervals import bootstrap_interval
 from ranktune.tuner.study.home import all_folders, default_home
 
-API_SEARCH = "api-search"
 _BRIEFLY = ("queries", "documents", "features", "grades", "sparsity", "queries_without_relevant")
 
 

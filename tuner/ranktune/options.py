@@ -1,70 +1,75 @@
-"""What the commands share: options by name, how they print.
+"""Options that several commands share, options from a declaration, and printing.
 
 As in ranktune.cli, heavy modules are imported inside the functions.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-Home = Annotated[Path | None, typer.Option(help="Folder of the records. (default: RANKTUNE_HOME or ./ranktune-runs)")]
+from ranktune.arguments import HOME
+from ranktune.tuner.study.settings import Declared, declared
+
+Home = Annotated[Path | None, typer.Option(help=HOME.help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
-_RUNNING = "How trials run"
-Jobs = Annotated[
-    int | None, typer.Option(help="Processes that run trials. (default: all cores)", min=1, rich_help_panel=_RUNNING)
-]
-TrialTimeout = Annotated[
-    float | None,
-    typer.Option(help="Seconds that one trial may take; it fails beyond.", min=0.001, rich_help_panel=_RUNNING),
-]
-TrialMemory = Annotated[
-    str | None, typer.Option(help="Memory that one trial may take, such as 4GB.", rich_help_panel=_RUNNING)
-]
-Executor = Annotated[
-    str, typer.Option(help="Where trials run: processes (here), or dask (a cluster).", rich_help_panel=_RUNNING)
-]
-Address = Annotated[str | None, typer.Option(help="Of Dask's scheduler: tcp://HOST:8786.", rich_help_panel=_RUNNING)]
-_RECORD = "Where the record is kept"
-
-
-def _remembered(url: str | None) -> str | None:
-    """Keep the URL where the pages look for its password: it is in no file."""
-    if url:
-        os.environ["RANKTUNE_STORAGE"] = url
-    return url
-
-
-Storage = Annotated[
-    str | None,
-    typer.Option(
-        callback=_remembered,
-        help="PostgreSQL database for the record, which workers on other machines join: postgresql://USER@HOST/NAME. "
-        "The password is best kept in PGPASSWORD or ~/.pgpass. (default: a file in the home)",
-        envvar="RANKTUNE_STORAGE",
-        show_envvar=False,
-        rich_help_panel=_RECORD,
-    ),
-]
-Artifacts = Annotated[
-    str | None,
-    typer.Option(
-        help="Folder that all machines see, or s3://BUCKET/PREFIX, for arrays and data. (default: the study's folder)",
-        rich_help_panel=_RECORD,
-    ),
-]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell every event, as events.jsonl has it.")]
-Extend = Annotated[
-    bool, typer.Option("--extend", help="Widen the study of that name: more solvers, wider ranges, more choices.")
-]
-Missing = Annotated[str, typer.Option(help="What a missing value (NaN, NULL) is: error, or zero.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every event of events.jsonl.")]
+Missing = Annotated[str, typer.Option(help="What to do with a missing value (NaN, NULL): error, or zero.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature numbers in text files begin at 0, not at 1.")]
 Also = Annotated[list[str] | None, typer.Option(help="A further metric to report. Repeatable.")]
+
+
+def takes_options(declaration: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator: a command takes the options of declaration, as one dict by field, and then its own ones."""
+    shared = [own for own in declared(declaration) if not own.setting.python_only]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        _, *others = inspect.signature(command, eval_str=True).parameters.values()
+
+        @wraps(command)
+        def call(**values: object) -> None:
+            for own in shared:
+                if own.setting.variable and values[own.name]:  # the pages and worker processes read it there
+                    os.environ[own.setting.variable] = str(values[own.name])
+            command({own.name: values.pop(own.name) for own in shared}, **values)
+
+        call.__signature__ = inspect.Signature([*map(_parameter, shared), *others])  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _parameter(own: Declared) -> inspect.Parameter:
+    """Return the parameter by which Typer makes the option, or argument, of a field."""
+    setting = own.setting
+    kind: Any = setting.option_type or (list[str] if own.kind == Sequence[str] else own.kind)
+    default = inspect.Parameter.empty if own.default is MISSING else own.default
+    if default in (None, ()):
+        kind, default = kind | None, None
+    if setting.positional:
+        info = typer.Argument(help=setting.help)
+    else:
+        flag = (f"--{own.name}",) if own.default is False else ()  # without it there would be --no-... too
+        info = typer.Option(
+            *(setting.options or flag),
+            help=setting.help,
+            min=setting.minimum,
+            rich_help_panel=setting.panel,
+            envvar=setting.variable,
+            show_envvar=False,
+        )
+    return inspect.Parameter(
+        own.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
+    )
 
 
 def reading(missing: str, zero_based: bool) -> dict[str, Any]:

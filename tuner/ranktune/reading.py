@@ -10,9 +10,10 @@ from ranktune.studies import catalogue
 from ranktune.tuner.evaluation.split import Split, nested_splits
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Progress, Silent
-from ranktune.tuner.study.declaration import NO_TEST, Study
+from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.settings import NO_TEST
 
 
 def read_and_prepare(

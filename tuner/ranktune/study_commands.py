@@ -13,25 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ranktune.arguments import ResumeArguments, RunArguments, TuneArguments, WorkArguments
 from ranktune.options import (
-    Address,
-    Also,
-    Artifacts,
-    Executor,
-    Extend,
     Home,
-    Jobs,
     Json,
     Missing,
-    Storage,
-    TrialMemory,
-    TrialTimeout,
     Verbose,
     ZeroBased,
     console,
     print_json,
     reading,
+    takes_options,
 )
+from ranktune.tuner.study.settings import declared
 
 if TYPE_CHECKING:
     from ranktune.tuner.selection.results import Result
@@ -43,76 +37,13 @@ _ENDS = (("stopped", "stopped early"), ("failed", "failed"))
 
 
 @commands.command()
+@takes_options(TuneArguments)
 def tune(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="Training data: LETOR/SVMlight text (.gz, .bz2), csv, parquet, npz, a folder Fold1..Fold5."
-        ),
-    ] = "api-search",
-    vali: Annotated[str | None, typer.Option(help="Validation data. (default: cross-validation by query)")] = None,
-    test: Annotated[
-        str | None, typer.Option(help="Test data, never used to choose; none for none. (default: a fifth set aside)")
-    ] = None,
-    metric: Annotated[
-        str, typer.Option(help="What to maximise: ndcg@10, map, mrr, precision@5, ndcg@10:letor, ...")
-    ] = "ndcg@10",
-    also: Also = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            help="Configurations to try (for each fold of a folder). (default: 30, or by timeout or until)", min=1
-        ),
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds that everything may take, reading and learning again too.", min=0.001)
-    ] = None,
-    jobs: Jobs = None,
-    trial_timeout: TrialTimeout = None,
-    trial_memory: TrialMemory = None,
-    executor: Executor = "processes",
-    address: Address = None,
-    solver: Annotated[
-        list[str] | None,
-        typer.Option(help="A solver that competes, or all. Repeatable. (default: the standard ones)"),
-    ] = None,
-    sampler: Annotated[
-        str, typer.Option(help="What suggests configurations: thompson, random, tpe, gp, skopt.")
-    ] = "thompson",
-    plan: Annotated[
-        str,
-        typer.Option(
-            help="auto: cross-validation. split: keep to the given vali. nested: auto, judged by outer folds. "
-            "progressive: score each query before learning from it (online solvers)."
-        ),
-    ] = "auto",
-    permutations: Annotated[int, typer.Option(help="Orders of all queries for a progressive plan.", min=1)] = 10,
-    folds: Annotated[
-        int | None, typer.Option(help="Cross-validate by this many folds over train and vali.", min=2)
-    ] = None,
-    repeats: Annotated[int, typer.Option(help="How often queries are dealt into folds anew.", min=1)] = 1,
-    outer: Annotated[int, typer.Option(help="Outer folds of plan nested.", min=2)] = 5,
-    until: Annotated[
-        float | None,
-        typer.Option(help="End when further trials are expected to gain less than this, of the metric.", min=0.0),
-    ] = None,
-    full: Annotated[
-        bool,
-        typer.Option("--full", help="Judge every trial to its end: stop none that is for sure behind, follow no path."),
-    ] = False,
-    within: Annotated[
-        str, typer.Option(help="Limits of the chosen model, such as 'features<=29, bytes<=10k, microseconds<=0.5'.")
-    ] = "",
-    seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = 0,
-    refit: Annotated[bool, typer.Option(help="Learn the chosen model again on train and vali together.")] = True,
-    name: Annotated[str | None, typer.Option(help="What the study is called; an existing one is continued.")] = None,
+    given: dict[str, Any],
+    *,
     join: Annotated[
-        bool, typer.Option("--join", help="Where another process runs the study of that name, run trials for it.")
+        bool, typer.Option("--join", help="If another process runs the study of that name, run trials for it.")
     ] = False,
-    extend: Extend = False,
-    home: Home = None,
-    storage: Storage = None,
-    artifacts: Artifacts = None,
     missing: Missing = "error",
     zero_based: ZeroBased = False,
     verbose: Verbose = False,
@@ -124,82 +55,38 @@ def tune(
     """
     from ranktune import api
 
-    if join and _worked_for(name, home, storage, jobs, as_json):
+    if join and _worked_for(given, as_json):
         return
     with _watched(as_json, verbose) as progress:
-        result = api.tune(
-            data, vali=vali, test=test, metric=metric, also=also or (), solvers=solver or (), plan=plan,
-            permutations=permutations, folds=folds, repeats=repeats, outer=outer, trials=trials, timeout=timeout,
-            full=full, until=until, sampler=sampler, within=within, seed=seed, refit=refit,
-            reading=reading(missing, zero_based), name=name, home=home, jobs=jobs, trial_timeout=trial_timeout,
-            trial_memory=trial_memory, executor=executor, address=address, storage=storage, artifacts=artifacts,
-            extend=extend, progress=progress,
-        )  # fmt: skip
+        result = api.tune(**given, reading=reading(missing, zero_based), progress=progress)
     _finish(result, as_json)
 
 
 @commands.command()
-def run(
-    study: Annotated[Path, typer.Argument(help="A study declared in TOML.")],
-    jobs: Jobs = None,
-    trial_timeout: TrialTimeout = None,
-    trial_memory: TrialMemory = None,
-    executor: Executor = "processes",
-    address: Address = None,
-    extend: Extend = False,
-    home: Home = None,
-    storage: Storage = None,
-    artifacts: Artifacts = None,
-    verbose: Verbose = False,
-    as_json: Json = False,
-) -> None:
+@takes_options(RunArguments)
+def run(given: dict[str, Any], *, verbose: Verbose = False, as_json: Json = False) -> None:
     """Run a declared study: a TOML file with the fields of `tune` (data, metric, solvers, trials, space, ...)."""
     from ranktune import api
 
     with _watched(as_json, verbose) as progress:
-        result = api.run(
-            study, home=home, jobs=jobs, trial_timeout=trial_timeout, trial_memory=trial_memory, executor=executor,
-            address=address, storage=storage, artifacts=artifacts, extend=extend, progress=progress,
-        )  # fmt: skip
+        result = api.run(**given, progress=progress)
     _finish(result, as_json)
 
 
 @commands.command()
-def resume(
-    name: Annotated[str, typer.Argument(help="The study; `ranktune list` shows them.")],
-    trials: Annotated[int | None, typer.Option(help="New total of trials (for each fold).", min=1)] = None,
-    jobs: Jobs = None,
-    trial_timeout: TrialTimeout = None,
-    trial_memory: TrialMemory = None,
-    executor: Executor = "processes",
-    address: Address = None,
-    home: Home = None,
-    storage: Storage = None,
-    extend: Extend = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
-) -> None:
+@takes_options(ResumeArguments)
+def resume(given: dict[str, Any], *, verbose: Verbose = False, as_json: Json = False) -> None:
     """Continue a study that was interrupted or killed, or give a finished one more trials."""
     from ranktune import api
 
     with _watched(as_json, verbose) as progress:
-        result = api.resume(
-            name, trials=trials, home=home, jobs=jobs, trial_timeout=trial_timeout, trial_memory=trial_memory,
-            executor=executor, address=address, storage=storage, extend=extend, progress=progress,
-        )  # fmt: skip
+        result = api.resume(**given, progress=progress)
     _finish(result, as_json)
 
 
 @commands.command()
-def worker(
-    name: Annotated[str, typer.Option(help="The study, which another process runs.")],
-    storage: Storage = None,
-    home: Home = None,
-    jobs: Jobs = None,
-    trial_timeout: TrialTimeout = None,
-    trial_memory: TrialMemory = None,
-    wait: Annotated[float, typer.Option(help="Seconds without a trial to take after which it leaves.", min=0.0)] = 600,
-) -> None:
+@takes_options(WorkArguments)
+def worker(given: dict[str, Any]) -> None:
     """Run trials for a study that another process runs, on this machine or on another one.
 
     On one host:  ranktune tune train.txt --name N --storage postgresql://host/runs --artifacts /shared/runs
@@ -209,11 +96,8 @@ def worker(
     from ranktune import api
 
     with _watched(as_json=True) as progress:
-        done = api.work(
-            name, storage=storage, home=home, jobs=jobs, trial_timeout=trial_timeout, trial_memory=trial_memory,
-            wait=wait, progress=progress,
-        )  # fmt: skip
-    print(f"{done} trials of study '{name}' were run here.", file=sys.stderr)
+        done = api.work(**given, progress=progress)
+    print(f"{done} trials of study '{given['name']}' were run here.", file=sys.stderr)
 
 
 @commands.command("list")
@@ -295,20 +179,22 @@ def dashboard(
     serve(Serving(home or default_home(), name, host, port, token, optuna), told)
 
 
-def _worked_for(name: str | None, home: Path | None, storage: str | None, jobs: int | None, as_json: bool) -> bool:
+def _worked_for(given: dict[str, Any], as_json: bool) -> bool:
     """Run trials for a study that another process runs, and show what it found; False where none runs it."""
     from ranktune import api
     from ranktune.solvers.core.errors import ParameterError
     from ranktune.tuner.selection.results import load_result
     from ranktune.tuner.study.home import StudyFolder, default_home
 
-    if name is None:
+    if not given["name"]:
         raise ParameterError("--join joins a study by its name. Give --name too.")
-    folder = StudyFolder((home or default_home()) / name)
+    folder = StudyFolder((given["home"] or default_home()) / given["name"])
     if not folder.held():
         return False
     with _watched(as_json=True) as progress:
-        api.work(name, storage=storage, home=home, jobs=jobs, progress=progress)
+        api.work(
+            **{own.name: given[own.name] for own in declared(WorkArguments) if own.name in given}, progress=progress
+        )
     if folder.result.exists():
         _show(load_result(folder.result), as_json)
     return True

@@ -68,7 +68,7 @@ def run_study(
     run = _Run(
         study, folder, executor, progress or Silent(), objective, places or Locations(), events or Events(None), owner
     )
-    run.events.write(Event.STUDY_STARTED, splits=len(problems), trials=study.trials, jobs=executor.jobs)
+    run.events.write(Event.STUDY_STARTED, splits=len(problems), trials=study.n_trials, jobs=executor.jobs)
     # One thread for the sampler's small matrices too: more of them wait for each other while workers fill the cores.
     with threadpool_limits(limits=1):
         parts = [

@@ -110,7 +110,7 @@ class TrialLoop:
             self._note(trial)
         done = {number_of(trial) for trial in finished}
         self.done = len(done)
-        self.missing = [number for number in range(self.study.trials) if number not in done]
+        self.missing = [number for number in range(self.study.n_trials) if number not in done]
         self.running: dict[int, Running] = {}
         self.failed_in_a_row = 0
 
@@ -129,7 +129,7 @@ class TrialLoop:
         Raises AllFailed where all of the last 20 failed, and Interrupted after a signal to end: what ran then was
         given some seconds to finish, the rest is put back for the next run.
         """
-        self.progress.split(self.split, self.study.trials, min(self.done, self.study.trials))
+        self.progress.split(self.split, self.study.n_trials, min(self.done, self.study.n_trials))
         with Interrupts() as interrupts:
             try:
                 with interrupts.gentle(self.dispatcher.apart):
@@ -248,7 +248,7 @@ class TrialLoop:
             split=self.split,
             number=number,
             done=self.done,
-            total=self.study.trials,
+            total=self.study.n_trials,
             solver=solver,
             value=written.value,
             error=written.user_attrs.get(ERROR),

@@ -106,7 +106,7 @@ class SearchScheduler:
         self._apart = apart
         names = study.solvers if apart else (TOGETHER,)
         self._spaces = {name: space.restricted({SOLVER: name}) if apart else space for name in names}
-        self._most = -(-study.trials // len(names))
+        self._most = -(-study.n_trials // len(names))
         self._spent = {name: _Spent() for name in names}
         self._running = dict.fromkeys(names, 0)
         self._poor = dict.fromkeys(names, 0)

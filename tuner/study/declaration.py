@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,105 +13,79 @@ from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, near
 from ranktune.solvers.core.space import Choice, Value, is_active
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import ALL, NAMES, SOLVERS, STANDARD, check_loadable, loadable, make, solver_class
-from ranktune.tuner.evaluation.plans import DEFAULT_FOLDS, DEFAULT_PERMUTATIONS, PLANS
+from ranktune.tuner.evaluation.plans import PLANS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.statistics.pareto import parse_limits
+from ranktune.tuner.study.settings import Declared, Settings, declared, documented
 
-DEFAULT_METRIC = "ndcg@10"
 DEFAULT_TRIALS = 30
 TRIALS_BY_TIME = 500
-"""Trials at most where only a time was given: more of them find nothing but luck."""
-NO_TEST = "none"
+"""The most trials where timeout or until ends the search: more of them find little but luck."""
 
 
-@dataclass(frozen=True)
-class Study:
-    """What is tuned on what.
+@documented(Settings)
+@dataclass(frozen=True, kw_only=True)
+class Study(Settings):
+    """The declaration of a study: what is tuned on what.
 
-    name      what its records are called; chosen from the data where empty
-    data      file, folder or name of the training data, for the record; vali and test likewise; test "none": no query
-              is set aside to judge by
-    metric    what trials maximise; also: further metrics to report
-    solvers   which solvers compete; "all" is every one, none the standard ones (with plan progressive: all that can)
-    plan      how trials are scored: "auto", by cross-validation over training and validation queries (validation
-              queries of 300 and more are kept to); "split", on the given validation queries alone; "nested", auto
-              within each of so many outer folds, which say what the whole procedure delivers; "progressive", each
-              query before it is learnt from (online learners only), in so many permutations of all queries
-    folds     of the cross-validation, None for five; repeats: how often queries are dealt anew; outer: outer folds
-    trials    configurations to try, for each split; timeout: seconds that all may take, None for as long as it takes
-    full      judge every trial to its end, at its own parameters alone: none is stopped because it is for sure behind
-              the best, and none looks at the values of a parameter that it passes on its way
-    until     end when trials are expected to gain less than this, of the metric; None: not before their number or the
-              time is over. It needs the sampler thompson, which knows what it expects
-    sampler   thompson, random, tpe, gp or skopt
-    reading   options of the readers: {"missing": "zero", "one_based": False}
-    within    limits of the chosen model, such as "features<=29, bytes<=10k, microseconds<=0.5"; "" for none
-    seed      of everything random; refit: learn the chosen configuration again on training and validation queries
-    space     narrower ranges: {"RankSVM.C": {"low": 0.1, "high": 10}}, a list of choices, or one fixed value
+    {parameters}
 
-    Raises ParameterError where a field cannot be; names are normalised to their one spelling.
+    Raises
+    ------
+    ParameterError
+        If a field is invalid, or if fields contradict each other.
+
+    Notes
+    -----
+    Names of metrics and solvers are normalised to their one spelling. Data paths and names are kept for the record.
+
+    Examples
+    --------
+    >>> from ranktune import Study
+    >>> study = Study(metric="NDCG@5", solvers=["ranksvm"], space={"RankSVM.C": [0.1, 1.0]})
+    >>> study.metric, study.solvers, study.trials
+    ('ndcg@5', ('RankSVM',), 30)
     """
-
-    name: str = ""
-    data: str = ""
-    vali: str | None = None
-    test: str | None = None
-    metric: str = DEFAULT_METRIC
-    also: tuple[str, ...] = ()
-    solvers: tuple[str, ...] = ()
-    plan: str = "auto"
-    permutations: int = DEFAULT_PERMUTATIONS
-    folds: int | None = None
-    repeats: int = 1
-    outer: int = DEFAULT_FOLDS
-    trials: int = DEFAULT_TRIALS
-    timeout: float | None = None
-    full: bool = False
-    until: float | None = None
-    sampler: str = "thompson"
-    within: str = ""
-    seed: int = 0
-    refit: bool = True
-    space: Mapping[str, Any] = field(default_factory=dict)
-    reading: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check every field and give names their one spelling."""
-        for name, (kind, said) in _KINDS.items():
-            _check_kind(name, getattr(self, name), kind, said)
-        _at_least("trials", self.trials, 1)
-        _at_least("seed", self.seed, 0)
-        if self.folds is not None:
-            _at_least("folds", self.folds, 2)
-        for name, low in (("permutations", 1), ("repeats", 1), ("outer", 2)):
-            _at_least(name, getattr(self, name), low)
-        if self.timeout is not None:
-            check_positive("timeout", self.timeout)
-            object.__setattr__(self, "timeout", float(self.timeout))
-        if self.until is not None:
-            check_positive("until", self.until)
-            object.__setattr__(self, "until", float(self.until))
-            if self.sampler != "thompson":
-                raise ParameterError(
-                    f"until={self.until:g}: sampler '{self.sampler}' does not know what it expects to gain. "
-                    "Take thompson, or leave until out."
-                )
+        for own in declared(Settings):
+            _check_type(own, getattr(self, own.name))
+        if self.until is not None and self.sampler != "thompson":
+            raise ParameterError(
+                f"until={self.until:g} needs sampler='thompson': '{self.sampler}' does not estimate the gain of "
+                "further trials. Choose thompson, or leave until out."
+            )
         parse_limits(self.within)
         _check_plan(self)
         check_name(self.name)
-        if self.plan not in PLANS:
-            raise ParameterError(f"unknown plan '{self.plan}'. {nearest(self.plan, PLANS)}")
-        if self.sampler not in SAMPLERS:
-            raise ParameterError(f"unknown sampler '{self.sampler}'. {nearest(self.sampler, SAMPLERS)}")
-        own = str(parse_metric(self.metric))
-        also = tuple(dict.fromkeys(str(parse_metric(name)) for name in self.also))
-        names = _competing(self.solvers, self.plan)
-        for name, value in (("metric", own), ("also", tuple(m for m in also if m != own)), ("solvers", names)):
-            object.__setattr__(self, name, value)
-        self.union_space()  # an override that cannot be is told before anything runs
+        for name, value, known in (("plan", self.plan, PLANS), ("sampler", self.sampler, SAMPLERS)):
+            if value not in known:
+                raise ParameterError(f"unknown {name} '{value}'. {nearest(value, known)}")
+        metric = str(parse_metric(self.metric))
+        also = dict.fromkeys(str(parse_metric(name)) for name in self.also)
+        self._normalise(
+            metric=metric,
+            also=tuple(name for name in also if name != metric),
+            solvers=_competing(self.solvers, self.plan),
+            trials=self.trials or (DEFAULT_TRIALS if self.timeout is None and self.until is None else TRIALS_BY_TIME),
+            timeout=None if self.timeout is None else float(self.timeout),
+            until=None if self.until is None else float(self.until),
+        )
+        self.union_space()  # an invalid override is refused before anything runs
         for flat, override in self.space.items():
             _check_values(flat, override)
+
+    def _normalise(self, **fields: object) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_trials(self) -> int:
+        """Trials of each split."""
+        assert self.trials is not None, "__post_init__ chose a number"
+        return self.trials
 
     @property
     def limits(self) -> dict[str, float]:
@@ -144,8 +118,7 @@ class Study:
         for name in values:
             if name not in known:
                 raise ParameterError(f"a study has no field '{name}'. {nearest(name, known)}")
-        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-        return cls(**given)
+        return cls(**values)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
@@ -238,29 +211,31 @@ def _check_values(flat: str, override: Any) -> None:
             raise ParameterError(f"space: '{flat}' cannot be {value!r}: {error}") from None
 
 
-_TEXT, _TEXTS = (str, "text"), (tuple, "a list of texts")
-_KINDS: Mapping[str, tuple[Any, str]] = {
-    "name": _TEXT,
-    "data": _TEXT,
-    "vali": (str | None, "text"),
-    "test": (str | None, "text"),
-    "metric": _TEXT,
-    "also": _TEXTS,
-    "solvers": _TEXTS,
-    "plan": _TEXT,
-    "sampler": _TEXT,
-    "within": _TEXT,
-    "refit": (bool, "true or false"),
-    "full": (bool, "true or false"),
-    "space": (Mapping, "a table of parameters"),
-    "reading": (Mapping, "a table of options"),
-}
+def _check_type(own: Declared, value: object) -> None:
+    """Raise ParameterError unless value has the declared type and is not below the minimum."""
+    if value is None and own.is_optional:
+        return
+    if own.kind is float:
+        check_positive(own.name, value)
+        return
+    kinds: dict[object, tuple[str, bool]] = {
+        str: ("text", isinstance(value, str)),
+        bool: ("true or false", isinstance(value, bool)),
+        Sequence[str]: ("a list of texts", _is_texts(value)),
+        int: (f"a whole number of at least {own.setting.minimum}", _is_whole(value, own.setting.minimum)),
+        Mapping[str, Any]: (f"a table of {own.setting.content}", isinstance(value, Mapping)),
+    }
+    expected, is_valid = kinds[own.kind]
+    if not is_valid:
+        raise ParameterError(f"{own.name}={value!r}: it must be {expected}.")
 
 
-def _check_kind(name: str, value: Any, kind: Any, said: str) -> None:
-    whole = isinstance(value, kind)
-    if not whole or (isinstance(value, tuple) and not all(isinstance(one, str) for one in value)):
-        raise ParameterError(f"{name}={value!r}: it must be {said}.")
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+
+
+def _is_whole(value: object, minimum: float | None) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and (minimum is None or value >= minimum)
 
 
 def check_name(name: str) -> None:
@@ -270,8 +245,3 @@ def check_name(name: str) -> None:
             f"name={name!r}: a study's name becomes a folder: it may not begin with a dot, nor hold a slash or a "
             "character that cannot be printed."
         )
-
-
-def _at_least(name: str, value: Any, low: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise ParameterError(f"{name}={value!r}: it must be a whole number of at least {low}.")

@@ -16,7 +16,8 @@ from ranktune.tuner.evaluation.plans import Plan, fresh_plan
 from ranktune.tuner.evaluation.split import WHOLE, Split, validation_plan, with_test, without_shared
 from ranktune.tuner.evaluation.store import read_development, read_plan, read_queries, write_problem, write_queries
 from ranktune.tuner.evaluation.task import FRESH, PLAN
-from ranktune.tuner.study.declaration import NO_TEST, Study
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.settings import NO_TEST
 
 
 @dataclass(frozen=True, eq=False)

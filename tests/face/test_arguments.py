@@ -1,0 +1,105 @@
+"""A setting is declared once: Python, the command line, Study and TOML agree on its name, default and help."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import ranktune
+from ranktune import api
+from ranktune.arguments import (
+    ResumeArguments,
+    RunArguments,
+    TuneArguments,
+    WorkArguments,
+)
+from ranktune.cli import app
+from ranktune.options import takes_options
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.settings import Declared, Settings, declared
+
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+CALLS = {"tune": TuneArguments, "run": RunArguments, "resume": ResumeArguments, "worker": WorkArguments}
+FUNCTIONS: dict[str, Any] = {"tune": api.tune, "run": api.run, "resume": api.resume, "worker": api.work}
+PYTHON_ONLY = {"space", "reading", "progress"}
+DECLARED = [(command, own) for command, declaration in CALLS.items() for own in declared(declaration)]
+
+
+@pytest.mark.parametrize(("command", "own"), DECLARED, ids=lambda value: getattr(value, "name", value))
+def test_a_declared_field_is_an_argument_and_an_option(command: str, own: Declared) -> None:
+    argument = inspect.signature(FUNCTIONS[command]).parameters[own.name]
+    required = own.default is MISSING
+    assert argument.default == (inspect.Parameter.empty if required else own.default)
+    words = " ".join((FUNCTIONS[command].__doc__ or "").split())
+    assert f"{own.name} : " in words and " ".join(own.setting.help.split()) in words
+    assert own.setting.python_only == (own.name in PYTHON_ONLY)
+    options = {parameter.name: parameter for parameter in COMMANDS[command].params}
+    if own.setting.python_only:
+        assert own.name not in options
+        return
+    option = options[own.name]
+    assert option.help == own.setting.help
+    assert option.required == required
+    assert required or option.default == (None if own.default == () else own.default)
+    assert (option.param_type_name == "argument") == own.setting.positional
+    if not own.setting.positional:
+        expected = own.setting.options or ("--" + own.name.replace("_", "-"),)
+        assert tuple(option.opts) == expected
+
+
+@pytest.mark.parametrize("own", [*declared(Settings)], ids=lambda own: own.name)
+def test_a_setting_is_a_field_of_study_and_a_key_of_toml(own: Declared, tmp_path: Path) -> None:
+    assert own.name in Study().as_dict()
+    (tmp_path / "s.toml").write_text("[space]\n" if own.name == "space" else "")
+    default = getattr(Study.from_toml(tmp_path / "s.toml"), own.name)
+    assert default == getattr(Study(name="s"), own.name)
+    (argument,) = (one for one in declared(TuneArguments) if one.name == own.name)
+    assert argument.setting == replace(own.setting, python=argument.setting.python)
+    assert argument.default == own.default or own.name == "data"
+    assert " ".join(own.setting.help.split()) in " ".join((Study.__doc__ or "").split())
+    (tmp_path / "s.toml").write_text(f"{own.name} = 1979-05-27\n")  # a date: of no setting's type
+    with pytest.raises(ParameterError, match=f"{own.name}="):
+        Study.from_toml(tmp_path / "s.toml")
+
+
+def test_study_declares_nothing_of_its_own() -> None:
+    assert [own.name for own in fields(Study)] == [own.name for own in fields(Settings)]
+
+
+def test_a_call_with_a_wrong_argument_names_the_function_and_the_argument() -> None:
+    with pytest.raises(TypeError, match=r"tune\(\) got an unexpected keyword argument 'trals'"):
+        ranktune.tune(trals=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"resume\(\) missing a required argument: 'name'"):
+        ranktune.resume()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        ranktune.tune("train.txt", "vali.txt")  # type: ignore[call-arg]
+
+
+def test_none_stands_for_the_default_of_a_setting(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="missing"):
+        ranktune.tune("missing.txt", name=None, also=None, space=None, reading=None, home=tmp_path, jobs=1)  # type: ignore[arg-type]
+
+
+def test_an_option_that_has_a_variable_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKTUNE_STORAGE", "postgresql://before")
+    found: list[dict[str, Any]] = []
+    small = typer.Typer()
+
+    @small.command()
+    @takes_options(WorkArguments)
+    def command(given: dict[str, Any]) -> None:
+        found.append(given)
+
+    assert CliRunner().invoke(small, ["--name", "n"]).exit_code == 0
+    assert CliRunner().invoke(small, ["--name", "n", "--storage", "postgresql://after"]).exit_code == 0
+    assert [given["storage"] for given in found] == ["postgresql://before", "postgresql://after"]
+    assert os.environ["RANKTUNE_STORAGE"] == "postgresql://after"
+    assert CliRunner().invoke(small, ["--name", "n", "--jobs", "0"]).exit_code == 2

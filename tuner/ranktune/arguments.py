@@ -1,0 +1,162 @@
+"""The arguments of tune, run, resume and work, declared once for Python and the command line.
+
+As in ranktune.cli, no heavy module is imported.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, ParamSpec, TypeVar
+
+from ranktune.studies.api_search import NAME as API_SEARCH
+from ranktune.tuner.study.settings import DATA, TEST, VALI, Declared, Setting, Settings, declared, documented
+
+if TYPE_CHECKING:
+    from ranktune.tuner.runner.progress import Progress
+    from ranktune.tuner.study.declaration import Study
+    from ranktune.tuner.workers.executor import Executor
+
+Parameters = ParamSpec("Parameters")
+Arguments = TypeVar("Arguments")
+Result = TypeVar("Result")
+
+_RUNNING = "How trials run"
+_RECORD = "Where the record is kept"
+_SOURCES = "data, vali and test are each a path, a name, a Queries, a data frame or a tuple (X, y, qid)."
+HOME = Setting("Folder of all studies. (default: RANKTUNE_HOME or ./ranktune-runs)", option_type=Path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerRuntime:
+    """How a process runs trials, and where it finds the study."""
+
+    jobs: Annotated[
+        int | None, Setting("Processes that run trials. (default: all cores)", minimum=1, panel=_RUNNING)
+    ] = None
+    trial_timeout: Annotated[
+        float | None, Setting("Seconds after which one trial fails.", minimum=0.001, panel=_RUNNING)
+    ] = None
+    trial_memory: Annotated[
+        int | str | None,
+        Setting("Memory beyond which one trial fails, such as 4GB.", option_type=str, panel=_RUNNING),
+    ] = None
+    home: Annotated[str | Path | None, HOME] = None
+    storage: Annotated[
+        str | None,
+        Setting(
+            "PostgreSQL database for the record, which workers on other machines join: postgresql://USER@HOST/NAME. "
+            "The password is best kept in PGPASSWORD or ~/.pgpass. (default: a file in the home)",
+            panel=_RECORD,
+            variable="RANKTUNE_STORAGE",
+        ),
+    ] = None
+    progress: Annotated[
+        "Progress | None", Setting("Display of the progress. (default: on a terminal, a bar)", python_only=True)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyRuntime(WorkerRuntime):
+    """How a process runs a study."""
+
+    executor: Annotated[
+        "str | Executor",
+        Setting(
+            "Where trials run: processes (here), or dask (a cluster).",
+            python="Or an object with the methods of ranktune.tuner.workers.executor.Executor.",
+            option_type=str,
+            panel=_RUNNING,
+        ),
+    ] = "processes"
+    address: Annotated[str | None, Setting("Address of Dask's scheduler: tcp://HOST:8786.", panel=_RUNNING)] = None
+    extend: Annotated[
+        bool, Setting("Continue the study of that name with more solvers, wider ranges or more choices.")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewStudyRuntime(StudyRuntime):
+    """How a process runs a study that may be new."""
+
+    artifacts: Annotated[
+        str | Path | None,
+        Setting(
+            "Folder that all machines see, or s3://BUCKET/PREFIX, for arrays and data. (default: the study's folder)",
+            option_type=str,
+            panel=_RECORD,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneArguments(NewStudyRuntime, Settings):
+    """What tune takes: the settings of a study, whose data may be in memory, and how it runs."""
+
+    data: Annotated[Any, replace(DATA, python=_SOURCES)] = field(default=API_SEARCH, kw_only=False)
+    vali: Annotated[Any, VALI] = None
+    test: Annotated[Any, TEST] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments(NewStudyRuntime):
+    """What run takes."""
+
+    study: Annotated[
+        "Study | str | Path",
+        Setting(
+            "A study declared in TOML.", python="A Study, or the path of its file.", positional=True, option_type=Path
+        ),
+    ] = field(kw_only=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeArguments(StudyRuntime):
+    """What resume takes."""
+
+    name: Annotated[str, Setting("The study; `ranktune list` shows them.", positional=True)] = field(kw_only=False)
+    trials: Annotated[int | None, Setting("New total of trials (for each fold).", minimum=1)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkArguments(WorkerRuntime):
+    """What work takes."""
+
+    name: Annotated[str, Setting("The study, which another process runs.")] = field(kw_only=False)
+    wait: Annotated[float, Setting("Seconds without a trial after which the worker leaves.", minimum=0.0)] = 600
+
+
+def takes(
+    declaration: Callable[Parameters, Arguments],
+) -> Callable[[Callable[[Arguments], Result]], Callable[Parameters, Result]]:
+    """Return a decorator by which a function of one declared value is called with the fields of the value."""
+    assert isinstance(declaration, type)
+
+    def decorate(function: Callable[[Arguments], Result]) -> Callable[Parameters, Result]:
+        signature = inspect.Signature(
+            [_parameter(own) for own in declared(declaration)],
+            return_annotation=inspect.signature(function).return_annotation,
+        )
+
+        @wraps(function)
+        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            return function(declaration(*args, **kwargs))
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return documented(declaration)(call)
+
+    return decorate
+
+
+def _parameter(own: Declared) -> inspect.Parameter:
+    return inspect.Parameter(
+        own.name,
+        inspect.Parameter.KEYWORD_ONLY if own.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=inspect.Parameter.empty if own.default is MISSING else own.default,
+        annotation=own.type.__forward_arg__ if isinstance(own.type, ForwardRef) else own.type,
+    )

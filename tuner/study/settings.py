@@ -1,0 +1,183 @@
+"""The settings of a study, declared once: name, type, default, help text and bounds of each.
+
+ranktune.tune, the options of `ranktune tune`, Study and its TOML keys take their fields from Settings: a new setting is
+one field here. The module imports the standard library alone, because `ranktune --help` reads it.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from textwrap import indent, wrap
+from types import NoneType
+from typing import Annotated, Any, ForwardRef, TypeVar, get_args
+
+Documented = TypeVar("Documented", bound=Callable[..., object])
+
+NO_TEST = "none"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the declaration of a field says besides its type and default.
+
+    help         for --help and docstrings
+    python       a sentence that docstrings add
+    minimum      the smallest value
+    options      names of its option, empty for --field-name
+    positional   whether it is a positional argument of the command
+    python_only  whether the command line has no option for it
+    option_type  what the command line takes where Python takes more
+    panel        panel of --help
+    variable     environment variable that sets the option
+    content      what a table holds
+    """
+
+    help: str
+    python: str = ""
+    minimum: float | None = None
+    options: tuple[str, ...] = ()
+    positional: bool = False
+    python_only: bool = False
+    option_type: object = None
+    panel: str | None = None
+    variable: str | None = None
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One field of a declaration; default is dataclasses.MISSING where a value is required."""
+
+    name: str
+    type: Any
+    default: Any
+    setting: Setting
+    keyword_only: bool
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the value may be None."""
+        return NoneType in get_args(self.type)
+
+    @property
+    def kind(self) -> object:
+        """The type of a value that is not None."""
+        kinds = [kind for kind in get_args(self.type) if kind is not NoneType]
+        return kinds[0] if self.is_optional and len(kinds) == 1 else self.type
+
+    def __str__(self) -> str:
+        """Return the entry of a numpydoc section."""
+        kind = self.type.__forward_arg__ if isinstance(self.type, ForwardRef) else self.type
+        kind = kind.__name__ if isinstance(kind, type) else str(kind)
+        head = f"{self.name} : {re.sub('[a-z.]+[.]', '', kind)}"
+        if self.default is None:
+            head += ", optional"
+        elif self.default is not MISSING:
+            head += f", default={self.default!r}"
+        text = " ".join(filter(None, (self.setting.help, self.setting.python)))
+        return f"{head}\n" + indent("\n".join(wrap(text, 100)), "    ")
+
+
+def declared(declaration: type) -> Iterator[Declared]:
+    """Yield the fields of a dataclass whose annotations are Annotated[type, Setting(...)], positional ones first."""
+    for own in sorted(fields(declaration), key=lambda own: own.kw_only is True):
+        kind, setting = get_args(own.type)
+        default = own.default if own.default_factory is MISSING else own.default_factory()
+        yield Declared(own.name, kind, default, setting, own.kw_only is True)
+
+
+def documented(declaration: type) -> Callable[[Documented], Documented]:
+    """Return a decorator that writes the fields of declaration into a docstring, in place of {parameters}."""
+
+    def decorate(what: Documented) -> Documented:
+        section = "Parameters\n----------\n" + "\n".join(map(str, declared(declaration)))
+        text = what.__doc__ or ""  # python -OO removes it
+        what.__doc__ = text.replace("{parameters}", indent(section, "    ").lstrip())
+        return what
+
+    return decorate
+
+
+DATA = Setting(
+    "Training data: LETOR/SVMlight text (.gz, .bz2), csv, parquet, npz, a folder Fold1..Fold5.",
+    positional=True,
+    option_type=str,
+)
+VALI = Setting("Validation data. (default: cross-validation by query)", option_type=str)
+TEST = Setting("Test data, never used to choose; none for none. (default: a fifth set aside)", option_type=str)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is tuned on what. A study is declared by these fields."""
+
+    name: Annotated[str, Setting("Name of the study. An existing study of that name is continued.")] = ""
+    data: Annotated[str, DATA] = ""
+    vali: Annotated[str | None, VALI] = None
+    test: Annotated[str | None, TEST] = None
+    metric: Annotated[str, Setting("What to maximise: ndcg@10, map, mrr, precision@5, ndcg@10:letor, ...")] = "ndcg@10"
+    also: Annotated[Sequence[str], Setting("A further metric to report. Repeatable.")] = ()
+    solvers: Annotated[
+        Sequence[str],
+        Setting("A solver that competes, or all. Repeatable. (default: the standard ones)", options=("--solver",)),
+    ] = ()
+    plan: Annotated[
+        str,
+        Setting(
+            "auto: cross-validation. split: score on the given vali only. nested: auto, judged by outer folds. "
+            "progressive: score each query before learning from it (online solvers).",
+            python="With auto, 300 given validation queries or more replace cross-validation.",
+        ),
+    ] = "auto"
+    permutations: Annotated[int, Setting("Orders of all queries for a progressive plan.", minimum=1)] = 10
+    folds: Annotated[
+        int | None,
+        Setting("Folds of cross-validation over train and vali. (default: 5)", minimum=2),
+    ] = None
+    repeats: Annotated[int, Setting("Times that queries are dealt into folds anew.", minimum=1)] = 1
+    outer: Annotated[int, Setting("Outer folds of plan nested.", minimum=2)] = 5
+    trials: Annotated[
+        int | None,
+        Setting(
+            "Configurations to try (for each fold of a folder). (default: 30, or as many as timeout or until allow)",
+            minimum=1,
+        ),
+    ] = None
+    timeout: Annotated[
+        float | None, Setting("Seconds for everything, from reading to the last refit.", minimum=0.001)
+    ] = None
+    full: Annotated[
+        bool,
+        Setting(
+            "Evaluate every trial completely: no early stopping of trials that are significantly worse, no "
+            "regularization paths."
+        ),
+    ] = False
+    until: Annotated[
+        float | None,
+        Setting(
+            "Stop when the expected gain of further trials, in units of the metric, is below this. Needs sampler "
+            "thompson.",
+            minimum=0.0,
+        ),
+    ] = None
+    sampler: Annotated[str, Setting("What suggests configurations: thompson, random, tpe, gp, skopt.")] = "thompson"
+    within: Annotated[
+        str, Setting("Limits of the chosen model, such as 'features<=29, bytes<=10k, microseconds<=0.5'.")
+    ] = ""
+    seed: Annotated[int, Setting("Seed of all random numbers.", minimum=0)] = 0
+    refit: Annotated[bool, Setting("Fit the chosen configuration again on train and vali together.")] = True
+    space: Annotated[
+        Mapping[str, Any],
+        Setting(
+            'Narrower search space: {"RankSVM.C": {"low": 0.1, "high": 10}}, a list of choices, or one fixed value.',
+            python_only=True,
+            content="parameters",
+        ),
+    ] = field(default_factory=dict)
+    reading: Annotated[
+        Mapping[str, Any],
+        Setting(
+            'Options of the readers: {"missing": "zero", "one_based": False}.', python_only=True, content="options"
+        ),
+    ] = field(default_factory=dict)
