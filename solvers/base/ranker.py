@@ -11,7 +11,7 @@ import numpy as np
 from ranktune.solvers.base.estimator import Estimator
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to
+from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
@@ -59,6 +59,12 @@ class BaseRanker(Estimator):
     path_parameter: ClassVar[str | None] = None
     path_increasing: ClassVar[bool] = True
     path_expensive: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        """Give the search space the defaults of the constructor."""
+        super().__init_subclass__()
+        if cls.space:
+            cls.space = with_defaults(cls.space, cls.__init__)
 
     def fit(
         self,

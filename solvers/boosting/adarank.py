@@ -64,14 +64,14 @@ class AdaRank(LinearRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("rounds", 5, 500, default=100, log=True),
-        Choice("directions", tuple(DIRECTIONS), default="both"),
-        Choice("repeats", ("pause", "never"), default="pause"),
-        Choice("reweigh", REWEIGH, default="feature"),
-        Choice("stop", ("train", "vali"), default="train"),
-        Int("patience", 1, 50, default=20, log=True),
-        Float("validation", 0.1, 0.4, default=0.25, when=When("stop", ("vali",))),
-        Choice("scaling", ("minmax", "standard"), default="minmax"),
+        Int("rounds", 5, 500, log=True),
+        Choice("directions", tuple(DIRECTIONS)),
+        Choice("repeats", ("pause", "never")),
+        Choice("reweigh", REWEIGH),
+        Choice("stop", ("train", "vali")),
+        Int("patience", 1, 50, log=True),
+        Float("validation", 0.1, 0.4, when=When("stop", ("vali",))),
+        Choice("scaling", ("minmax", "standard")),
     )
     path_parameter: ClassVar[str | None] = "rounds"
     weighted: ClassVar[bool] = True
@@ -84,12 +84,12 @@ class AdaRank(LinearRanker):
         rounds: int = 100,
         directions: str = "both",
         repeats: str = "pause",
-        reweigh: str = "model",
+        reweigh: str = "feature",
         stop: str = "train",
         patience: int = 20,
         tolerance: float = 0.0,
         validation: float = 0.25,
-        scaling: str = "none",
+        scaling: str = "minmax",
         max_features: int = 1000,
         random_state: Any = None,
     ) -> None:

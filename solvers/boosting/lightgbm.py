@@ -54,14 +54,14 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("trees", 30, 500, default=100, log=True),
-        Float("learning_rate", 0.02, 0.3, default=0.05, log=True),
-        Int("leaves", 4, 64, default=8, log=True),
-        Int("min_documents", 5, 200, default=50, log=True),
-        Float("l2", 1e-2, 100.0, default=1.0, log=True),
-        Float("feature_share", 0.2, 1.0, default=0.5),
-        Float("query_share", 0.4, 1.0, default=0.7),
-        Int("truncation", 5, 50, default=30, log=True),
+        Int("trees", 30, 500, log=True),
+        Float("learning_rate", 0.02, 0.3, log=True),
+        Int("leaves", 4, 64, log=True),
+        Int("min_documents", 5, 200, log=True),
+        Float("l2", 1e-2, 100.0, log=True),
+        Float("feature_share", 0.2, 1.0),
+        Float("query_share", 0.4, 1.0),
+        Int("truncation", 5, 50, log=True),
     )
 
     def __init__(
@@ -152,13 +152,13 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("trees", 30, 500, default=100, log=True),
-        Float("learning_rate", 0.02, 0.3, default=0.05, log=True),
-        Int("leaves", 4, 64, default=8, log=True),
-        Int("min_documents", 5, 200, default=50, log=True),
-        Float("l2", 1e-2, 100.0, default=1.0, log=True),
-        Float("feature_share", 0.2, 1.0, default=0.5),
-        Float("row_share", 0.4, 1.0, default=0.7),
+        Int("trees", 30, 500, log=True),
+        Float("learning_rate", 0.02, 0.3, log=True),
+        Int("leaves", 4, 64, log=True),
+        Int("min_documents", 5, 200, log=True),
+        Float("l2", 1e-2, 100.0, log=True),
+        Float("feature_share", 0.2, 1.0),
+        Float("row_share", 0.4, 1.0),
     )
 
     def __init__(
@@ -225,11 +225,11 @@ class RandomForestRanker(LightGBMRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("leaves", 8, 256, default=32, log=True),
-        Int("min_documents", 1, 100, default=10, log=True),
-        Float("l2", 1e-2, 100.0, default=1.0, log=True),
-        Float("feature_share", 0.1, 1.0, default=0.3),
-        Float("row_share", 0.3, 0.9, default=0.6),
+        Int("leaves", 8, 256, log=True),
+        Int("min_documents", 1, 100, log=True),
+        Float("l2", 1e-2, 100.0, log=True),
+        Float("feature_share", 0.1, 1.0),
+        Float("row_share", 0.3, 0.9),
     )
 
     def __init__(

@@ -62,12 +62,12 @@ class RankBoost(TreeRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("rounds", 20, 1000, default=100, log=True),
-        Int("thresholds", 4, MOST, default=64, log=True),
-        Choice("average", AVERAGES, default="pairs"),
-        Choice("stop", ("never", "vali"), default="never"),
-        Int("patience", 10, 200, default=50, log=True, when=When("stop", ("vali",))),
-        Float("validation", 0.1, 0.4, default=0.25, when=When("stop", ("vali",))),
+        Int("rounds", 20, 1000, log=True),
+        Int("thresholds", 4, MOST, log=True),
+        Choice("average", AVERAGES),
+        Choice("stop", ("never", "vali")),
+        Int("patience", 10, 200, log=True, when=When("stop", ("vali",))),
+        Float("validation", 0.1, 0.4, when=When("stop", ("vali",))),
     )
     path_parameter: ClassVar[str | None] = "rounds"
     weighted: ClassVar[bool] = True
@@ -75,9 +75,9 @@ class RankBoost(TreeRanker):
 
     def __init__(
         self,
-        rounds: int = 300,
+        rounds: int = 100,
         *,
-        thresholds: int = MOST,
+        thresholds: int = 64,
         average: str = "pairs",
         metric: str = "auto",
         stop: str = "never",

@@ -132,13 +132,13 @@ class XGBoostRanker(BoostedRanker):
     weighted: ClassVar[bool] = True
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("trees", 30, 500, default=100, log=True),
-        Float("learning_rate", 0.02, 0.3, default=0.05, log=True),
-        Int("depth", 2, 8, default=4),
-        Float("min_weight", 0.1, 100.0, default=5.0, log=True),
-        Float("l2", 1e-2, 100.0, default=1.0, log=True),
-        Float("feature_share", 0.2, 1.0, default=0.5),
-        Float("row_share", 0.4, 1.0, default=0.7),
+        Int("trees", 30, 500, log=True),
+        Float("learning_rate", 0.02, 0.3, log=True),
+        Int("depth", 2, 8),
+        Float("min_weight", 0.1, 100.0, log=True),
+        Float("l2", 1e-2, 100.0, log=True),
+        Float("feature_share", 0.2, 1.0),
+        Float("row_share", 0.4, 1.0),
     )
 
     def __init__(

@@ -5,9 +5,10 @@ Plain values without a tuning library: ranktune.tuner turns them into Optuna dis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,9 @@ Value: TypeAlias = float | int | str | bool | None
 
 Params: TypeAlias = Mapping[str, Value]
 """Values of parameters by name."""
+
+OF_CONSTRUCTOR: Any = inspect.Parameter.empty
+"""The default of a parameter that a solver declares: with_defaults replaces it by that of the solver's constructor."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Float:
     name: str
     low: float
     high: float
-    default: float
+    default: float = OF_CONSTRUCTOR
     log: bool = False
     when: When | None = None
 
@@ -45,7 +49,7 @@ class Int:
     name: str
     low: int
     high: int
-    default: int
+    default: int = OF_CONSTRUCTOR
     log: bool = False
     when: When | None = None
 
@@ -56,11 +60,27 @@ class Choice:
 
     name: str
     choices: tuple[Value, ...]
-    default: Value
+    default: Value = OF_CONSTRUCTOR
     when: When | None = None
 
 
 Parameter: TypeAlias = Float | Int | Choice
+
+
+def with_defaults(space: Sequence[Parameter], constructor: Callable[..., object]) -> tuple[Parameter, ...]:
+    """Return space with the defaults of constructor, so that the first trial of a solver is the solver as it is made.
+
+    Raises TypeError for a parameter without a default.
+    """
+    signature = inspect.signature(constructor).parameters
+    given = {name: one.default for name, one in signature.items() if one.default is not inspect.Parameter.empty}
+    for parameter in space:
+        if parameter.default is OF_CONSTRUCTOR and parameter.name not in given:
+            raise TypeError(f"the search space declares '{parameter.name}', for which __init__ has no default.")
+    return tuple(
+        replace(parameter, default=given[parameter.name]) if parameter.name in given else parameter
+        for parameter in space
+    )
 
 
 def up_to(parameter: Float | Int, value: float, most: int, *, rising: bool = True) -> tuple[float | int, ...]:

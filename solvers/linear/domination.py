@@ -55,14 +55,14 @@ class DominationRank(LinearRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("penalty", PENALTIES, default="l1"),
-        Float("l1", 1e-4, 0.1, default=1e-2, log=True, when=When("penalty", ("l1", "elastic_net"))),
-        Float("l2", 1e-3, 10.0, default=0.1, log=True, when=When("penalty", ("l2", "elastic_net"))),
-        Choice("grades", ("all", "two"), default="all"),
-        Choice("margin", ("none", "grade"), default="none"),
-        Float("margin_scale", 0.05, 5.0, default=1.0, log=True, when=When("margin", ("grade",))),
-        Choice("scaling", ("standard", "minmax"), default="standard"),
-        Choice("average", ("documents", "queries"), default="documents"),
+        Choice("penalty", PENALTIES),
+        Float("l1", 1e-4, 0.1, log=True, when=When("penalty", ("l1", "elastic_net"))),
+        Float("l2", 1e-3, 10.0, log=True, when=When("penalty", ("l2", "elastic_net"))),
+        Choice("grades", ("all", "two")),
+        Choice("margin", ("none", "grade")),
+        Float("margin_scale", 0.05, 5.0, log=True, when=When("margin", ("grade",))),
+        Choice("scaling", ("standard", "minmax")),
+        Choice("average", ("documents", "queries")),
     )
     weighted: ClassVar[bool] = True
     path_parameter: ClassVar[Any] = PathParameter("l1", lambda ranker: "l2" if ranker.penalty == "l2" else "l1")
@@ -74,14 +74,14 @@ class DominationRank(LinearRanker):
         self,
         penalty: str = "l1",
         *,
-        l1: float = 1.0,
-        l2: float = 1.0,
+        l1: float = 0.01,
+        l2: float = 0.1,
         grades: str = "all",
         margin: str | Sequence[float] = "none",
         margin_scale: float = 1.0,
         relevant_from: float | None = None,
-        scaling: str = "none",
-        average: str = "none",
+        scaling: str = "standard",
+        average: str = "documents",
         curvature: str = "exact",
         tol: float = 1e-5,
         max_iterations: int = 200,

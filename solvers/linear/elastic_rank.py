@@ -37,7 +37,7 @@ class ElasticRank(OnePassRanker):
     gain            what a grade is worth to "ndcg": "exp2" 2^grade - 1, for whole grades from 0 to 30; "linear" the
                     grade, at least 0; "auto" is "exp2" where the grades of the call allow it, else the grade less the
                     lowest: then fractional and negative grades train as well
-    l1, l2          strengths of sum |w| and of 1/2 sum w^2; "psgd" takes no l1, "tgd" no l2
+    l1, l2          strengths of sum |w| and of 1/2 sum w^2; "psgd" ignores l1, "tgd" ignores l2
     optimizer       "fobos", "rda", "psgd" (drops weights below threshold), "tgd" (shrinks those up to threshold)
     eta0            rate of the first list; under "adagrad" of a gradient of any size
     schedule        "sqrt": eta0 / sqrt(t) at list t; "constant"; "adagrad": eta0 / sqrt(sum of squares), a weight
@@ -55,34 +55,34 @@ class ElasticRank(OnePassRanker):
     # Steps of fixed length overflow under the unbounded slope of the squared hinge: there AdaGrad, the default, stays.
     # Unscaled features gained nothing where that was tried, and overflow sooner.
     space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("loss", tuple(LOSSES), default="logistic"),
-        Choice("weight", WEIGHTS, default="ndcg"),
-        Int("at", 1, 50, default=10, log=True, when=When("weight", ("ndcg", "recall"))),
-        Choice("optimizer", OPTIMIZERS, default="fobos"),
-        Choice("schedule", tuple(SCHEDULES), default="adagrad", when=When("loss", ("hinge", "logistic"))),
-        Float("eta0", 3e-3, 1.0, default=0.1, log=True),
-        Float("l1", 1e-6, 1e-1, default=1e-3, log=True, when=When("optimizer", ("fobos", "rda", "tgd"))),
-        Float("l2", 1e-6, 1e-1, default=1e-4, log=True, when=When("optimizer", ("fobos", "rda", "psgd"))),
-        Float("threshold", 1e-4, 1.0, default=1e-2, log=True, when=When("optimizer", ("psgd", "tgd"))),
-        Int("passes", 1, 10, default=5),
-        Choice("scaling", ("list",), default="list"),
+        Choice("loss", tuple(LOSSES)),
+        Choice("weight", WEIGHTS),
+        Int("at", 1, 50, log=True, when=When("weight", ("ndcg", "recall"))),
+        Choice("optimizer", OPTIMIZERS),
+        Choice("schedule", tuple(SCHEDULES), when=When("loss", ("hinge", "logistic"))),
+        Float("eta0", 3e-3, 1.0, log=True),
+        Float("l1", 1e-6, 1e-1, log=True, when=When("optimizer", ("fobos", "rda", "tgd"))),
+        Float("l2", 1e-6, 1e-1, log=True, when=When("optimizer", ("fobos", "rda", "psgd"))),
+        Float("threshold", 1e-4, 1.0, log=True, when=When("optimizer", ("psgd", "tgd"))),
+        Int("passes", 1, 10),
+        Choice("scaling", ("list",)),
     )
     path_parameter: ClassVar[str | None] = "passes"
 
     def __init__(
         self,
-        loss: str = "hinge",
-        weight: str = "uniform",
+        loss: str = "logistic",
+        weight: str = "ndcg",
         *,
         at: int = 10,
         gain: str = "auto",
-        l1: float = 0.0,
-        l2: float = 0.0,
+        l1: float = 1e-3,
+        l2: float = 1e-4,
         optimizer: str = "fobos",
         eta0: float = 0.1,
         schedule: str = "adagrad",
-        passes: int = 1,
-        scaling: str = "none",
+        passes: int = 5,
+        scaling: str = "list",
         threshold: float = 0.01,
         truncate_every: int = 10,
         random_state: Any = None,
@@ -129,8 +129,10 @@ class ElasticRank(OnePassRanker):
     def _penalty(self, optimizer: OnePass) -> Penalty:
         check_not_negative("l1", self.l1)
         check_not_negative("l2", self.l2)
-        if self.l1 > 0.0 and self.l2 > 0.0:
-            return ElasticNet(self.l1, self.l2)
-        if self.l1 > 0.0:
-            return L1(self.l1)
-        return L2(self.l2) if self.l2 > 0.0 else no_penalty(optimizer)
+        l1 = 0.0 if self.optimizer == "psgd" else self.l1
+        l2 = 0.0 if self.optimizer == "tgd" else self.l2
+        if l1 > 0.0 and l2 > 0.0:
+            return ElasticNet(l1, l2)
+        if l1 > 0.0:
+            return L1(l1)
+        return L2(l2) if l2 > 0.0 else no_penalty(optimizer)

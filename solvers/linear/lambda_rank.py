@@ -38,25 +38,25 @@ class LambdaRank(BatchRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("at", 1, 50, default=5, log=True),
-        Float("l1", 1e-6, 1e-1, default=1e-2, log=True),
-        Float("l2", 1e-5, 1.0, default=1e-1, log=True),
-        Float("eta0", 1e-2, 1.0, default=0.1, log=True),
-        Int("iterations", 10, 300, default=100, log=True),
-        Choice("scaling", ("standard", "minmax"), default="standard"),
+        Int("at", 1, 50, log=True),
+        Float("l1", 1e-6, 1e-1, log=True),
+        Float("l2", 1e-5, 1.0, log=True),
+        Float("eta0", 1e-2, 1.0, log=True),
+        Int("iterations", 10, 300, log=True),
+        Choice("scaling", ("standard", "minmax")),
     )
     path_parameter: ClassVar[str | None] = "iterations"
 
     def __init__(
         self,
-        at: int | None = 10,
+        at: int | None = 5,
         *,
         gain: str = "auto",
-        l1: float = 0.0,
-        l2: float = 1e-3,
+        l1: float = 0.01,
+        l2: float = 0.1,
         eta0: float = 0.1,
         iterations: int = 100,
-        scaling: str = "none",
+        scaling: str = "standard",
     ) -> None:
         self.at = at
         self.gain = gain

@@ -36,11 +36,11 @@ class ListNet(BatchRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("gain", ("linear", "exp2"), default="linear"),
-        Float("temperature", 0.1, 10.0, default=0.3, log=True),
-        Float("l1", 1e-6, 1e-1, default=1e-2, log=True),
-        Float("l2", 1e-5, 1.0, default=1e-1, log=True),
-        Choice("scaling", ("standard", "minmax"), default="standard"),
+        Choice("gain", ("linear", "exp2")),
+        Float("temperature", 0.1, 10.0, log=True),
+        Float("l1", 1e-6, 1e-1, log=True),
+        Float("l2", 1e-5, 1.0, log=True),
+        Choice("scaling", ("standard", "minmax")),
     )
     # Along l1, weights come and go, and what is known of the curvature misleads: that costs twice as much.
     path_parameter: ClassVar[str | None] = "l2"
@@ -51,10 +51,10 @@ class ListNet(BatchRanker):
         self,
         *,
         gain: str = "linear",
-        temperature: float = 1.0,
-        l1: float = 0.0,
-        l2: float = 1e-3,
-        scaling: str = "none",
+        temperature: float = 0.3,
+        l1: float = 0.01,
+        l2: float = 0.1,
+        scaling: str = "standard",
         tol: float = 1e-4,
         max_iterations: int = 500,
     ) -> None:

@@ -69,13 +69,13 @@ class RidgeRanker(PointwiseRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Float("alpha", 1.0, 1e6, default=1000.0, log=True),
-        Choice("centre", CENTRES, default="query"),
+        Float("alpha", 1.0, 1e6, log=True),
+        Choice("centre", CENTRES),
     )
     path_parameter: ClassVar[str | None] = "alpha"
     path_increasing: ClassVar[bool] = False
 
-    def __init__(self, alpha: float = 1.0, *, centre: str = "query") -> None:
+    def __init__(self, alpha: float = 1000.0, *, centre: str = "query") -> None:
         self.alpha = alpha
         self.centre = centre
 
@@ -166,14 +166,14 @@ class LogisticRanker(_Smooth):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Float("C", 1e-5, 1e1, default=1e-2, log=True),
-        Choice("gain", GAINS, default="linear"),
-        Choice("centre", CENTRES, default="query"),
+        Float("C", 1e-5, 1e1, log=True),
+        Choice("gain", GAINS),
+        Choice("centre", CENTRES),
     )
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.01,
         *,
         gain: str = "linear",
         centre: str = "query",
@@ -212,17 +212,17 @@ class SVRRanker(_Smooth):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("loss", SVR_LOSSES, default="l2"),
-        Float("C", 1e-5, 1.0, default=1e-3, log=True),
-        Float("epsilon", 1e-2, 1.0, default=0.5, log=True),
-        Choice("centre", CENTRES, default="query"),
+        Choice("loss", SVR_LOSSES),
+        Float("C", 1e-5, 1.0, log=True),
+        Float("epsilon", 1e-2, 1.0, log=True),
+        Choice("centre", CENTRES),
     )
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 1e-3,
         *,
-        epsilon: float = 0.1,
+        epsilon: float = 0.5,
         loss: str = "l2",
         centre: str = "query",
         max_iterations: int = 500,

@@ -67,11 +67,11 @@ class RankSVM(LinearRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Float("C", 1e-4, 1e2, default=0.01, log=True),
-        Choice("loss", LOSSES, default="l2"),
-        Choice("pairs", PAIRS, default="all"),
-        Choice("scaling", ("standard", "minmax"), default="standard"),
-        Choice("average", ("pairs", "queries"), default="pairs"),
+        Float("C", 1e-4, 1e2, log=True),
+        Choice("loss", LOSSES),
+        Choice("pairs", PAIRS),
+        Choice("scaling", ("standard", "minmax")),
+        Choice("average", ("pairs", "queries")),
     )
     path_parameter: ClassVar[str | None] = "C"
     path_expensive: ClassVar[bool] = True
@@ -79,12 +79,12 @@ class RankSVM(LinearRanker):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.01,
         *,
         loss: str = "l2",
         pairs: str = "all",
-        scaling: str = "none",
-        average: str = "none",
+        scaling: str = "standard",
+        average: str = "pairs",
         tol: float = 1e-3,
         max_iterations: int = 100,
         warm_start: bool = False,

@@ -34,10 +34,10 @@ class PAMIR(SampledPairsRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Float("C", 1e-6, 1.0, default=1e-3, log=True),
-        Choice("scaling", ("standard", "minmax"), default="minmax"),
-        Choice("sampling", ("queries", "documents"), default="queries"),
-        Int("pairs_per_document", 1, 100, default=10, log=True),
+        Float("C", 1e-6, 1.0, log=True),
+        Choice("scaling", ("standard", "minmax")),
+        Choice("sampling", ("queries", "documents")),
+        Int("pairs_per_document", 1, 100, log=True),
     )
 
     def __init__(
@@ -46,8 +46,8 @@ class PAMIR(SampledPairsRanker):
         *,
         steps: int | None = None,
         pairs_per_document: int = 10,
-        sampling: str = "documents",
-        scaling: str = "none",
+        sampling: str = "queries",
+        scaling: str = "minmax",
         random_state: Any = None,
     ) -> None:
         self.C = C

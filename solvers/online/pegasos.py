@@ -34,20 +34,20 @@ class PairwisePegasos(SampledPairsRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Float("alpha", 1e-6, 1.0, default=1e-2, log=True),
-        Choice("scaling", ("standard", "minmax"), default="minmax"),
-        Choice("sampling", ("queries", "documents"), default="queries"),
-        Int("pairs_per_document", 1, 100, default=10, log=True),
+        Float("alpha", 1e-6, 1.0, log=True),
+        Choice("scaling", ("standard", "minmax")),
+        Choice("sampling", ("queries", "documents")),
+        Int("pairs_per_document", 1, 100, log=True),
     )
 
     def __init__(
         self,
-        alpha: float = 1e-3,
+        alpha: float = 0.01,
         *,
         steps: int | None = None,
         pairs_per_document: int = 10,
-        sampling: str = "documents",
-        scaling: str = "none",
+        sampling: str = "queries",
+        scaling: str = "minmax",
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha

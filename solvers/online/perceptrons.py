@@ -37,17 +37,17 @@ class PairwisePerceptron(PairwiseOnlineRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("scaling", ("standard", "minmax"), default="minmax"),
-        Int("passes", 1, 10, default=1),
-        Choice("pairs_per_query", (1000,), default=1000),
+        Choice("scaling", ("standard", "minmax")),
+        Int("passes", 1, 10),
+        Choice("pairs_per_query", (1000,)),
     )
 
     def __init__(
         self,
         *,
         passes: int = 1,
-        scaling: str = "none",
-        pairs_per_query: int | None = None,
+        scaling: str = "minmax",
+        pairs_per_query: int | None = 1000,
         pair_order: str = "shuffled",
         random_state: Any = None,
     ) -> None:
@@ -82,10 +82,10 @@ class CommitteePerceptron(PairwiseOnlineRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("size", 1, 50, default=20, log=True),
-        Choice("scaling", ("standard", "minmax"), default="minmax"),
-        Int("passes", 1, 10, default=1),
-        Choice("pairs_per_query", (1000,), default=1000),
+        Int("size", 1, 50, log=True),
+        Choice("scaling", ("standard", "minmax")),
+        Int("passes", 1, 10),
+        Choice("pairs_per_query", (1000,)),
     )
 
     def __init__(
@@ -93,8 +93,8 @@ class CommitteePerceptron(PairwiseOnlineRanker):
         size: int = 20,
         *,
         passes: int = 1,
-        scaling: str = "none",
-        pairs_per_query: int | None = None,
+        scaling: str = "minmax",
+        pairs_per_query: int | None = 1000,
         pair_order: str = "shuffled",
         random_state: Any = None,
     ) -> None:
@@ -136,8 +136,8 @@ class Prank(OnlineRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("scaling", ("standard", "minmax"), default="minmax"),
-        Int("passes", 1, 10, default=1),
+        Choice("scaling", ("standard", "minmax")),
+        Int("passes", 1, 10),
     )
     path_parameter: ClassVar[str | None] = "passes"
 
@@ -146,7 +146,7 @@ class Prank(OnlineRanker):
         grades: Sequence[float] | None = None,
         *,
         passes: int = 1,
-        scaling: str = "none",
+        scaling: str = "minmax",
         pair_order: str = "shuffled",
         random_state: Any = None,
     ) -> None:

@@ -40,19 +40,19 @@ class SOLAR1(PairwiseOnlineRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Float("C", 1e-8, 1e-2, default=1e-4, log=True),
-        Choice("scaling", ("standard", "minmax"), default="minmax"),
-        Int("passes", 1, 10, default=1),
-        Choice("pairs_per_query", (1000,), default=1000),
+        Float("C", 1e-8, 1e-2, log=True),
+        Choice("scaling", ("standard", "minmax")),
+        Int("passes", 1, 10),
+        Choice("pairs_per_query", (1000,)),
     )
 
     def __init__(
         self,
-        C: float = 1e-5,
+        C: float = 1e-4,
         *,
         passes: int = 1,
-        scaling: str = "none",
-        pairs_per_query: int | None = None,
+        scaling: str = "minmax",
+        pairs_per_query: int | None = 1000,
         pair_order: str = "shuffled",
         random_state: Any = None,
     ) -> None:
@@ -93,21 +93,21 @@ class SOLAR2(PairwiseOnlineRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Float("gamma", 1.0, 1e7, default=1e3, log=True),
-        Choice("covariance", ("auto", "diagonal"), default="auto"),
-        Choice("scaling", ("standard", "minmax"), default="minmax"),
-        Int("passes", 1, 10, default=1),
-        Choice("pairs_per_query", (1000,), default=1000),
+        Float("gamma", 1.0, 1e7, log=True),
+        Choice("covariance", ("auto", "diagonal")),
+        Choice("scaling", ("standard", "minmax")),
+        Int("passes", 1, 10),
+        Choice("pairs_per_query", (1000,)),
     )
 
     def __init__(
         self,
-        gamma: float = 1e4,
+        gamma: float = 1e3,
         *,
-        covariance: str = "full",
+        covariance: str = "auto",
         passes: int = 1,
-        scaling: str = "none",
-        pairs_per_query: int | None = None,
+        scaling: str = "minmax",
+        pairs_per_query: int | None = 1000,
         pair_order: str = "shuffled",
         random_state: Any = None,
     ) -> None:

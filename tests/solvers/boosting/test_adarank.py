@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.boosting.adarank import AdaRank
 from ranktune.solvers.boosting.early_stopping import with_pairs
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.catalogue import read
+from tests.support.plain_solvers import ada_rank
 
 
 def plain(
@@ -56,7 +56,7 @@ def test_it_does_what_the_paper_says(
     hard_queries: Queries, metric: str, directions: str, repeats: str, reweigh: str
 ) -> None:
     parameters: dict[str, Any] = {"directions": directions, "repeats": repeats, "reweigh": reweigh}
-    ranker = AdaRank(metric, rounds=8, stop="never", **parameters).fit(hard_queries)
+    ranker = ada_rank(metric, rounds=8, stop="never", **parameters).fit(hard_queries)
     features, alphas = plain(hard_queries, metric, 8, directions == "both", repeats, reweigh)
     n = len(ranker.features_)
     assert n >= (1 if metric == "kendall" else 6)
@@ -68,7 +68,7 @@ def test_it_does_what_the_paper_says(
 @pytest.mark.parametrize("dataset", ["MQ2008", "OHSUMED"])
 def test_the_measure_keeps_the_bound_of_theorem_1(letor_folds: dict[str, Path], dataset: str) -> None:
     queries = read(letor_folds[dataset] / "Fold1" / "train.txt")
-    ranker = AdaRank("map", rounds=15, repeats="never", stop="never").fit(queries)
+    ranker = ada_rank("map", rounds=15, repeats="never", stop="never").fit(queries)
     metric, X = parse_metric("map"), np.asarray(queries.features, dtype=np.float64)
     kept = with_pairs(queries) & ~np.isnan(metric.per_query(X[:, 0], queries))
 
@@ -89,7 +89,7 @@ def test_the_measure_keeps_the_bound_of_theorem_1(letor_folds: dict[str, Path], 
 
 
 def test_training_stops_when_nothing_gets_better_and_keeps_the_best(hard_queries: Queries) -> None:
-    ranker = AdaRank("ndcg@5", rounds=200, stop="train", patience=5)
+    ranker = ada_rank("ndcg@5", rounds=200, stop="train", patience=5)
     values = [-step.objective for step in ranker.fit_steps(hard_queries)]
     assert len(values) == ranker.n_iter_ + 5
     assert ranker.score_ == max(values) == values[ranker.n_iter_ - 1]
@@ -100,7 +100,7 @@ def test_training_stops_when_nothing_gets_better_and_keeps_the_best(hard_queries
 
 def test_validation_queries_choose_the_round(hard_queries: Queries) -> None:
     other = hard_queries.with_features(hard_queries.features[:, ::-1].copy())
-    ranker = AdaRank("map", rounds=12, stop="vali", patience=12)
+    ranker = ada_rank("map", rounds=12, stop="vali", patience=12)
     values = [-step.objective for step in ranker.fit_steps(hard_queries, vali=other)]
     assert ranker.score_ == max(values)
     assert parse_metric("map").mean(ranker.predict(other), other) == pytest.approx(ranker.score_)
@@ -108,14 +108,14 @@ def test_validation_queries_choose_the_round(hard_queries: Queries) -> None:
 
 def test_a_share_is_held_out_where_no_validation_queries_are_given(hard_queries: Queries) -> None:
     many = concatenate([hard_queries] * 5)
-    fits = [AdaRank("map", stop="vali", random_state=seed, repeats="never").fit(many) for seed in (0, 0, 1)]
+    fits = [ada_rank("map", stop="vali", random_state=seed, repeats="never").fit(many) for seed in (0, 0, 1)]
     assert fits[0].coef_.tolist() == fits[1].coef_.tolist()
     assert fits[0].score_ != fits[2].score_
 
 
 def test_a_feature_that_is_always_right_gets_a_finite_weight() -> None:
     queries = Queries.from_arrays(np.array([[0.0, 1], [1, 0], [0, 1], [1, 1]]), [0, 1, 0, 1], qid=[0, 0, 1, 1])
-    ranker = AdaRank("map", rounds=5, stop="never").fit(queries)
+    ranker = ada_rank("map", rounds=5, stop="never").fit(queries)
     assert np.isfinite(ranker.coef_).all() and ranker.coef_[0] > 5.0
 
 
@@ -136,10 +136,10 @@ def test_a_feature_that_is_always_right_gets_a_finite_weight() -> None:
 )
 def test_parameters_that_cannot_be_are_refused(hard_queries: Queries, parameters: dict[str, Any], told: str) -> None:
     with pytest.raises(ParameterError, match=told):
-        AdaRank(**parameters).fit(hard_queries)
+        ada_rank(**parameters).fit(hard_queries)
 
 
 def test_a_metric_that_skips_every_query_is_told() -> None:
     queries = Queries.from_arrays(np.eye(4), [-1, 0, -1, 0], qid=[0, 0, 1, 1])
     with pytest.raises(DataError, match="skips every training query"):
-        AdaRank("map").fit(queries)
+        ada_rank("map").fit(queries)

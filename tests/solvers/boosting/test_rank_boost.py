@@ -10,11 +10,11 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.bins import binned, thresholds
-from ranktune.solvers.boosting.rank_boost import RankBoost
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.catalogue import read
+from tests.support.plain_solvers import rank_boost
 
 
 def all_pairs(queries: Queries) -> Any:
@@ -57,7 +57,7 @@ def plain(queries: Queries, rounds: int, by_query: bool) -> list[tuple[int, floa
 def test_it_does_what_the_paper_says(hard_queries: Queries, average: str, weighted: bool, layout: Any) -> None:
     queries = hard_queries.weighted_by([0.5, 2.0, 1.0, 1.5, 1.0, 3.0, 0.7, 1.1]) if weighted else hard_queries
     expected = plain(queries, 12, average == "queries")
-    ranker = RankBoost(12, average=average).fit(queries.with_features(layout(queries.features)))
+    ranker = rank_boost(12, average=average).fit(queries.with_features(layout(queries.features)))
     scores = np.zeros(queries.n_documents)
     for (f, theta, alpha), ours, cut, weight in zip(
         expected, ranker.features_, ranker.thresholds_, ranker.alphas_, strict=True
@@ -72,7 +72,7 @@ def test_it_does_what_the_paper_says(hard_queries: Queries, average: str, weight
 def test_the_share_of_misordered_pairs_keeps_its_bound(letor_folds: dict[str, Path], dataset: str) -> None:
     queries = read(letor_folds[dataset] / "Fold1" / "train.txt")
     better, worse, _ = all_pairs(queries)
-    ranker = RankBoost(40)
+    ranker = rank_boost(40)
     bounds = []
     for step in ranker.fit_steps(queries):
         scores = ranker.predict(queries)
@@ -83,13 +83,13 @@ def test_the_share_of_misordered_pairs_keeps_its_bound(letor_folds: dict[str, Pa
 
 def test_stretching_a_feature_changes_nothing(hard_queries: Queries) -> None:
     stretched = hard_queries.with_features(np.exp(2.0 * hard_queries.features) + 5.0)
-    ours, theirs = RankBoost(30).fit(hard_queries), RankBoost(30).fit(stretched)
+    ours, theirs = rank_boost(30).fit(hard_queries), rank_boost(30).fit(stretched)
     assert np.array_equal(ours.predict(hard_queries), theirs.predict(stretched))
 
 
 def test_the_best_round_by_validation_is_kept(hard_queries: Queries) -> None:
     other = hard_queries.with_features(hard_queries.features[:, ::-1].copy())
-    ranker = RankBoost(60, stop="vali", metric="map", patience=20)
+    ranker = rank_boost(60, stop="vali", metric="map", patience=20)
     values = [
         parse_metric("map").mean(ranker.predict(other), other) for _ in ranker.fit_steps(hard_queries, vali=other)
     ]
@@ -101,14 +101,14 @@ def test_the_best_round_by_validation_is_kept(hard_queries: Queries) -> None:
 def test_leads_of_hundreds_do_not_overflow() -> None:
     X = np.arange(40.0)[:, None]
     queries = Queries.from_arrays(X, np.arange(40) // 4)
-    ranker = RankBoost(2000).fit(queries)
+    ranker = rank_boost(2000).fit(queries)
     assert np.isfinite(ranker.predict(X)).all()
     assert (np.diff(ranker.predict(X)[::4]) > 0.0).all()
 
 
 def test_features_that_tell_nothing_end_it() -> None:
     queries = concatenate([Queries.from_arrays(np.ones((3, 2)), [0, 1, 2])])
-    assert RankBoost(5).fit(queries).predict(queries).tolist() == [0.0, 0.0, 0.0]
+    assert rank_boost(5).fit(queries).predict(queries).tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("most", [2, 5, 256])
@@ -161,4 +161,4 @@ def test_a_row_that_counts_twice_moves_the_quantiles_as_two_rows() -> None:
 )
 def test_parameters_that_cannot_be_are_refused(hard_queries: Queries, parameters: dict[str, Any], told: str) -> None:
     with pytest.raises(ParameterError, match=told):
-        RankBoost(**parameters).fit(hard_queries)
+        rank_boost(**parameters).fit(hard_queries)

@@ -18,6 +18,7 @@ from ranktune.solvers.linear.domination import DominationRank
 from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
 from ranktune.solvers.losses.domination import DominationLoss
 from tests.support.domination_samples import PENALTIES, VARIANTS, as_csr, loss_of, noisy, penalty_of
+from tests.support.plain_solvers import domination_rank
 
 
 def scipy_optimum(ranker: DominationRank, queries: Queries) -> tuple[float, Any]:
@@ -43,7 +44,7 @@ def scipy_optimum(ranker: DominationRank, queries: Queries) -> tuple[float, Any]
 @pytest.mark.parametrize("curvature", CURVATURES)
 def test_two_optimizers_agree_on_the_optimum(penalty: dict[str, Any], variant: dict[str, Any], curvature: str) -> None:
     queries = noisy()
-    ranker = DominationRank(**penalty, **variant, curvature=curvature, tol=1e-8, max_iterations=20_000).fit(queries)
+    ranker = domination_rank(**penalty, **variant, curvature=curvature, tol=1e-8, max_iterations=20_000).fit(queries)
     value, weights = scipy_optimum(ranker, queries)
     assert ranker.converged_
     assert ranker.objective_ == pytest.approx(value, rel=1e-8)
@@ -59,7 +60,7 @@ def test_dense_and_sparse_agree(
     monkeypatch.setattr(domination_descent, "DENSE_BYTES", spread)
     queries = noisy()
     fits = [
-        DominationRank(**penalty, curvature=curvature, scaling=scaling, tol=1e-9, max_iterations=20_000).fit(data)
+        domination_rank(**penalty, curvature=curvature, scaling=scaling, tol=1e-9, max_iterations=20_000).fit(data)
         for data in (queries, as_csr(queries))
     ]
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-7 * np.abs(fits[0].coef_).max())
@@ -77,21 +78,21 @@ def test_conditions_of_the_optimum_on_real_data(
     means = np.add.reduceat(queries.features, queries.starts[:-1], dtype=np.float64) / queries.lengths[:, None]
     deviation = np.sqrt(((queries.features - means[queries.query_of_document]) ** 2).mean(axis=0))
     scaled = queries.with_features(queries.features * np.divide(1, deviation, where=deviation > 0, out=deviation * 0))
-    ranker = DominationRank(**penalty, average="documents", tol=1e-8).fit(scaled)
+    ranker = domination_rank(**penalty, average="documents", tol=1e-8).fit(scaled)
     w, (l1, l2) = ranker.coef_, penalty_of(ranker).strengths
     _, by_score = loss_of(ranker).value_and_gradient(products.scores(scaled.features, w), scaled)
     slope = products.transposed(scaled.features, by_score) + l2 * w
     assert 3 <= np.count_nonzero(w) < len(w)
     np.testing.assert_allclose(slope[w != 0], -l1 * np.sign(w[w != 0]), atol=1e-7)
     assert np.abs(slope[w == 0]).max() <= l1 + 1e-7
-    inner = DominationRank(**penalty, average="documents", tol=1e-8, scaling="standard").fit(queries)
+    inner = domination_rank(**penalty, average="documents", tol=1e-8, scaling="standard").fit(queries)
     np.testing.assert_allclose(inner.predict(queries), products.scores(scaled.features, w), atol=1e-3)
 
 
 def test_l1_above_the_largest_gradient_learns_nothing_and_just_below_one_feature() -> None:
     queries = noisy()
     largest = DominationProblem(queries, DominationLoss(average="none"), None, "exact").reference
-    none, one = (DominationRank(l1=share * largest).fit(queries) for share in (1.001, 0.99))
+    none, one = (domination_rank(l1=share * largest).fit(queries) for share in (1.001, 0.99))
     assert none.converged_ and not none.coef_.any()
     assert np.count_nonzero(one.coef_) == 1
 
@@ -105,11 +106,11 @@ def test_features_of_an_irrelevant_size_and_offset_do_no_harm(curvature: str) ->
     parameters: dict[str, Any] = {"l1": 2.0, "tol": 1e-5, "curvature": curvature, "max_iterations": 30}
     if curvature == "paper":  # whose bound takes the offset for the feature's size: it hardly moves
         with pytest.warns(RankTuneWarning, match="stopped after 30 iterations"):
-            ranker = DominationRank(**parameters).fit(shifted)
+            ranker = domination_rank(**parameters).fit(shifted)
         assert np.isfinite(ranker.coef_).all()
         return
     parameters["max_iterations"] = 2000
-    plain, moved = (DominationRank(**parameters).fit(data) for data in (queries, shifted))
+    plain, moved = (domination_rank(**parameters).fit(data) for data in (queries, shifted))
     np.testing.assert_allclose(moved.coef_, plain.coef_, atol=1e-3 * np.abs(plain.coef_).max())
 
 
@@ -119,7 +120,7 @@ def test_a_query_of_weight_two_stands_twice_in_the_data(penalty: dict[str, Any],
     queries = noisy()
     if average != "none":
         penalty = {key: value / 100 if isinstance(value, float) else value for key, value in penalty.items()}
-    ranker = DominationRank(**penalty, average=average, tol=1e-9)
+    ranker = domination_rank(**penalty, average=average, tol=1e-9)
     twice = concatenate([queries, queries.select(np.array([3, 7]))])
     weights = np.where(np.isin(np.arange(25), [3, 7]), 2.0, 1.0)
     repeated = ranker.fit(twice).coef_
@@ -130,7 +131,7 @@ def test_a_query_of_weight_two_stands_twice_in_the_data(penalty: dict[str, Any],
 @pytest.mark.parametrize("average", ["documents", "queries"])
 def test_averages_do_not_depend_on_the_amount_of_data(average: str) -> None:
     queries = noisy()
-    ranker = DominationRank(l1=0.02, average=average, tol=1e-9)
+    ranker = domination_rank(l1=0.02, average=average, tol=1e-9)
     once = ranker.fit(queries).coef_
     np.testing.assert_allclose(ranker.fit(concatenate([queries] * 3)).coef_, once, atol=1e-8)
 
@@ -139,7 +140,7 @@ def test_noiseless_data_are_ranked_without_error() -> None:
     generator = np.random.default_rng(0)
     X, truth = generator.normal(size=(600, 5)), np.array([3.0, -2.0, 1.0, 0.0, 0.0])
     y, qid = np.digitize(X @ truth, [-2.0, 1.0, 4.0]).astype(float), np.repeat(np.arange(20), 30)
-    ranker = DominationRank("l2", l2=1e-4, average="documents").fit(X, y, qid=qid)
+    ranker = domination_rank("l2", l2=1e-4, average="documents").fit(X, y, qid=qid)
     scores = ranker.predict(X)
     better = (qid[:, None] == qid) & (y[:, None] > y)
     assert (scores[:, None] > scores)[better].mean() > 0.995
@@ -148,15 +149,15 @@ def test_noiseless_data_are_ranked_without_error() -> None:
 
 def test_path_is_what_single_fits_find_and_is_in_the_order_asked_for() -> None:
     queries, strengths = noisy(), (0.1, 3.0, 1.0)
-    path = DominationRank("elastic_net", l1=3.0, l2=0.5, tol=1e-8).fit_path(queries, strengths=strengths)
+    path = domination_rank("elastic_net", l1=3.0, l2=0.5, tol=1e-8).fit_path(queries, strengths=strengths)
     for ranker, strength in zip(path, strengths, strict=True):
-        single = DominationRank("elastic_net", l1=3.0 * strength, l2=0.5 * strength, tol=1e-8).fit(queries)
+        single = domination_rank("elastic_net", l1=3.0 * strength, l2=0.5 * strength, tol=1e-8).fit(queries)
         assert ranker.get_params() == single.get_params()
         assert ranker.objective_ == pytest.approx(single.objective_, rel=1e-10)
         np.testing.assert_allclose(ranker.coef_, single.coef_, atol=1e-6)
         assert ranker.predict(queries).shape == (queries.n_documents,)
     with pytest.raises(ParameterError, match="strengths=0"):
-        DominationRank().fit_path(queries, strengths=(1.0, 0.0))
+        domination_rank().fit_path(queries, strengths=(1.0, 0.0))
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
@@ -170,7 +171,7 @@ def test_features_that_tell_nothing_within_queries_get_no_weight(
     flat = queries.with_features(values[queries.query_of_document])
     parameters: dict[str, Any] = {"curvature": curvature, "average": "documents"} | penalty
     for scaling in ("none", "standard", "minmax"):
-        ranker = DominationRank(**parameters, scaling=scaling).fit(as_csr(flat) if is_sparse else flat)
+        ranker = domination_rank(**parameters, scaling=scaling).fit(as_csr(flat) if is_sparse else flat)
         assert np.abs(ranker.coef_).max() < 1e-12
 
 
@@ -179,7 +180,7 @@ def test_a_constant_added_within_a_query_changes_nothing(scaling: str) -> None:
     queries = noisy()
     shifts = np.random.default_rng(0).integers(-3, 4, (queries.n_queries, 8))
     shifted = queries.with_features(queries.features + shifts[queries.query_of_document])
-    plain, moved = (DominationRank(l1=0.5, scaling=scaling, tol=1e-9).fit(data) for data in (queries, shifted))
+    plain, moved = (domination_rank(l1=0.5, scaling=scaling, tol=1e-9).fit(data) for data in (queries, shifted))
     np.testing.assert_allclose(moved.coef_, plain.coef_, atol=1e-7 * np.abs(plain.coef_).max())
 
 
@@ -187,9 +188,9 @@ def test_two_fits_are_bit_equal_and_float32_is_taken() -> None:
     queries = noisy()
     single = queries.with_features(queries.features.astype(np.float32))
     for data in (queries, single, as_csr(queries), as_csr(single)):
-        first, second = (DominationRank(l1=1.0).fit(data) for _ in range(2))
+        first, second = (domination_rank(l1=1.0).fit(data) for _ in range(2))
         np.testing.assert_array_equal(first.coef_, second.coef_)
-        np.testing.assert_allclose(first.coef_, DominationRank(l1=1.0).fit(queries).coef_, atol=1e-5)
+        np.testing.assert_allclose(first.coef_, domination_rank(l1=1.0).fit(queries).coef_, atol=1e-5)
 
 
 def test_order_of_rows_and_queries_without_pairs_do_not_matter() -> None:
@@ -197,7 +198,7 @@ def test_order_of_rows_and_queries_without_pairs_do_not_matter() -> None:
     X, y, qid = queries.features, queries.grades, queries.query_of_document
     more = np.vstack([X, 5.0 + X[:6]]), np.append(y, [2.0] * 5 + [0.0]), np.append(qid, [90] * 5 + [91])
     order = np.random.default_rng(0).permutation(len(more[1]))
-    ranker = DominationRank(l1=1.0, tol=1e-9)
+    ranker = domination_rank(l1=1.0, tol=1e-9)
     expected = ranker.fit(X, y, qid=qid).coef_
     np.testing.assert_allclose(
         ranker.fit(*(part[order] for part in more[:2]), qid=more[2][order]).coef_, expected, atol=1e-8
@@ -225,14 +226,14 @@ def test_order_of_rows_and_queries_without_pairs_do_not_matter() -> None:
 )
 def test_bad_parameters_are_refused_before_training(parameters: dict[str, Any], match: str) -> None:
     with pytest.raises(ParameterError, match=match):
-        DominationRank(**parameters).fit(noisy())
+        domination_rank(**parameters).fit(noisy())
 
 
 def test_nothing_relevant_is_refused() -> None:
     with pytest.raises(DataError, match=r"no query has both relevant and other documents\. Lower relevant_from"):
-        DominationRank(grades="two", relevant_from=9.0).fit(noisy())
+        domination_rank(grades="two", relevant_from=9.0).fit(noisy())
 
 
 def test_defaults_of_the_space_are_parameters() -> None:
-    ranker = DominationRank(**defaults(DominationRank.space)).fit(noisy())  # type: ignore[arg-type]
+    ranker = domination_rank(**defaults(DominationRank.space)).fit(noisy())  # type: ignore[arg-type]
     assert ranker.converged_ and 0 < np.count_nonzero(ranker.coef_)

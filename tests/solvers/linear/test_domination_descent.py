@@ -13,20 +13,20 @@ from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear import domination_columns as by_column
 from ranktune.solvers.linear import domination_descent
-from ranktune.solvers.linear.domination import DominationRank
 from ranktune.solvers.linear.domination_columns import Target
 from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.penalties import L2
 from tests.support.domination_samples import PENALTIES, VARIANTS, as_csr, noisy
+from tests.support.plain_solvers import domination_rank
 
 
 def test_wide_working_sets_are_taken_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     queries = noisy(n_features=40)
-    whole = DominationRank("l2", l2=1.0, tol=1e-8).fit(queries)
+    whole = domination_rank("l2", l2=1.0, tol=1e-8).fit(queries)
     monkeypatch.setattr(domination_descent, "BLOCK", 7)
-    parts = DominationRank("l2", l2=1.0, tol=1e-8).fit(queries)
+    parts = domination_rank("l2", l2=1.0, tol=1e-8).fit(queries)
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
 
 
@@ -36,7 +36,7 @@ def test_wide_dense_features_take_few_iterations() -> None:
     X = generator.normal(size=(2000, 20)) @ generator.normal(size=(20, 400)) + generator.normal(size=(2000, 400))
     y = np.digitize(X @ generator.normal(size=400) + 60.0 * generator.normal(size=2000), [0.0, 60.0]).astype(float)
     queries = Queries.from_arrays(X, y, qid=np.repeat(np.arange(50), 40))
-    ranker = DominationRank(l1=1e-4, average="documents", scaling="standard").fit(queries)
+    ranker = domination_rank(l1=1e-4, average="documents", scaling="standard").fit(queries)
     assert ranker.n_iter_ <= 8 and np.count_nonzero(ranker.coef_) > 256
 
 
@@ -98,7 +98,7 @@ def test_bounds_hold_everywhere_and_tight_is_at_most_the_papers(seed: int) -> No
 @pytest.mark.parametrize("curvature", CURVATURES)
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
 def test_objective_never_rises(penalty: dict[str, Any], curvature: str) -> None:
-    ranker = DominationRank(**penalty, curvature=curvature, average="none", tol=1e-6, max_iterations=5000)
+    ranker = domination_rank(**penalty, curvature=curvature, average="none", tol=1e-6, max_iterations=5000)
     values = [step.objective for step in ranker.fit_steps(noisy())]
     assert (np.diff(values) <= 1e-12 * values[0]).all()
     assert values[-1] < values[0] or len(values) == 1
@@ -120,18 +120,18 @@ def test_scores_far_apart_stay_finite(curvature: str, is_sparse: bool, monkeypat
     assert np.isfinite(problem.scores).all() and np.isfinite(problem.weights).all()
     assert (np.diff(values) <= 0.0).all() and values[-1] < values[0]
     if curvature == "exact":
-        at_zero = DominationRank("l2", l2=1.0, tol=1e-6).fit(queries)
+        at_zero = domination_rank("l2", l2=1.0, tol=1e-6).fit(queries)
         assert values[-1] == pytest.approx(at_zero.objective_, rel=1e-8)
 
 
 def test_stopping_early_leaves_a_usable_model_and_running_out_warns_once() -> None:
     queries = noisy()
-    ranker = DominationRank(l1=1.0)
+    ranker = domination_rank(l1=1.0)
     for _ in ranker.fit_steps(queries):
         break
     assert ranker.coef_.any() and ranker.n_iter_ == 1
     with pytest.warns(RankTuneWarning, match="stopped after 2 iterations") as caught:
-        ranker = DominationRank(l1=1.0, curvature="paper", max_iterations=2).fit(queries)
+        ranker = domination_rank(l1=1.0, curvature="paper", max_iterations=2).fit(queries)
     assert len(caught) == 1 and not ranker.converged_
 
 
@@ -141,7 +141,7 @@ def test_twin_features_do_not_stall_sparse_data(penalty: dict[str, Any]) -> None
     queries = noisy()
     noise = 1e-3 * np.random.default_rng(1).normal(size=queries.features.shape)
     twins = queries.with_features(np.hstack([queries.features, queries.features + noise]))
-    dense, csr = (DominationRank(**penalty, average="documents").fit(data) for data in (twins, as_csr(twins)))
+    dense, csr = (domination_rank(**penalty, average="documents").fit(data) for data in (twins, as_csr(twins)))
     assert dense.n_iter_ <= 10 and csr.n_iter_ <= 10
     np.testing.assert_allclose(csr.predict(twins), dense.predict(twins), atol=1e-6)
 
@@ -159,7 +159,7 @@ def many_grades(n_documents: int = 20_000, n_features: int = 4000, per_feature: 
 def test_many_grades_and_many_sparse_features() -> None:
     """Thousands of documents far behind their rivals, thousands of levels that few nonzeros look at, one query."""
     queries, l1 = many_grades(), 1e-4
-    ranker = DominationRank(l1=l1, average="documents", max_iterations=25, tol=1e-6).fit(queries)
+    ranker = domination_rank(l1=l1, average="documents", max_iterations=25, tol=1e-6).fit(queries)
     w = ranker.coef_
     assert ranker.converged_ and np.count_nonzero(w) > 3000
     _, by_score = DominationLoss(average="documents").value_and_gradient(queries.features @ w, queries)
@@ -203,7 +203,7 @@ def test_a_failed_step_is_tried_again_with_more_care(monkeypatch: pytest.MonkeyP
         return direction
 
     monkeypatch.setattr(by_column, "newton_direction", wrong_once)
-    ranker = DominationRank(l1=1.0).fit(as_csr(noisy()))
+    ranker = domination_rank(l1=1.0).fit(as_csr(noisy()))
     assert ranker.converged_ and len(calls) > 2
     assert calls[:3] == [1.0, 1.0, 0.0]
-    assert ranker.objective_ == pytest.approx(DominationRank(l1=1.0).fit(noisy()).objective_, rel=1e-8)
+    assert ranker.objective_ == pytest.approx(domination_rank(l1=1.0).fit(noisy()).objective_, rel=1e-8)

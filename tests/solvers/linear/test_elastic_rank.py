@@ -9,14 +9,14 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Choice, Float, defaults, is_active
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.elastic_rank import ElasticRank
-from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.studies.readers.text import read_text
+from tests.support.plain_solvers import elastic_rank, rank_svm
 
 CONFIGURATIONS: list[dict[str, Any]] = [
     {"optimizer": "fobos", "l1": 1e-3, "l2": 1e-2},
@@ -43,8 +43,8 @@ def lists(seed: int = 0, n_lists: int = 90, length: int = 15, noise: float = 0.3
 def test_partial_fits_on_the_pieces_leave_the_bits_of_one_fit(parameters: dict[str, Any], form: str) -> None:
     X, y, qid = lists()
     X = sparse.csr_array(X) if form == "csr" else X
-    whole = ElasticRank(**parameters).fit(X, y, qid=qid)
-    pieces = ElasticRank(**parameters)
+    whole = elastic_rank(**parameters).fit(X, y, qid=qid)
+    pieces = elastic_rank(**parameters)
     for low, high in ((-1, 2), (2, 3), (3, 40), (40, 90)):
         rows = np.flatnonzero((qid >= low) & (qid < high))
         pieces.partial_fit(X[rows], y[rows], qid=qid[rows])
@@ -55,17 +55,17 @@ def test_partial_fits_on_the_pieces_leave_the_bits_of_one_fit(parameters: dict[s
 
 def test_fit_starts_anew_and_partial_fit_goes_on() -> None:
     X, y, qid = lists()
-    ranker = ElasticRank().fit(X, y, qid=qid)
+    ranker = elastic_rank().fit(X, y, qid=qid)
     once = ranker.coef_
     np.testing.assert_array_equal(ranker.fit(X, y, qid=qid).coef_, once)
     twice = ranker.partial_fit(X, y, qid=qid).coef_
-    np.testing.assert_array_equal(twice, ElasticRank(passes=2).fit(X, y, qid=qid).coef_)
+    np.testing.assert_array_equal(twice, elastic_rank(passes=2).fit(X, y, qid=qid).coef_)
     assert not np.array_equal(twice, once)
 
 
 def test_partial_fit_checks_the_features_of_later_pieces() -> None:
     X, y, qid = lists()
-    ranker = ElasticRank().partial_fit(X, y, qid=qid)
+    ranker = elastic_rank().partial_fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="8 features"):
         ranker.partial_fit(X[:, :7], y, qid=qid)
     with pytest.raises(DataError, match="7 features, but ElasticRank is expecting 8"):
@@ -75,7 +75,7 @@ def test_partial_fit_checks_the_features_of_later_pieces() -> None:
 @pytest.mark.parametrize("parameters", CONFIGURATIONS, ids=str)
 def test_lists_without_pairs_change_nothing(parameters: dict[str, Any]) -> None:
     X, y, qid = lists()
-    ranker = ElasticRank(**parameters).fit(X, y, qid=qid)
+    ranker = elastic_rank(**parameters).fit(X, y, qid=qid)
     coef, seen = ranker.coef_, ranker.n_lists_seen_
     ranker.partial_fit(X[:1], y[:1]).partial_fit(X[:9], np.ones(9))
     np.testing.assert_array_equal(ranker.coef_, coef)
@@ -86,9 +86,9 @@ def test_lists_without_pairs_change_nothing(parameters: dict[str, Any]) -> None:
 def test_dense_sparse_and_single_precision_agree(parameters: dict[str, Any]) -> None:
     X, y, qid = lists(1)
     X = X.astype(np.float32).astype(np.float64)
-    expected = ElasticRank(**parameters).fit(X, y, qid=qid)
+    expected = elastic_rank(**parameters).fit(X, y, qid=qid)
     for other in (sparse.csr_array(X), X.astype(np.float32), sparse.csr_array(X.astype(np.float32))):
-        ranker = ElasticRank(**parameters).fit(other, y, qid=qid)
+        ranker = elastic_rank(**parameters).fit(other, y, qid=qid)
         np.testing.assert_allclose(ranker.coef_, expected.coef_, atol=1e-10)
         np.testing.assert_allclose(ranker.predict(other, qid=qid), expected.predict(X, qid=qid), atol=1e-5)
 
@@ -98,22 +98,22 @@ def test_translating_the_features_of_a_query_changes_nothing(parameters: dict[st
     X, y, qid = lists(2)
     shifts = np.random.default_rng(1).integers(-4, 4, (91, 8)).astype(float)
     moved = X + shifts[qid + 1]
-    coef = ElasticRank(**parameters).fit(X, y, qid=qid).coef_
-    np.testing.assert_allclose(ElasticRank(**parameters).fit(moved, y, qid=qid).coef_, coef, atol=1e-9)
+    coef = elastic_rank(**parameters).fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(elastic_rank(**parameters).fit(moved, y, qid=qid).coef_, coef, atol=1e-9)
 
 
 def test_features_that_are_constant_in_every_list_get_no_weight() -> None:
     X, y, qid = lists(3)
     X[:, 2] = 1e6 * np.sin(qid)  # rounding noise of a gradient would look like a gradient to AdaGrad
     for scaling in ("none", "list"):
-        assert ElasticRank(scaling=scaling).fit(X, y, qid=qid).coef_[2] == 0.0
+        assert elastic_rank(scaling=scaling).fit(X, y, qid=qid).coef_[2] == 0.0
 
 
 def test_list_scaling_makes_the_scale_of_a_list_irrelevant() -> None:
     X, y, qid = lists(4)
     factor = 10.0 ** np.random.default_rng(2).integers(-3, 4, (91, 8))
     scaled = X * factor[qid + 1]
-    ranker, other = (ElasticRank(scaling="list").fit(Z, y, qid=qid) for Z in (X, scaled))
+    ranker, other = (elastic_rank(scaling="list").fit(Z, y, qid=qid) for Z in (X, scaled))
     np.testing.assert_allclose(other.coef_, ranker.coef_, atol=1e-9)
     np.testing.assert_allclose(other.predict(scaled, qid=qid), ranker.predict(X, qid=qid), atol=1e-9)
 
@@ -122,19 +122,20 @@ def test_predictions_come_back_in_the_order_of_the_rows() -> None:
     X, y, qid = lists(5)
     order = np.random.default_rng(3).permutation(len(X))
     for scaling in ("none", "list"):
-        ranker = ElasticRank(scaling=scaling).fit(X, y, qid=qid)
+        ranker = elastic_rank(scaling=scaling).fit(X, y, qid=qid)
         np.testing.assert_allclose(ranker.predict(X[order], qid=qid[order]), ranker.predict(X, qid=qid)[order])
         np.testing.assert_array_equal(ranker.predict(Queries.from_arrays(X, y, qid=qid)), ranker.predict(X, qid=qid))
     one_list = ranker.predict(X)
     np.testing.assert_allclose(one_list, X / np.ptp(X, axis=0) @ ranker.coef_)
-    np.testing.assert_allclose(ElasticRank().fit(X, y, qid=qid).predict(X), X @ ElasticRank().fit(X, y, qid=qid).coef_)
+    ranker = elastic_rank().fit(X, y, qid=qid)
+    np.testing.assert_allclose(ranker.predict(X), X @ ranker.coef_)
 
 
 def test_one_seed_gives_one_model_and_none_keeps_the_order() -> None:
     X, y, qid = lists(6)
 
     def fit(seed: Any) -> Floats:
-        return ElasticRank(passes=2, random_state=seed).fit(X, y, qid=qid).coef_
+        return elastic_rank(passes=2, random_state=seed).fit(X, y, qid=qid).coef_
 
     np.testing.assert_array_equal(fit(3), fit(3))
     np.testing.assert_array_equal(fit(np.random.default_rng(3)), fit(3))
@@ -153,7 +154,7 @@ def test_the_direction_of_noiseless_data_is_found(loss: str, weight: str) -> Non
     generator = np.random.default_rng(7)
     X, truth = generator.normal(size=(6000, 5)), np.array([3.0, -1.0, 0.5, 0.0, 2.0])
     y = np.digitize(X @ truth, np.quantile(X @ truth, [0.5, 0.75, 0.9])).astype(float)
-    coef = ElasticRank(loss, weight, passes=3).fit(X, y, qid=np.arange(6000) // 30).coef_
+    coef = elastic_rank(loss=loss, weight=weight, passes=3).fit(X, y, qid=np.arange(6000) // 30).coef_
     assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.985
 
 
@@ -162,7 +163,7 @@ def test_l1_keeps_the_features_that_matter(optimizer: str, nonzeros: int) -> Non
     generator = np.random.default_rng(8)
     X = generator.random((8000, 40))
     y = (X[:, 3] - X[:, 11] + 0.1 * generator.normal(size=len(X)) > 0).astype(float)
-    ranker = ElasticRank(optimizer=optimizer, l1=0.1, threshold=5.0, truncate_every=1)
+    ranker = elastic_rank(optimizer=optimizer, l1=0.1, threshold=5.0, truncate_every=1)
     coef = ranker.fit(X, y, qid=np.arange(len(X)) // 20).coef_
     assert set(np.argsort(-np.abs(coef))[:2]) == {3, 11}
     assert coef[3] > 0 > coef[11]
@@ -186,20 +187,29 @@ def test_l1_keeps_the_features_that_matter(optimizer: str, nonzeros: int) -> Non
         ({"passes": 1.5}, ParameterError, "passes=1.5"),
         ({"threshold": -0.1, "optimizer": "psgd"}, ParameterError, "threshold=-0.1"),
         ({"truncate_every": 0, "optimizer": "tgd"}, ParameterError, "truncate_every=0"),
-        ({"l1": 0.1, "optimizer": "psgd"}, IncompatibleParts, "PSGD needs Penalty.gradient, and L1 has none"),
-        ({"l2": 0.1, "optimizer": "tgd"}, IncompatibleParts, "TGD needs Penalty.truncate, and L2 has none"),
     ],
 )
 def test_parameters_that_cannot_be(parameters: dict[str, Any], error: type[Exception], message: str) -> None:
     X, y, qid = lists()
-    for learn in (ElasticRank(**parameters).fit, ElasticRank(**parameters).partial_fit):
+    for learn in (elastic_rank(**parameters).fit, elastic_rank(**parameters).partial_fit):
         with pytest.raises(error, match=message):
             learn(X, y, qid=qid)
 
 
+@pytest.mark.parametrize(("optimizer", "strength"), [("psgd", "l1"), ("tgd", "l2")])
+def test_an_optimizer_ignores_the_strength_it_cannot_take(optimizer: str, strength: str) -> None:
+    X, y, qid = lists()
+    with_it, without = (
+        elastic_rank(optimizer=optimizer).set_params(**{strength: value}).fit(X, y, qid=qid).coef_
+        for value in (0.1, 0.0)
+    )
+    np.testing.assert_array_equal(with_it, without)
+    assert without.any()
+
+
 def test_grades_without_a_gain_are_refused_before_training() -> None:
     X, y, qid = lists()
-    ranker = ElasticRank(weight="ndcg", gain="exp2")
+    ranker = elastic_rank(weight="ndcg", gain="exp2")
     for bad in (y - 1, y + 0.5, y + 40):
         with pytest.raises(DataError, match=r"grade.*(Add a constant|round the grades|number the grades)"):
             ranker.fit(X, bad, qid=qid)
@@ -208,15 +218,15 @@ def test_grades_without_a_gain_are_refused_before_training() -> None:
 
 def test_grades_of_any_kind_train_by_default() -> None:
     X, y, qid = lists()
-    plain = ElasticRank(weight="ndcg").fit(X, y, qid=qid).coef_
-    np.testing.assert_array_equal(ElasticRank(weight="ndcg", gain="exp2").fit(X, y, qid=qid).coef_, plain)
-    linear = ElasticRank(weight="ndcg", gain="linear").fit(X, y, qid=qid).coef_
+    plain = elastic_rank(weight="ndcg").fit(X, y, qid=qid).coef_
+    np.testing.assert_array_equal(elastic_rank(weight="ndcg", gain="exp2").fit(X, y, qid=qid).coef_, plain)
+    linear = elastic_rank(weight="ndcg", gain="linear").fit(X, y, qid=qid).coef_
     assert not np.array_equal(linear, plain)
     unscaled: dict[str, Any] = {**defaults(ElasticRank.space), "scaling": "none"}
     for moved in (y - 1, y + 0.5, y - 1e6):
-        coef = ElasticRank(**unscaled).fit(X, moved, qid=qid).coef_
+        coef = elastic_rank(**unscaled).fit(X, moved, qid=qid).coef_
         assert np.count_nonzero(coef) > 0
-        np.testing.assert_allclose(ElasticRank(weight="ndcg").fit(X, moved, qid=qid).coef_, linear, atol=1e-9)
+        np.testing.assert_allclose(elastic_rank(weight="ndcg").fit(X, moved, qid=qid).coef_, linear, atol=1e-9)
 
 
 def test_defaults_of_the_space_make_a_model() -> None:
@@ -229,7 +239,7 @@ def test_defaults_of_the_space_make_a_model() -> None:
 
 def test_every_point_of_the_space_can_be_trained() -> None:
     X, y, qid = lists(10, n_lists=40)
-    names = set(ElasticRank().get_params())
+    names = set(elastic_rank().get_params())
     generator = np.random.default_rng(0)
     for _ in range(300):
         values: dict[str, Any] = {}
@@ -244,12 +254,12 @@ def test_every_point_of_the_space_can_be_trained() -> None:
                 value = np.clip(np.exp(value) if parameter.log else value, parameter.low, parameter.high)
                 values[parameter.name] = float(value) if isinstance(parameter, Float) else round(value)
         assert set(values) <= names
-        assert np.isfinite(ElasticRank(**values).fit(X, y, qid=qid).coef_).all(), values
+        assert np.isfinite(elastic_rank(**values).fit(X, y, qid=qid).coef_).all(), values
 
 
 def test_steps_can_be_watched_and_stopped() -> None:
     X, y, qid = lists(11)
-    ranker = ElasticRank(passes=3)
+    ranker = elastic_rank(passes=3)
     steps = ranker.fit_steps(X, y, qid=qid)
     first = next(steps)
     assert first.iteration == ranker.n_lists_seen_ == 89
@@ -265,7 +275,7 @@ def test_ranks_real_data_about_as_well_as_ranksvm(letor_folds: Any, name: str) -
     for fold in ("Fold1", "Fold3", "Fold5"):
         train, vali = (read_text(letor_folds[name] / fold / f"{part}.txt") for part in ("train", "vali"))
         ours = make("ElasticRank", defaults(ElasticRank.space), seed=0).fit(train)
-        theirs = RankSVM(0.02, scaling="standard", average="pairs").fit(train)
+        theirs = rank_svm(C=0.02, scaling="standard", average="pairs").fit(train)
         scores = [np.nanmean(metric.per_query(ranker.predict(vali), vali)) for ranker in (ours, theirs)]
         difference.append(scores[0] - scores[1])
     assert np.mean(difference) > -0.01

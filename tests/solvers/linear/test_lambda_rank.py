@@ -12,12 +12,12 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.lambda_rank import LambdaRank
-from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseLogistic
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.studies.readers.text import read_text
+from tests.support.plain_solvers import lambda_rank, rank_svm
 
 
 def lists(seed: int = 0, noise: float = 0.5) -> Any:
@@ -39,7 +39,7 @@ def test_steps_are_those_of_adagrad_on_the_weighted_logistic_loss() -> None:
         eta = 0.2 / np.sqrt(squares)
         w = w - eta * gradient
         w = np.sign(w) * np.maximum(np.abs(w) - eta * 0.01, 0.0) / (1.0 + eta * 0.1)
-    ranker = LambdaRank(5, l1=0.01, l2=0.1, eta0=0.2, iterations=12).fit(queries)
+    ranker = lambda_rank(5, l1=0.01, l2=0.1, eta0=0.2, iterations=12).fit(queries)
     np.testing.assert_allclose(ranker.coef_, w, rtol=1e-6, atol=1e-9)
     assert ranker.n_iter_ == 12
 
@@ -48,7 +48,7 @@ def test_steps_are_those_of_adagrad_on_the_weighted_logistic_loss() -> None:
 def test_it_learns_to_rank(at: int | None) -> None:
     X, y, qid = lists(1, noise=0.0)
     queries = Queries.from_arrays(X, y, qid=qid)
-    ranker = LambdaRank(at, scaling="standard").fit(queries)
+    ranker = lambda_rank(at, scaling="standard").fit(queries)
     assert parse_metric("ndcg@10").mean(ranker.predict(queries), queries) > 0.97
 
 
@@ -57,14 +57,14 @@ def test_shifting_a_querys_features_changes_nothing(scaling: str) -> None:
     X, y, qid = lists(2)
     X = np.round(X, 3)
     shifts = np.random.default_rng(0).integers(-50, 50, (40, 5)).astype(float)
-    one, two = (LambdaRank(scaling=scaling).fit(Z, y, qid=qid).coef_ for Z in (X, X + shifts[qid]))
+    one, two = (lambda_rank(scaling=scaling).fit(Z, y, qid=qid).coef_ for Z in (X, X + shifts[qid]))
     np.testing.assert_allclose(two, one, atol=1e-6)
 
 
 def test_a_query_of_weight_two_is_one_that_stands_there_twice() -> None:
     X, y, qid = lists(3)
     again = qid == 7
-    ranker = LambdaRank(scaling="standard")
+    ranker = lambda_rank(scaling="standard")
     weighted = ranker.fit(X, y, qid=qid, query_weights={7: 2.0}).coef_
     twice = ranker.fit(np.vstack([X, X[again]]), np.append(y, y[again]), qid=np.append(qid, qid[again] + 100)).coef_
     np.testing.assert_allclose(twice, weighted, atol=1e-9)
@@ -74,24 +74,24 @@ def test_a_query_of_weight_two_is_one_that_stands_there_twice() -> None:
 def test_dense_sparse_and_single_precision_agree() -> None:
     X, y, qid = lists(4)
     X = np.where(np.abs(X) < 0.3, 0.0, X).astype(np.float32).astype(np.float64)
-    expected = LambdaRank(scaling="standard").fit(X, y, qid=qid).coef_
+    expected = lambda_rank(scaling="standard").fit(X, y, qid=qid).coef_
     for other in (sparse.csr_array(X), X.astype(np.float32), sparse.csr_array(X.astype(np.float32))):
-        np.testing.assert_allclose(LambdaRank(scaling="standard").fit(other, y, qid=qid).coef_, expected, atol=1e-6)
+        np.testing.assert_allclose(lambda_rank(scaling="standard").fit(other, y, qid=qid).coef_, expected, atol=1e-6)
 
 
 def test_the_order_of_documents_of_different_grades_does_not_matter() -> None:
     X, y, qid = lists(5)
     order = np.lexsort((np.arange(len(y)), -y, np.random.default_rng(1).permutation(40)[qid]))  # equal ones keep theirs
-    one, two = LambdaRank().fit(X, y, qid=qid), LambdaRank().fit(X[order], y[order], qid=qid[order])
+    one, two = lambda_rank().fit(X, y, qid=qid), lambda_rank().fit(X[order], y[order], qid=qid[order])
     np.testing.assert_allclose(two.coef_, one.coef_, atol=1e-9)
 
 
 def test_grades_of_any_kind_train_unless_the_gain_says_otherwise() -> None:
     X, y, qid = lists(6)
-    linear = LambdaRank(gain="linear").fit(X, y, qid=qid).coef_
-    np.testing.assert_allclose(LambdaRank().fit(X, y - 0.5, qid=qid).coef_, linear, atol=1e-12)
+    linear = lambda_rank(gain="linear").fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(lambda_rank().fit(X, y - 0.5, qid=qid).coef_, linear, atol=1e-12)
     with pytest.raises(DataError, match="grade"):
-        LambdaRank(gain="exp2").fit(X, y - 0.5, qid=qid)
+        lambda_rank(gain="exp2").fit(X, y - 0.5, qid=qid)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_grades_of_any_kind_train_unless_the_gain_says_otherwise() -> None:
 )
 def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        LambdaRank(**parameters).fit(*lists()[:2])
+        lambda_rank(**parameters).fit(*lists()[:2])
 
 
 @pytest.mark.parametrize("name", ["MQ2008", "OHSUMED"])
@@ -117,7 +117,7 @@ def test_ranks_real_data_about_as_well_as_ranksvm(letor_folds: Any, name: str) -
     for fold in ("Fold1", "Fold3", "Fold5"):
         train, vali = (read_text(letor_folds[name] / fold / f"{part}.txt") for part in ("train", "vali"))
         ours = make("LambdaRank", defaults(LambdaRank.space)).fit(train)
-        theirs = RankSVM(0.02, scaling="standard", average="pairs").fit(train)
+        theirs = rank_svm(C=0.02, scaling="standard", average="pairs").fit(train)
         scores = [np.nanmean(metric.per_query(ranker.predict(vali), vali)) for ranker in (ours, theirs)]
         difference.append(scores[0] - scores[1])
     assert np.mean(difference) > -0.015

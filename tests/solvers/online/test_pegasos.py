@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.online.pair_sampling import draw, pair_table
-from ranktune.solvers.online.pegasos import PairwisePegasos
+from tests.support.plain_solvers import pairwise_pegasos
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.5])
@@ -21,11 +21,11 @@ def test_pegasos_is_the_papers_on_the_pairs_drawn(alpha: float, hard_queries: Qu
         z, eta = X[i] - X[j], 1.0 / (alpha * t)
         active = z @ w < 1.0
         w = (1.0 - eta * alpha) * w + (eta * z if active else 0.0)
-    model = PairwisePegasos(alpha, steps=800, random_state=3).fit(hard_queries)
+    model = pairwise_pegasos(alpha, steps=800, random_state=3).fit(hard_queries)
     np.testing.assert_allclose(model.coef_, w, rtol=1e-10, atol=1e-11)
     csr = hard_queries.with_features(sparse.csr_array(hard_queries.features))
     np.testing.assert_allclose(
-        PairwisePegasos(alpha, steps=800, random_state=3).fit(csr).coef_, w, rtol=1e-9, atol=1e-11
+        pairwise_pegasos(alpha, steps=800, random_state=3).fit(csr).coef_, w, rtol=1e-9, atol=1e-11
     )
 
 
@@ -42,13 +42,13 @@ def test_pegasos_comes_near_the_optimum() -> None:
         return float(0.5 * alpha * w @ w + np.maximum(0.0, 1.0 - Z @ w).mean())
 
     best = minimize(objective, np.zeros(4), method="Powell", options={"xtol": 1e-6, "ftol": 1e-10}).fun
-    model = PairwisePegasos(alpha, steps=400_000).fit(queries)
+    model = pairwise_pegasos(alpha, steps=400_000).fit(queries)
     assert objective(model.coef_) < best + 0.003
     assert objective(np.zeros(4)) > best + 0.1
 
 
 def test_steps_add_up_over_calls(hard_queries: Queries) -> None:
-    model = PairwisePegasos(0.1, pairs_per_document=2).fit(hard_queries)
+    model = pairwise_pegasos(0.1, pairs_per_document=2).fit(hard_queries)
     useful = hard_queries.n_documents - 3  # two queries of one document; one of a single grade has 12
     assert model.n_pairs_seen_ == 2 * (useful + 1 - 12)
     before = model.n_pairs_seen_

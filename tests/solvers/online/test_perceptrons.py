@@ -10,7 +10,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric
-from ranktune.solvers.online.perceptrons import CommitteePerceptron, PairwisePerceptron, Prank
+from tests.support.plain_solvers import committee_perceptron, pairwise_perceptron, prank_ranker
 
 
 def differences(queries: Queries, pair_order: str = "rows") -> list[Floats]:
@@ -36,14 +36,14 @@ def test_pairwise_perceptron_is_the_textbooks(pair_order: str, hard_queries: Que
     for z in differences(hard_queries, pair_order):
         if z @ w <= 0.0:
             w, mistakes = w + z, mistakes + 1
-    model = PairwisePerceptron(pair_order=pair_order).fit(hard_queries)
+    model = pairwise_perceptron(pair_order=pair_order).fit(hard_queries)
     np.testing.assert_allclose(model.coef_, w, rtol=1e-12, atol=1e-12)
     assert model.cumulative_loss_ == mistakes
 
 
 def test_pairwise_perceptron_separates_separable_data() -> None:
     queries = separable()
-    model = PairwisePerceptron(passes=300).fit(queries)
+    model = pairwise_perceptron(passes=300).fit(queries)
     assert Metric.parse("pairwise").mean(model.predict(queries), queries) == 1.0
     mistakes = model.cumulative_loss_
     assert model.partial_fit(queries).cumulative_loss_ == mistakes
@@ -66,7 +66,7 @@ def test_committee_holds_the_longest_runs(size: int, hard_queries: Queries) -> N
         w, run = w + z, 0
     enter()
     expected = sum(r * v for r, v in committee) / sum(r for r, _ in committee)
-    model = CommitteePerceptron(size, pair_order="rows").fit(hard_queries)
+    model = committee_perceptron(size, pair_order="rows").fit(hard_queries)
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-11, atol=1e-12)
 
 
@@ -86,19 +86,19 @@ def prank(queries: Queries, n_grades: int) -> tuple[Floats, Floats, float]:
 
 
 def test_prank_is_the_papers(hard_queries: Queries) -> None:
-    model = Prank(pair_order="rows").fit(hard_queries)
+    model = prank_ranker(pair_order="rows").fit(hard_queries)
     weights, thresholds, loss = prank(hard_queries, 5)
     np.testing.assert_allclose(model.coef_, weights, rtol=1e-12, atol=1e-12)
     assert np.array_equal(model.thresholds_, thresholds)
     assert model.cumulative_loss_ == loss
     assert model.n_documents_seen_ == hard_queries.n_documents
     csr = hard_queries.with_features(sparse.csr_array(hard_queries.features))
-    np.testing.assert_allclose(Prank(pair_order="rows").fit(csr).coef_, weights, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(prank_ranker(pair_order="rows").fit(csr).coef_, weights, rtol=1e-12, atol=1e-12)
 
 
 def test_prank_keeps_its_thresholds_in_order(hard_queries: Queries) -> None:
     """Lemma 1 of the paper: whatever it sees."""
-    model = Prank(tuple(range(5)))
+    model = prank_ranker(tuple(range(5)))
     for seed in range(30):
         generator = np.random.default_rng(seed)
         X = generator.normal(size=(20, 6)) * 10.0 ** generator.integers(-2, 3)
@@ -109,13 +109,13 @@ def test_prank_keeps_its_thresholds_in_order(hard_queries: Queries) -> None:
 
 def test_prank_learns_grades() -> None:
     queries = separable()
-    model = Prank(passes=200).fit(queries)
+    model = prank_ranker(passes=200).fit(queries)
     assert Metric.parse("pairwise").mean(model.predict(queries), queries) > 0.99
     predicted = np.searchsorted(model.thresholds_, model.predict(queries), side="right")
     assert (model.grades_[predicted] == queries.grades).mean() > 0.97
 
 
 def test_prank_refuses_a_grade_it_did_not_begin_with() -> None:
-    model = Prank().partial_fit(np.eye(3), [0.0, 1.0, 2.5])
+    model = prank_ranker().partial_fit(np.eye(3), [0.0, 1.0, 2.5])
     with pytest.raises(DataError, match=r"grade 2 is not among those that learning began with, \[0.0, 1.0, 2.5\]"):
         model.partial_fit(np.eye(3), [0.0, 1.0, 2.0])

@@ -12,9 +12,9 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.online.solar import SOLAR1, SOLAR2
 from ranktune.studies.catalogue import read
+from tests.support.plain_solvers import rank_svm, solar1, solar2
 
 
 def differences(queries: Queries) -> Iterator[Floats]:
@@ -51,7 +51,7 @@ def second_order(queries: Queries, gamma: float, diagonal: bool) -> tuple[Floats
 
 @pytest.mark.parametrize("C", [1e-5, 0.01, 100.0])
 def test_first_order_is_the_papers_update(C: float, hard_queries: Queries) -> None:
-    model = SOLAR1(C, pair_order="rows").fit(hard_queries)
+    model = solar1(C, pair_order="rows").fit(hard_queries)
     weights, loss = first_order(hard_queries, C)
     np.testing.assert_allclose(model.coef_, weights, rtol=1e-12, atol=1e-13)
     assert model.cumulative_loss_ == pytest.approx(loss, rel=1e-12)
@@ -61,7 +61,7 @@ def test_first_order_is_the_papers_update(C: float, hard_queries: Queries) -> No
 @pytest.mark.parametrize("gamma", [0.1, 10.0, 1e4])
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_second_order_is_the_papers_update(gamma: float, covariance: str, hard_queries: Queries) -> None:
-    model = SOLAR2(gamma, covariance=covariance, pair_order="rows").fit(hard_queries)
+    model = solar2(gamma, covariance=covariance, pair_order="rows").fit(hard_queries)
     weights, sigma, loss = second_order(hard_queries, gamma, covariance == "diagonal")
     np.testing.assert_allclose(model.coef_, weights, rtol=1e-12, atol=1e-12)
     expected = sigma if covariance == "full" else np.diag(sigma)
@@ -74,24 +74,24 @@ def test_sparse_second_order_is_the_papers_update() -> None:
     X = sparse.random_array((120, 30), density=0.15, rng=generator, format="csr")
     queries = Queries.from_arrays(X, generator.integers(0, 3, 120), qid=np.repeat(np.arange(12), 10))
     for covariance in ("full", "diagonal"):
-        model = SOLAR2(2.0, covariance=covariance, pair_order="rows").fit(queries)
+        model = solar2(2.0, covariance=covariance, pair_order="rows").fit(queries)
         weights, _, _ = second_order(queries, 2.0, covariance == "diagonal")
         np.testing.assert_allclose(model.coef_, weights, rtol=1e-12, atol=1e-12)
 
 
 def test_covariance_stays_symmetric_and_positive_definite(hard_queries: Queries) -> None:
     for gamma in (1e-6, 1.0, 1e4):
-        sigma = SOLAR2(gamma, passes=20).fit(hard_queries).covariance_
+        sigma = solar2(gamma, passes=20).fit(hard_queries).covariance_
         assert np.array_equal(sigma, sigma.T)
         eigenvalues = np.linalg.eigvalsh(sigma)
         assert eigenvalues[0] > 0.0
         assert eigenvalues[-1] <= 1.0
-        assert (SOLAR2(gamma, covariance="diagonal", passes=20).fit(hard_queries).covariance_ > 0.0).all()
+        assert (solar2(gamma, covariance="diagonal", passes=20).fit(hard_queries).covariance_ > 0.0).all()
 
 
 def test_covariance_is_the_inverse_of_what_was_seen(hard_queries: Queries) -> None:
     """Sigma^-1 = I + sum z z' / gamma over the pairs that moved the weights: of gamma so large, all of them."""
-    model = SOLAR2(1e7, pair_order="rows").fit(hard_queries)
+    model = solar2(1e7, pair_order="rows").fit(hard_queries)
     expected = np.eye(6) + sum(np.outer(z, z) for z in differences(hard_queries)) / 1e7
     np.testing.assert_allclose(np.linalg.inv(model.covariance_), expected, rtol=1e-10, atol=1e-12)
 
@@ -102,15 +102,15 @@ def test_diagonal_equals_full_where_features_do_not_meet() -> None:
     X = np.zeros((80, 5))
     X[np.arange(0, 80, 2), generator.integers(0, 5, 40)] = generator.normal(size=40)
     queries = Queries.from_arrays(X, np.tile([1.0, 0.0], 40), qid=np.repeat(np.arange(40), 2))
-    full, diagonal = (SOLAR2(3.0, covariance=c, passes=3).fit(queries) for c in ("full", "diagonal"))
+    full, diagonal = (solar2(3.0, covariance=c, passes=3).fit(queries) for c in ("full", "diagonal"))
     np.testing.assert_allclose(diagonal.coef_, full.coef_, rtol=1e-12)
     np.testing.assert_allclose(np.diag(diagonal.covariance_), full.covariance_, rtol=1e-12)
     assert np.abs(full.coef_).min() > 0.0
 
 
 def test_sure_from_the_start_is_first_order(hard_queries: Queries) -> None:
-    second = SOLAR2(1e10, pair_order="rows").fit(hard_queries).coef_
-    np.testing.assert_allclose(second, SOLAR1(0.5e-10, pair_order="rows").fit(hard_queries).coef_, rtol=1e-5)
+    second = solar2(1e10, pair_order="rows").fit(hard_queries).coef_
+    np.testing.assert_allclose(second, solar1(0.5e-10, pair_order="rows").fit(hard_queries).coef_, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["MQ2008", "OHSUMED"])
@@ -120,10 +120,10 @@ def test_theorem_1_holds_on_real_data(name: str, letor_folds: dict[str, Path]) -
     queries = queries.select(np.arange(60 if name == "MQ2008" else 6))
     Z = np.array(list(differences(queries)))
     radius = float((Z**2).sum(axis=1).max())
-    trained = RankSVM(C=1.0).fit(queries).coef_
+    trained = rank_svm(C=1.0).fit(queries).coef_
     candidates = [trained, 0.01 * trained, *np.random.default_rng(0).normal(size=(5, len(trained))), 0.0 * trained]
     for C in (1e-5, 1e-2, 1.0):
-        model = SOLAR1(C, pair_order="rows").fit(queries)
+        model = solar1(C, pair_order="rows").fit(queries)
         assert model.n_pairs_seen_ == len(Z)
         assert model.cumulative_loss_ > 0.0
         for u in (model.coef_, *candidates):
@@ -148,13 +148,13 @@ def test_the_published_online_figures_of_mq2008_are_met(letor_folds: dict[str, P
 def test_a_full_covariance_of_many_features_is_refused() -> None:
     X = sparse.csr_array((np.array([1.0, 2.0, 3.0]), (np.array([0, 1, 2]), np.array([5, 70_000, 99_999]))))
     with pytest.raises(ParameterError, match="covariance='diagonal'"):
-        SOLAR2().fit(X, [0.0, 1.0, 2.0])
-    assert np.count_nonzero(SOLAR2(covariance="diagonal").fit(X, [0.0, 1.0, 2.0]).coef_) == 3
+        solar2().fit(X, [0.0, 1.0, 2.0])
+    assert np.count_nonzero(solar2(covariance="diagonal").fit(X, [0.0, 1.0, 2.0]).coef_) == 3
 
 
 def test_auto_is_full_where_that_is_small(hard_queries: Queries) -> None:
-    ours, full = (SOLAR2(covariance=covariance).fit(hard_queries) for covariance in ("auto", "full"))
+    ours, full = (solar2(covariance=covariance).fit(hard_queries) for covariance in ("auto", "full"))
     assert np.array_equal(ours.coef_, full.coef_) and ours.covariance_.shape == (6, 6)
     wide = hard_queries.with_features(np.tile(hard_queries.features, (1, 400)))
-    ours, thin = (SOLAR2(covariance=covariance).fit(wide) for covariance in ("auto", "diagonal"))
+    ours, thin = (solar2(covariance=covariance).fit(wide) for covariance in ("auto", "diagonal"))
     assert np.array_equal(ours.coef_, thin.coef_) and ours.covariance_.shape == (2400,)

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.rank_svm import RankSVM, cross_validated_path
+from ranktune.solvers.linear.rank_svm import cross_validated_path
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from tests.support.plain_solvers import rank_svm
 
 
 def noisy(seed: int, n_queries: int, length: int = 20, n_features: int = 5) -> Any:
@@ -29,11 +30,11 @@ CS = np.geomspace(1e-4, 1e3, 12)
 @pytest.mark.parametrize("loss", ["l2", "l1"])
 def test_every_point_is_as_good_as_a_cold_fit(loss: str, n_queries: int) -> None:
     X, y, qid = noisy(0, n_queries)
-    ranker = RankSVM(loss=loss, average="pairs", scaling="standard", tol=1e-4)
+    ranker = rank_svm(loss=loss, average="pairs", scaling="standard", tol=1e-4)
     path = ranker.fit_path(X, y, Cs=CS, qid=qid)
     assert path.converged.all()
     for k in range(0, len(CS), 3):
-        cold = RankSVM(C=CS[k], loss=loss, average="pairs", scaling="standard", tol=1e-4).fit(X, y, qid=qid)
+        cold = rank_svm(C=CS[k], loss=loss, average="pairs", scaling="standard", tol=1e-4).fit(X, y, qid=qid)
         assert path.objectives[k] == pytest.approx(cold.objective_, rel=3e-4)
         model = path.at(k)
         assert model.C == CS[k]
@@ -44,7 +45,7 @@ def test_every_point_is_as_good_as_a_cold_fit(loss: str, n_queries: int) -> None
 
 def test_the_rule_of_the_gradient_holds_at_every_point() -> None:
     X, y, qid = noisy(1, 300)
-    path = RankSVM(tol=1e-5).fit_path(X, y, Cs=CS, qid=qid)
+    path = rank_svm(tol=1e-5).fit_path(X, y, Cs=CS, qid=qid)
     queries = Queries.from_arrays(X, y, qid=qid)
     for C, coef in zip(CS, path.coefs, strict=True):
         objective = RankObjective(queries, float(C))
@@ -56,9 +57,9 @@ def test_many_features_have_a_path_too() -> None:
     generator = np.random.default_rng(2)
     X = sparse.random_array((200, 1500), density=0.02, format="csr", rng=generator)
     y, qid = generator.integers(0, 3, 200), np.arange(200) // 20
-    path = RankSVM(tol=1e-6).fit_path(X, y, Cs=[0.01, 1.0, 10.0], qid=qid)
+    path = rank_svm(tol=1e-6).fit_path(X, y, Cs=[0.01, 1.0, 10.0], qid=qid)
     assert path.converged.all()
-    cold = RankSVM(C=10.0, tol=1e-6).fit(X, y, qid=qid)
+    cold = rank_svm(C=10.0, tol=1e-6).fit(X, y, qid=qid)
     assert path.objectives[2] == pytest.approx(cold.objective_, rel=1e-4)
 
 
@@ -76,7 +77,7 @@ def test_folds_equal_paths_of_their_own_and_take_fewer_passes(monkeypatch: pytes
         return evaluate(self, weights, image)
 
     monkeypatch.setattr(RankObjective, "value_and_gradient", counted)
-    together = cross_validated_path(queries, plan, CS, ranker=RankSVM(average="pairs", tol=1e-4))
+    together = cross_validated_path(queries, plan, CS, ranker=rank_svm(average="pairs", tol=1e-4))
     shared = len(evaluations)
     evaluations.clear()
     for fold, (train, vali) in enumerate(plan):
@@ -85,14 +86,14 @@ def test_folds_equal_paths_of_their_own_and_take_fewer_passes(monkeypatch: pytes
         held_out = queries.select(vali)
         np.testing.assert_allclose(scores, path.coefs @ held_out.features.T, rtol=1e-9, atol=1e-12)
         for k, C in enumerate(CS):
-            cold = RankSVM(C=C, average="pairs", tol=1e-4).fit(queries.select(train))
+            cold = rank_svm(C=C, average="pairs", tol=1e-4).fit(queries.select(train))
             assert path.objectives[k] == pytest.approx(cold.objective_, rel=1e-3)
     assert shared < 0.8 * len(evaluations)
 
 
 def test_a_warm_start_at_the_optimum_takes_no_step() -> None:
     X, y, qid = noisy(4, 20)
-    ranker = RankSVM(warm_start=True, scaling="standard", tol=1e-6).fit(X, y, qid=qid)
+    ranker = rank_svm(warm_start=True, scaling="standard", tol=1e-6).fit(X, y, qid=qid)
     assert ranker.n_iter_ > 0
     coef = ranker.coef_
     assert ranker.fit(X, y, qid=qid).n_iter_ == 0
@@ -107,9 +108,9 @@ def test_a_warm_start_at_the_optimum_takes_no_step() -> None:
 def test_strengths_that_cannot_be(Cs: Any) -> None:
     X, y, qid = noisy(5, 3)
     with pytest.raises(ParameterError, match="Cs"):
-        RankSVM().fit_path(X, y, Cs=Cs, qid=qid)
+        rank_svm().fit_path(X, y, Cs=Cs, qid=qid)
 
 
 def test_nothing_to_learn_is_said() -> None:
     with pytest.raises(DataError, match="nothing to learn"):
-        RankSVM().fit_path(np.ones((4, 2)), [1, 2, 1, 1], Cs=[1.0], qid=[0, 1, 2, 2])
+        rank_svm().fit_path(np.ones((4, 2)), [1, 2, 1, 1], Cs=[1.0], qid=[0, 1, 2, 2])

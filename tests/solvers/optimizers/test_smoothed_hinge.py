@@ -11,10 +11,10 @@ from scipy.optimize import linprog, minimize
 
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.optimizers.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.smoothed_hinge import bounds_at, descend
+from tests.support.plain_solvers import rank_svm
 
 
 def noisy(seed: int = 0, n_queries: int = 6, length: int = 10, n_grades: int = 3) -> Any:
@@ -51,7 +51,7 @@ def by_the_dual(differences: Any, C: float) -> float:
 def test_equal_to_the_quadratic_program_on_explicit_pairs(n_grades: int, C: float) -> None:
     X, y, qid = noisy(1, n_grades=n_grades)
     differences = pairs_of(X, y, qid)
-    ranker = RankSVM(C=C, loss="l1", tol=1e-6).fit(X, y, qid=qid)
+    ranker = rank_svm(C=C, loss="l1", tol=1e-6).fit(X, y, qid=qid)
     assert ranker.objective_ == pytest.approx(primal(differences, C, ranker.coef_), rel=1e-9)
     expected = by_the_dual(differences, C)
     assert expected * (1 - 1e-7) <= ranker.objective_ <= expected * (1 + 3e-6)
@@ -65,7 +65,7 @@ def test_a_strong_loss_approaches_the_linear_program() -> None:
     A = np.hstack([-differences, -np.eye(n)])
     found = linprog(costs, A_ub=A, b_ub=-np.ones(n), bounds=[(None, None)] * d + [(0, None)] * n, method="highs")
     C = 1e4
-    ranker = RankSVM(C=C, loss="l1", tol=1e-6, max_iterations=300).fit(X, y, qid=qid)
+    ranker = rank_svm(C=C, loss="l1", tol=1e-6, max_iterations=300).fit(X, y, qid=qid)
     least_norm = 0.5 * found.x[:d] @ found.x[:d]
     assert found.fun * C <= ranker.objective_ * (1 + 1e-9)
     assert ranker.objective_ <= (found.fun * C + least_norm) * (1 + 1e-5)
@@ -126,14 +126,14 @@ def test_the_gap_shrinks_to_what_is_asked() -> None:
 
 def test_order_of_rows_and_form_change_little() -> None:
     X, y, qid = noisy(6, 20, 20)
-    expected = RankSVM(C=0.1, loss="l1", tol=1e-7).fit(X, y, qid=qid).coef_
+    expected = rank_svm(C=0.1, loss="l1", tol=1e-7).fit(X, y, qid=qid).coef_
     order = np.random.default_rng(0).permutation(len(X))
-    other = RankSVM(C=0.1, loss="l1", tol=1e-7).fit(sparse.csr_array(X[order]), y[order], qid=qid[order]).coef_
+    other = rank_svm(C=0.1, loss="l1", tol=1e-7).fit(sparse.csr_array(X[order]), y[order], qid=qid[order]).coef_
     np.testing.assert_allclose(other, expected, rtol=1e-6)
 
 
 def test_too_few_iterations_warn_of_the_gap() -> None:
     X, y, qid = noisy(7)
     with pytest.warns(RankTuneWarning, match="relative duality gap"):
-        ranker = RankSVM(loss="l1", tol=1e-9, max_iterations=1).fit(X, y, qid=qid)
+        ranker = rank_svm(loss="l1", tol=1e-9, max_iterations=1).fit(X, y, qid=qid)
     assert not ranker.converged_
