@@ -83,7 +83,7 @@ def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) ->
         if seconds is not None:
             spent.append(seconds + (spent[-1] if spent else 0.0))
         if is_ours(name) and len(picks) in (*MARKS, setting.trials):
-            believed[len(picks)] = losses[ThompsonSampler(conditions=problem.space).believed_best(study).number]
+            believed[len(picks)] = losses[ThompsonSampler(conditions=problem.space).posterior_best(study).number]
     taken = (time.process_time() - begun) / setting.trials
     again = setting.trials - len({str(sorted(t.params.items(), key=str)) for t in study.trials})
     return Run(title, name, seed, setting.noisy, setting.workers, picks, believed, again, taken, spent)

@@ -1,6 +1,6 @@
-"""What the optimiser believes of a study's trials, recomputed from its record: in units of the metric, for people.
+"""The posterior over a study's configurations, recomputed from its record, in units of the metric, for pages.
 
-n    trials that the belief is made of        d    parameters, flat names in the order of the space
+n    trials of the posterior        d    parameters, flat names in the order of the space
 rows (m, d) configurations as in ranktune.tuner.gp.encoding: coordinates, NaN where a parameter is inactive
 
 The hyperparameters are the maximum a posteriori ones. More than MAX_TRIALS_IN_BELIEF trials are thinned; the sampler
@@ -24,16 +24,16 @@ from ranktune.tuner.gp.hyperparameters import fit, relative_variances, represent
 from ranktune.tuner.gp.kernels import matern52, squared_distances
 from ranktune.tuner.gp.paths import Paths
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, compress_losers, standardise
-from ranktune.tuner.samplers.history import LESS_SURE, arranged, relative_variance
+from ranktune.tuner.samplers.history import UNKNOWN_NOISE, arranged, relative_variance
 
 MAX_TRIALS_IN_BELIEF = 150
-"""Trials that a belief is made of at most."""
+"""Largest number of trials of a belief."""
 GRID = 41
-"""Places along a number at which a slice is taken."""
+"""Points of a slice along a number."""
 
 
 class Space(Protocol):
-    """What a belief needs of a UnionSpace."""
+    """The part of a UnionSpace that a belief uses."""
 
     distributions: dict[str, BaseDistribution]
     conditions: dict[str, tuple[When, ...]]
@@ -45,12 +45,12 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class Observation:
-    """A finished trial: its parameters by flat name, its value (None where it failed), the variance of that value.
+    """An observed configuration, by flat name, with its value (None: it failed) and the variance of the value.
 
-    partial: of a trial that was stopped early, the variance by which its value may differ from that of the whole.
+    partial: of a trial that was stopped early, the variance of the difference from its value on the whole plan.
     """
 
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     value: float | None
     variance: float | None = None
     partial: float | None = None
@@ -58,10 +58,10 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """The belief along one parameter, all others as they were in one configuration.
+    """The posterior along one parameter, with all others fixed.
 
     name      flat; log: whether numbers are on a logarithmic scale; values: (m,) numbers, or categories
-    mean, sd  (m,) of the noise-free metric; draws: (k, m), functions that the belief holds possible
+    mean, sd  (m,) of the noise-free metric; draws: (k, m) sample paths
     """
 
     name: str
@@ -73,15 +73,15 @@ class Slice:
 
     @property
     def is_number(self) -> bool:
-        """Whether the parameter is a number, and no choice."""
+        """Whether the parameter is a number."""
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
 
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """The posterior with what is needed to ask it in the study's own terms; made by believe.
+    """The posterior in terms of the study's parameters and metric; made by fit_belief.
 
-    chosen  (n,) places in the trials that were given    rows, gains, noise: those trials, as the sampler takes them
+    chosen  (n,) places of the used observations    rows, gains, noise: those, as the sampler encodes them
     centre, spread: gain = centre + spread * standardised gain
     """
 
@@ -97,20 +97,19 @@ class Belief:
 
     @property
     def noise_sd(self) -> float:
-        """How far a trial's value is believed to lie from what its configuration is worth, in units of the metric."""
+        """The standard deviation of the noise, in units of the metric."""
         return float(np.sqrt(self.posterior.hyperparameters.noise)) * self.spread
 
     def mean_and_sd(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Return the expected metric at masked rows and its standard deviation, each (m,)."""
+        """Return the posterior mean and standard deviation of the metric at masked rows, each (m,)."""
         mean, variance = self.posterior.mean_and_variance(self.encoding.embed(rows))
         return self.centre + self.spread * mean, self.spread * np.sqrt(variance)
 
     def draws(self, rows: Floats, count: int, generator: np.random.Generator, *, levelled: bool = False) -> Floats:
-        """Return count functions drawn from the posterior at masked rows, (count, m).
+        """Return count sample paths at masked rows, (count, m).
 
-        Far from all trials they come back to the mean of the trials, which an optimiser chose to be good. Levelled ones
-        come back to a level of their own, drawn from what the trials tell of it when those that are near each other
-        do not count over and over.
+        Far from all trials they revert to the mean of the trials, which are better than average configurations.
+        Levelled ones have an uncertain constant mean instead, estimated by generalised least squares.
         Source: Rasmussen & Williams 2006, eq. 2.42, with a constant as the only basis function.
         """
         y = standardise(self.gains)
@@ -127,9 +126,9 @@ class Belief:
         return result
 
     def left_out(self) -> tuple[Floats, Floats]:
-        """Return what would be expected of each trial had it not been made, and how far off it may be, each (n,).
+        """Return the leave-one-out mean and standard deviation of each trial, each (n,), hyperparameters fixed.
 
-        Source: Rasmussen & Williams 2006, eq. 5.12. Hyperparameters stay as they are.
+        Source: Rasmussen & Williams 2006, eq. 5.12.
         """
         lower, _ = scipy.linalg.lapack.dpotri(self.posterior.L, lower=1)
         variance = 1.0 / np.asarray(lower).diagonal()
@@ -137,7 +136,7 @@ class Belief:
         return self.centre + self.spread * expected, self.spread * np.sqrt(variance)
 
     def axis(self, name: str) -> int:
-        """Return the place of a parameter, by flat name."""
+        """Return the axis of a parameter, by flat name."""
         return list(self.space.distributions).index(name)
 
     def external(self, name: str, places: Floats) -> tuple[Any, ...]:
@@ -147,24 +146,24 @@ class Belief:
         return tuple(distribution.to_external_repr(float(value)) for value in decoded)
 
     def grid(self, name: str, count: int = GRID) -> Floats:
-        """Return coordinates along a parameter: all of few values, else count from end to end."""
+        """Return coordinates along a parameter: all values if they are few, else count of them."""
         axis = self.encoding.axes[self.axis(name)]
         if axis.count <= count:
             return axis.grid() if axis.step or axis.choices else np.array([0.5])
         return np.unique(axis.snap(np.linspace(0.0, 1.0, count)))
 
-    def full(self, params: Mapping[str, Any]) -> Floats:
-        """Return a configuration as a full row, (d,): defaults where a parameter is inactive."""
-        merged: dict[str, Any] = {}
-        for name, when in self.space.conditions.items():  # a default even of what no default configuration has
-            merged[name] = _anything(self.space.distributions[name]) if when else None
+    def full(self, params: Mapping[str, object]) -> Floats:
+        """Return a configuration as a full row, (d,), with defaults of inactive parameters."""
+        merged: dict[str, object] = {}
+        for name, when in self.space.conditions.items():  # some parameters are in no default configuration
+            merged[name] = _any_value(self.space.distributions[name]) if when else None
         for defaults in self.space.defaults():
             merged |= defaults
         row: Floats = arranged(self.space, [merged | dict(params)])[1][0]
         return row
 
-    def slice(self, params: Mapping[str, Any], name: str, draws: int = 0, seed: int = 0) -> Slice:
-        """Return the belief along a parameter from a configuration; draws with one seed are of the same functions."""
+    def slice(self, params: Mapping[str, object], name: str, draws: int = 0, seed: int = 0) -> Slice:
+        """Return the posterior along a parameter from a configuration; equal seeds draw equal sample paths."""
         places = self.grid(name)
         rows = np.repeat(self.full(params)[None], len(places), axis=0)
         rows[:, self.axis(name)] = places
@@ -175,10 +174,9 @@ class Belief:
         return Slice(name, log, self.external(name, places), mean, sd, drawn)
 
     def dependence(self, name: str, others: Floats, count: int = 21) -> Slice:
-        """Return the mean of the metric over the full rows others, (k, d), as one parameter goes through its values.
+        """Return the partial dependence on a parameter over the full rows others, (k, d), in which it is active.
 
-        Only those of others in which the parameter is active count. sd is that of the mean, not of single rows: the
-        uncertainty of the belief.
+        sd is the posterior standard deviation of the mean over rows.
         """
         j = self.axis(name)
         others = others[~np.isnan(self.encoding.masked(others)[:, j])]
@@ -194,7 +192,7 @@ class Belief:
         return Slice(name, log, values, self.centre + self.spread * mean, self.spread * sd, np.zeros((0, len(places))))
 
     def _mean_of_groups(self, E: Floats, size: int) -> tuple[Floats, Floats]:
-        """Return the expected mean of the gains of each group of size rows, (len(E) / size,), and how sure it is."""
+        """Return the mean and standard deviation of the mean gain of each group of size rows, (len(E) / size,) each."""
         posterior, groups = self.posterior, len(E) // size
         cross = posterior.cross(E).reshape(groups, size, -1).mean(axis=1)
         half = scipy.linalg.solve_triangular(posterior.L, cross.T, lower=True, check_finite=False)
@@ -206,9 +204,9 @@ class Belief:
 
 
 def fit_belief(space: Space, observed: Sequence[Observation], most: int = MAX_TRIALS_IN_BELIEF) -> Belief | None:
-    """Return what the sampler believes after the trials observed, None where no value is known or nothing can vary.
+    """Return the posterior after the observations; None if no value is known or no parameter varies.
 
-    Failed trials count as the worst value observed, as the sampler has it.
+    Failed trials count as the worst observed value, as in the sampler.
     """
     values = np.array([np.nan if trial.value is None else trial.value for trial in observed], dtype=np.float64)
     finite = np.isfinite(values)
@@ -223,7 +221,7 @@ def fit_belief(space: Space, observed: Sequence[Observation], most: int = MAX_TR
     given = np.array(
         [np.nan if observed[i].variance is None else observed[i].variance for i in chosen], dtype=np.float64
     )
-    noise = np.where(finite[chosen], 1.0, LESS_SURE) * relative_variance(np.nan_to_num(given, nan=0.0, posinf=0.0))
+    noise = np.where(finite[chosen], 1.0, UNKNOWN_NOISE) * relative_variance(np.nan_to_num(given, nan=0.0, posinf=0.0))
     extra = np.array([observed[i].partial or 0.0 for i in chosen], dtype=np.float64)
     E = encoding.embed(rows)
     theta = fit(E, own, noise, encoding.axis_of_column, extra=extra)
@@ -233,6 +231,6 @@ def fit_belief(space: Space, observed: Sequence[Observation], most: int = MAX_TR
     return Belief(space, encoding, chosen, rows, own, noise, posterior, float(kept.mean()), float(kept.std()))
 
 
-def _anything(distribution: BaseDistribution) -> Any:
-    """Return a value that the distribution has."""
+def _any_value(distribution: BaseDistribution) -> object:
+    """Return some value of the distribution."""
     return distribution.choices[0] if isinstance(distribution, CategoricalDistribution) else distribution.low  # type: ignore[attr-defined]

@@ -1,18 +1,14 @@
 """An Optuna study's trials as arrays: the only place where the two meet.
 
-Which trials count. COMPLETE: their value (an infinite one as the worst or best finite value). PRUNED: the last value
-that they reported, if finite. Where such a trial tells by how much that may differ from the value it would have had
-(user attribute "partial_variance", in squared units of the value), it counts as what it is: an estimate that is so much
-noisier than others. Where it does not, it counts no better than the median of the complete ones, and as four times as
-noisy: a trial that was stopped early must never look like the best. FAIL: the worst value seen, four times as noisy, so
-that what fails is left alone without being forbidden. RUNNING: pending. A configuration of any of these is not
-suggested again.
+Trials by state. COMPLETE: their value; an infinite one counts as the worst or best finite value. PRUNED: the last value
+reported, if finite. With the user attribute "partial_variance" (squared units of the value) it is an estimate with that
+additional noise; without, it is capped at the median of the complete trials and four times as noisy, so that it never
+looks best. FAIL: the worst value, four times as noisy, which discourages the region without forbidding it. RUNNING:
+pending. No configuration of these trials is suggested again.
 
-Noise. Where trials say how sure their value is (user attribute "variance"), these numbers are used relative to their
-median: their scale is learnt. The same validation queries judge all trials, so most of that variance is common to all
-and says nothing about differences; but that one trial is judged on fewer queries than another is known. Where trials
-say how sure their difference from a common reference is (user attribute "paired_variance"), that is the noise itself,
-and its scale is believed up to a factor of two.
+Noise. The user attribute "variance" of trials is used relative to its median, with an estimated scale: trials share
+their validation queries, so most of it is common to all; it tells that a trial was evaluated on fewer queries. The user
+attribute "paired_variance", that of the difference from a common reference, is the noise itself, up to a factor of two.
 """
 
 from __future__ import annotations
@@ -23,7 +19,13 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalChoiceType,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -33,12 +35,12 @@ from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, keys
 from ranktune.tuner.gp.proposal import Trials
 
 VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"
-LESS_SURE = 4.0
-"""Relative noise variance of a pruned trial that does not tell how sure its value is, and of a failed one."""
+UNKNOWN_NOISE = 4.0
+"""Relative noise variance of a failed trial, and of a pruned one without a variance."""
 
 
 class Declared(Protocol):
-    """A space that knows its parameters and their conditions, such as a UnionSpace."""
+    """A search space with declared parameters and conditions, such as a UnionSpace."""
 
     distributions: dict[str, BaseDistribution]
     conditions: dict[str, tuple[When, ...]]
@@ -47,15 +49,17 @@ class Declared(Protocol):
 Activation: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
 """Values of all parameters -> the names of those that are active."""
 Constraints: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
-"""A finished trial -> its constraints, satisfied where not above 0: what Optuna calls a constraints_func."""
+"""Optuna's constraints_func: a finished trial -> numbers that must not exceed 0."""
+ParamValue: TypeAlias = CategoricalChoiceType
+"""The value of a parameter: Optuna's numbers and categories."""
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The trials of a study in the coordinates of cube; completed counts those with a value.
+    """The trials of a study, encoded.
 
-    numbers, (n,), are those of trials.rows; complete, (n,), tells those with a value from pruned and failed ones.
-    running are the numbers of the other running trials, whether or not their configuration is known yet.
+    numbers   (n,) trial numbers of trials.rows; complete: (n,), false for pruned and failed trials
+    running   numbers of the other running trials, whether or not their configuration is known yet
     """
 
     encoding: Encoding
@@ -73,18 +77,18 @@ class History:
 
     @property
     def informed(self) -> int:
-        """How many trials have a value, or an estimate of it that tells how sure it is; 0 before any has a value."""
+        """How many trials have a value, or an estimate with a variance; 0 before any has a value."""
         estimated = np.broadcast_to(self.trials.extra, self.complete.shape) > 0.0
         return int((self.complete | estimated).sum()) if self.completed else 0
 
-    def params(self, row: Floats) -> dict[str, Any]:
-        """Return the active parameters of a masked row, (d,), as Optuna wants them."""
+    def params(self, row: Floats) -> dict[str, ParamValue]:
+        """Return the active parameters of a masked row, (d,), by name."""
         values = zip(self.distributions.items(), self.encoding.values(row), strict=True)
         return {name: _external(distribution, value) for (name, distribution), value in values if value is not None}
 
 
 def seen_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Return every parameter that any trial had, sorted by name, each with its latest distribution."""
+    """Return the latest distribution of each parameter that any trial had, sorted by name."""
     latest: dict[str, BaseDistribution] = {}
     for trial in trials:
         latest.update(trial.distributions)
@@ -92,7 +96,7 @@ def seen_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribut
 
 
 def past(study: Study, current: FrozenTrial | None = None) -> list[FrozenTrial]:
-    """Return all trials but the current and the waiting ones, by number."""
+    """Return all trials but the current and the waiting ones, sorted by number."""
     states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
     trials = study.get_trials(deepcopy=False, states=states)
     return sorted((t for t in trials if current is None or t.number != current.number), key=lambda t: t.number)
@@ -103,27 +107,27 @@ def read(
     current: FrozenTrial | None,
     distributions: Mapping[str, BaseDistribution],
     conditions: Declared | Activation | None = None,
-    suggested: Mapping[int, Mapping[str, Any]] | None = None,
+    suggested: Mapping[int, Mapping[str, ParamValue]] | None = None,
     function: Constraints | None = None,
 ) -> History:
     """Return the trials before current over the parameters of distributions.
 
-    suggested are, by trial number, values that running trials will ask for, as far as they are known. function tells
-    the constraints of a trial; without, those that were set on it are read.
+    suggested: by trial number, values already suggested to running trials. function: the user's constraints_func; None
+    for the constraints set on the trials.
     """
     trials = past(study, current)
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
     running = frozenset(t.number for t in trials if t.state == TrialState.RUNNING)
     coming = {number: values for number, values in (suggested or {}).items() if number in running}
-    all_rows = _rows([{**coming.get(t.number, {}), **t.params} for t in trials], axes, distributions)
-    encoding = _encoding(axes, distributions, trials, all_rows, conditions)
-    judged = _judged(study, trials, all_rows)
-    at_work = [i for i, t in enumerate(trials) if t.state == TrialState.RUNNING and _is_whole(encoding, all_rows[i])]
-    known = ~np.isnan(all_rows).all(axis=1) if len(axes) else np.zeros(len(trials), dtype=bool)
-    taken = frozenset(keys(all_rows[known]))
+    rows = _rows([{**coming.get(t.number, {}), **t.params} for t in trials], axes, distributions)
+    encoding = _encoding(axes, distributions, trials, rows, conditions)
+    judged = _judged(study, trials, rows)
+    pending = [i for i, t in enumerate(trials) if t.state == TrialState.RUNNING and _is_whole(encoding, rows[i])]
+    known = ~np.isnan(rows).all(axis=1) if len(axes) else np.zeros(len(trials), dtype=bool)
+    taken = frozenset(keys(rows[known]))
     chosen = [t for t, keep in zip(trials, judged.kept, strict=True) if keep]
     seen = Trials(
-        all_rows[judged.kept], judged.gains[0], judged.noise, all_rows[at_work], tuple(judged.gains[1:]),
+        rows[judged.kept], judged.gains[0], judged.noise, rows[pending], tuple(judged.gains[1:]),
         _constraints(chosen, function), judged.level, judged.extra,
         np.array([_number(t.user_attrs.get(SECONDS)) for t in chosen], dtype=np.float64),
     )  # fmt: skip
@@ -131,16 +135,16 @@ def read(
     return History(encoding, distributions, seen, taken, numbers, judged.complete, running)
 
 
-def arranged(space: Declared, configurations: Sequence[Mapping[str, Any]]) -> tuple[Encoding, Floats]:
-    """Return the cube of a declared space, and configurations by flat name as its masked rows, (n, d)."""
+def arranged(space: Declared, configurations: Sequence[Mapping[str, object]]) -> tuple[Encoding, Floats]:
+    """Return the encoding of a declared space, and configurations (by flat name) as masked rows, (n, d)."""
     distributions = space.distributions
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
     rows = _rows(configurations, axes, distributions)
     return _encoding(axes, distributions, [], rows, space), rows
 
 
-def uniform_value(name: str, distribution: BaseDistribution, uniform: float) -> Any:
-    """Return the value at a place in [0, 1) of a distribution: every value, or logarithm of one, is as likely."""
+def uniform_value(name: str, distribution: BaseDistribution, uniform: float) -> ParamValue:
+    """Return the quantile of a uniform distribution over the values, or over their logarithms."""
     axis = _axis(name, distribution)
     return _external(distribution, float(axis.decode(axis.from_unit(np.array([uniform])))[0]))
 
@@ -156,7 +160,7 @@ def _axis(name: str, distribution: BaseDistribution) -> Axis:
     raise TypeError(f"'{name}' has a distribution of unknown type {type(distribution).__name__}.")
 
 
-def _external(distribution: BaseDistribution, value: float) -> Any:
+def _external(distribution: BaseDistribution, value: float) -> ParamValue:
     """Return a value (an index, for categories) as the distribution's own type."""
     match distribution:
         case CategoricalDistribution():
@@ -167,9 +171,9 @@ def _external(distribution: BaseDistribution, value: float) -> Any:
 
 
 def _rows(
-    configurations: Sequence[Mapping[str, Any]], axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution]
+    configurations: Sequence[Mapping[str, object]], axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution]
 ) -> Floats:
-    """Return configurations as rows, (n, d), NaN where one has no such parameter or it fits no more."""
+    """Return configurations as rows, (n, d), NaN where a parameter is missing or out of range."""
     rows = np.full((len(configurations), len(axes)), np.nan)
     for j, (axis, (name, distribution)) in enumerate(zip(axes, distributions.items(), strict=True)):
         for i, params in enumerate(configurations):
@@ -179,7 +183,7 @@ def _rows(
     return rows
 
 
-def _internal(distribution: BaseDistribution, value: Any) -> float:
+def _internal(distribution: BaseDistribution, value: object) -> float:
     try:
         return float(distribution.to_internal_repr(value))
     except ValueError:
@@ -187,17 +191,14 @@ def _internal(distribution: BaseDistribution, value: Any) -> float:
 
 
 def _is_whole(encoding: Encoding, row: Floats) -> bool:
-    """Return whether every parameter that should be active has a value: other threads fill theirs in one by one."""
+    """Return whether every active parameter has a value; other threads set theirs one by one."""
     active = encoding.activity(np.nan_to_num(row, nan=-1.0)[None])[0]
     return bool(active.any() and not np.isnan(row[active]).any())
 
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Which trials have gains, (n,); and of those, which are complete, the gains by objective, the relative noise.
-
-    level: the noise variance that it is relative to, 0 where it is not known. extra: as in Trials.
-    """
+    """Which trials have gains, (n,), and their gains by objective; complete, noise, level and extra as in Trials."""
 
     kept: NDArray[np.bool_]
     complete: NDArray[np.bool_]
@@ -231,13 +232,13 @@ def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Judge
     paired = np.array([_number(t.user_attrs.get(PAIRED)) for t in trials])
     level = float(np.median(paired[complete])) if np.isfinite(paired[complete]).all() else 0.0
     given = paired if level > 0.0 else np.array([_number(t.user_attrs.get(VARIANCE)) for t in trials])
-    noise = np.where(complete | estimated, 1.0, LESS_SURE) * relative_variance(given)
+    noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(given)
     extra = np.where(estimated, partial, 0.0)
     return _Judged(kept, complete[kept], gains, noise[kept], level, extra[kept])
 
 
 def _reported(trial: FrozenTrial, count: int) -> list[float]:
-    """Return the count values of a complete trial, the last report of a pruned one, and NaN otherwise."""
+    """Return the values of a complete trial, the last report of a pruned one, NaN otherwise."""
     if trial.state == TrialState.COMPLETE and trial.values is not None and len(trial.values) == count:
         return list(trial.values)
     if trial.state == TrialState.PRUNED and trial.intermediate_values and count == 1:
@@ -246,7 +247,7 @@ def _reported(trial: FrozenTrial, count: int) -> list[float]:
 
 
 def _constraints(trials: Sequence[FrozenTrial], function: Constraints | None) -> tuple[Floats, ...]:
-    """Return the constraints of trials, (n,) each, NaN where not known; infinite ones as the largest finite number."""
+    """Return the constraints of trials, (n,) each, NaN where unknown, clipped to finite numbers."""
     found: list[Mapping[str, float]] = []
     for trial in trials:
         own: Mapping[str, float] = trial.constraints
@@ -259,16 +260,17 @@ def _constraints(trials: Sequence[FrozenTrial], function: Constraints | None) ->
 
 
 def relative_variance(given: Floats) -> Floats:
-    """Return how much noisier than usual each trial is, between 0.1 and 100; 1 where given, (n,), is not above 0."""
+    """Return variances relative to their median, within [0.1, 100]; 1 where given, (n,), is not positive."""
     known = given[given > 0]
     if not len(known):
         return np.ones(len(given))
     return np.where(given > 0, np.clip(given / np.median(known), 0.1, 100.0), 1.0)
 
 
-def _number(value: Any) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
-    return float(value) if is_number else float("nan")
+def _number(value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
+        return float(value)
+    return float("nan")
 
 
 def _encoding(
@@ -278,10 +280,10 @@ def _encoding(
     rows: Floats,
     conditions: Declared | Activation | None,
 ) -> Encoding:
-    """Return the cube with activity as declared, as a function tells, or as the trials show."""
+    """Return the encoding with activity as declared, as computed by a function, or as inferred from the trials."""
     if conditions is None:
         ended = [i for i, t in enumerate(trials) if t.state != TrialState.RUNNING and t.state != TrialState.FAIL]
-        rules = learnt_rules(axes, rows[ended])
+        rules = inferred_rules(axes, rows[ended])
         return Encoding(axes, Rules(rules), frozenset(rule.axis for rule in rules))
     if callable(conditions):
         return Encoding(axes, _Called(axes, dict(distributions), conditions), frozenset(range(len(axes))))
@@ -325,12 +327,11 @@ class _Called:
         return active
 
 
-def learnt_rules(axes: Sequence[Axis], rows: Floats) -> tuple[Rule, ...]:
-    """Return a rule for each parameter that some trials lack, where one category explains which ones do.
+def inferred_rules(axes: Sequence[Axis], rows: Floats) -> tuple[Rule, ...]:
+    """Infer a rule for each parameter that some trials lack, where one categorical parent explains it.
 
-    A parent explains a child if no value of it (or its absence) comes both with and without the child. Values not
-    seen yet count as allowed; a parameter that nothing explains stays active everywhere, which costs nothing but a
-    suggestion that nobody asks for.
+    A parent explains a child if none of its values (or its absence) occurs both with and without the child. Unobserved
+    values count as allowed. An unexplained parameter stays active everywhere: its suggestion is then just not used.
     """
     present = ~np.isnan(rows)
     sometimes = [j for j in range(len(axes)) if present[:, j].any() and not present[:, j].all()]

@@ -1,6 +1,6 @@
-"""SkoptSampler: scikit-optimize's Optimizer as an Optuna sampler, a baseline that users know.
+"""SkoptSampler: scikit-optimize's Optimizer as an Optuna sampler, a well-known baseline.
 
-Each suggestion tells a new Optimizer the whole history, so that it depends on seed, number and history alone.
+Each suggestion fits a new Optimizer to the whole history, so that it depends on seed, number and history alone.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ranktune.tuner.samplers.thompson import EncodedSampler
 
 
 class SkoptSampler(EncodedSampler):
-    """Propose what scikit-optimize proposes with its Gaussian process and its default mix of acquisitions.
+    """Propose with scikit-optimize's Gaussian process and its default mix of acquisition functions.
 
-    Inactive parameters are at the centre, or the first category, for it knows no conditions; running trials are told
-    to it with the mean of the finished ones.
+    It has no conditional parameters: inactive ones are at the centre, or the first category. Running trials count with
+    the mean of the finished ones.
     """
 
-    several = False
+    multi_objective = False
 
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
         encoding, trials = history.encoding, history.trials
@@ -53,15 +53,7 @@ def _dimension(axis: Axis) -> Categorical | Real:
 
 
 def _points(encoding: Encoding, rows: Floats) -> list[list[float | int]]:
-    """Return rows as scikit-optimize wants them, without the axes that cannot vary."""
-    points: list[list[float | int]] = []
-    for row in rows:
-        point: list[float | int] = []
-        for j in encoding.varying:
-            missing = bool(np.isnan(row[j]))
-            if encoding.axes[j].choices:
-                point.append(0 if missing else int(row[j]))
-            else:
-                point.append(0.5 if missing else float(np.clip(row[j], 0.0, 1.0)))
-        points.append(point)
-    return points
+    """Return rows in scikit-optimize's format, without constant axes."""
+    centres = np.array([0.0 if axis.choices else 0.5 for axis in encoding.axes])
+    full = np.clip(np.where(np.isnan(rows), centres, rows), 0.0, [axis.choices or 1.0 for axis in encoding.axes])
+    return [[int(row[j]) if encoding.axes[j].choices else float(row[j]) for j in encoding.varying] for row in full]

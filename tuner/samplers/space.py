@@ -7,7 +7,7 @@ active, and of those only the ones whose own condition holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -42,7 +42,7 @@ class UnionSpace:
                 self.conditions[flat] = (chosen,) if own is None else (chosen, replace(own, name=f"{name}.{own.name}"))
 
     def parameter(self, name: str) -> Parameter:
-        """Return the parameter of a flat name, as it is declared or confined."""
+        """Return the parameter of a flat name."""
         return self._parameters[name]
 
     def active(self, params: Mapping[str, Value]) -> list[str]:
@@ -54,7 +54,7 @@ class UnionSpace:
         return names
 
     def suggest(self, trial: Trial) -> dict[str, Value]:
-        """Ask trial for every active parameter, in order, and return them by flat name."""
+        """Suggest every active parameter to trial, in order, and return them by flat name."""
         params: dict[str, Value] = {}
         for name, distribution in self.distributions.items():
             if all(_has(params, when) for when in self.conditions[name]):
@@ -63,7 +63,7 @@ class UnionSpace:
 
     @property
     def size(self) -> float:
-        """How many configurations there are at most, counting those of conditions that never hold together."""
+        """Upper bound of the number of configurations: conditions are ignored."""
         return math.prod(_count(distribution) for distribution in self.distributions.values())
 
     def split(self, params: Mapping[str, Value]) -> tuple[str, dict[str, Value]]:
@@ -84,7 +84,7 @@ class UnionSpace:
             configurations.append(params)
         return configurations
 
-    def restricted(self, overrides: Mapping[str, Any]) -> Self:
+    def restricted(self, overrides: Mapping[str, object]) -> Self:
         """Return the space with some parameters confined, by flat name; "solver" takes a name or a list of names.
 
         An override is {"low": ..., "high": ...} (either may be missing; "log" may be given too), a list of choices,
@@ -108,8 +108,8 @@ class UnionSpace:
             }
         )
 
-    def _kept_solvers(self, override: Any) -> list[str]:
-        names = [override] if isinstance(override, str) else list(override)
+    def _kept_solvers(self, override: object) -> list[str]:
+        names = list(override) if isinstance(override, Iterable) and not isinstance(override, str) else [override]
         for name in names:
             if name not in self._solvers:
                 raise ParameterError(f"the space has no solver '{name}'. {nearest(str(name), self._solvers)}")
@@ -153,7 +153,7 @@ def _ask(trial: Trial, name: str, distribution: BaseDistribution) -> Value:
     )
 
 
-def _confined(name: str, parameter: Parameter, override: Any) -> Parameter:
+def _confined(name: str, parameter: Parameter, override: object) -> Parameter:
     """Return parameter under an override."""
     if isinstance(override, Mapping):
         return _bounded(name, parameter, override)
@@ -164,7 +164,7 @@ def _confined(name: str, parameter: Parameter, override: Any) -> Parameter:
     return _bounded(name, parameter, {"low": override, "high": override})
 
 
-def _bounded(name: str, parameter: Parameter, override: Mapping[str, Any]) -> Parameter:
+def _bounded(name: str, parameter: Parameter, override: Mapping[str, object]) -> Parameter:
     if isinstance(parameter, Choice):
         raise ParameterError(f"'{name}' is a choice of {list(parameter.choices)}: give a list of them, or one of them.")
     unknown = set(override) - {"low", "high", "log"}
@@ -197,11 +197,12 @@ def _chosen(name: str, parameter: Parameter, choices: tuple[Any, ...]) -> Parame
     return Choice(parameter.name, values, default, parameter.when)
 
 
-def _number(name: str, parameter: Float | Int, value: Any) -> Any:
-    """Return value as parameter's kind of number."""
+def _number(name: str, parameter: Float | Int, value: object) -> int | float:
+    """Return value as the parameter's kind of number."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value:
+        if isinstance(parameter, Float):
+            return float(value)
+        if value == int(value):
+            return int(value)
     kind = "a whole number" if isinstance(parameter, Int) else "a number"
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        raise ParameterError(f"'{name}' cannot be {value!r}: it must be {kind}.")
-    if isinstance(parameter, Int) and value != int(value):
-        raise ParameterError(f"'{name}' cannot be {value!r}: it must be {kind}.")
-    return int(value) if isinstance(parameter, Int) else float(value)
+    raise ParameterError(f"'{name}' cannot be {value!r}: it must be {kind}.")

@@ -1,15 +1,13 @@
-"""ThompsonSampler: the optimiser as an Optuna sampler, for mixed and conditional spaces.
+"""ThompsonSampler: the optimiser as an Optuna sampler, for mixed and conditional search spaces.
 
-Works in any Optuna study, of one objective or several, with constraints or without. Suggestions depend on the seed, the
-trial's number and the finished and running trials, and on nothing else: not on the process, the thread or what the
-sampler did before.
+Suggestions depend on the seed, the trial's number and the finished and running trials alone: not on the process, the
+thread or earlier suggestions.
 """
 
 from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -27,6 +25,7 @@ from ranktune.tuner.samplers.history import (
     Constraints,
     Declared,
     History,
+    ParamValue,
     past,
     read,
     seen_distributions,
@@ -34,21 +33,14 @@ from ranktune.tuner.samplers.history import (
 )
 
 START = 0x5EED
-"""Tells the stream of the first, quasi-random trials, which they share, from those of single trials."""
+"""Stream of random numbers that all quasi-random trials share."""
 
 
 class EncodedSampler(BaseSampler):
-    """A sampler that sees trials as rows of numbers; a subclass says how to propose the next row.
+    """Base of samplers that work on encoded rows; a subclass proposes the next row."""
 
-    seed is of everything random (None: a fresh one). The first startup trials, or rather those until so many have
-    a value, are spread quasi-randomly. conditions tell which parameters are active: a UnionSpace, or a function
-    from the values of all parameters to the names of the active ones; without, that is learnt from the trials.
-    number stands for the trial's own number where a study in memory counts differently. constraints_func is Optuna's:
-    from a finished trial to numbers that must not be above 0; without, what trial.set_constraint has set is used.
-    """
-
-    several = True
-    """Whether it knows what to do with several objectives."""
+    multi_objective = True
+    """Whether studies with several objectives are supported."""
 
     def __init__(
         self,
@@ -68,27 +60,27 @@ class EncodedSampler(BaseSampler):
         self._conditions = conditions
         self._number = number
         self._constraints = constraints_func
-        self._suggested: dict[str, dict[int, dict[str, Any]]] = {}
+        self._suggested: dict[str, dict[int, dict[str, ParamValue]]] = {}
         self._lock = threading.Lock()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what belongs to this process alone."""
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state without what belongs to this process."""
         return self.__dict__ | {"_lock": None, "_suggested": {}}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         """Make a new lock."""
         self.__dict__.update(state)
         self._lock = threading.Lock()
 
     @abstractmethod
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
-        """Return the masked row, (d,), to try after at least one complete trial."""
+        """Return the masked row, (d,), to try, given at least one complete trial."""
 
     def reseed_rng(self) -> None:
-        """Do nothing: threads and processes never share random numbers, because trials never share a number."""
+        """Do nothing: random numbers derive from the trial's number, which no two trials share."""
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Return all parameters that are declared or that any trial had: the union, not the intersection."""
+        """Return all parameters that are declared, or that any trial had: the union, not the intersection."""
         self._check_single(study)
         return self._space(study, trial)
 
@@ -99,11 +91,11 @@ class EncodedSampler(BaseSampler):
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
+    ) -> dict[str, ParamValue]:
         """Return values for the active parameters of search_space.
 
-        One thread at a time, which then tells the next what its trial will ask for: the storage learns that only
-        bit by bit, and two threads that know nothing of each other may well suggest the same corner.
+        Threads take turns and share their suggestions: the storage gets the parameters of a running trial one by one,
+        and without them two threads could suggest the same configuration.
         """
         self._check_single(study)
         if not search_space:
@@ -125,15 +117,15 @@ class EncodedSampler(BaseSampler):
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        """Return a uniformly random value: for parameters that no trial had yet."""
+    ) -> ParamValue:
+        """Return a uniformly random value, for parameters that no trial had yet."""
         self._check_single(study)
         name = int.from_bytes(param_name.encode(), "little")
         generator = np.random.default_rng([self._seed, self._number_of(trial), name])
         return uniform_value(param_name, param_distribution, generator.random())
 
     def _check_single(self, study: Study) -> None:
-        if len(study.directions) > 1 and not self.several:
+        if len(study.directions) > 1 and not self.multi_objective:
             raise ParameterError(
                 f"{type(self).__name__} improves one objective, and the study has {len(study.directions)}. "
                 "Take one of Optuna's multi-objective samplers, or one objective."
@@ -143,7 +135,7 @@ class EncodedSampler(BaseSampler):
         return trial.number if self._number is None else self._number
 
     def _spread(self, history: History, number: int, generator: np.random.Generator) -> Floats:
-        """Return the number-th quasi-random row, or a random one where that is taken."""
+        """Return the number-th quasi-random row, or a random one if that is taken."""
         encoding = history.encoding
         shared = np.random.default_rng([self._seed, START])
         rows = encoding.from_unit(quasi_random(1, len(encoding.axes), shared, skip=number))
@@ -153,28 +145,65 @@ class EncodedSampler(BaseSampler):
 
 
 class ThompsonSampler(EncodedSampler):
-    """Propose what improves most on functions drawn from the Gaussian-process posteriors of objectives and constraints.
+    """Bayesian optimisation with a Gaussian process and Thompson sampling, for any Optuna study.
 
-    acquisition: "thompson" does that, and with one objective, no constraints and several draws averages over all
-    functions instead, in closed form, in about every other decision; with one objective, no constraints and no
-    costs it looks in a trust region alone, likewise. "ei" always averages and looks everywhere, for one objective
-    without constraints.
-    draws: how many functions; 1 is Thompson sampling as it was first thought of, more look less far and find sooner.
-    costs: divide improvement by a power of what a trial is expected to cost, told from the seconds that trials took
-    (user attribute "seconds"); without those, costs change nothing. replicates: where noise leaves open which trial is
-    best, try one again, with one objective and no constraints.
+    It handles numbers on linear and logarithmic scales, integers, categories, conditional parameters, constraints and
+    several objectives. Pruned, failed and running trials are used (see ranktune.tuner.samplers.history). No
+    configuration is suggested twice while others exist, unless `replicates` is true.
 
-    expected_gain: after a suggestion, how much better than the best tried it is expected to be, in units of the
-    objective and without its noise; None while trials are spread, where there are several objectives, and after a
-    suggestion that looked in the trust region alone.
+    Parameters
+    ----------
+    seed : int or None, default=None
+        Seed of all random numbers; None draws one.
+    startup : int, default=10
+        Trials with a value before the model is used; until then suggestions are quasi-random.
+    conditions : UnionSpace, callable or None, default=None
+        Which parameters are active: a declared space, or a function from the values of all parameters to the names of
+        the active ones. None infers it from the trials.
+    acquisition : {"thompson", "ei"}, default="thompson"
+        "thompson" maximises the mean improvement over sample paths of the posterior; with one objective and no
+        constraints about half of the decisions use its closed form, and about half are restricted to a trust region.
+        "ei" always uses the closed form, over the whole space, for one objective without constraints.
+    draws : int, default=64
+        Number of sample paths; 1 is plain Thompson sampling, more explore less.
+    number : int or None, default=None
+        Number of the trial to suggest for, where the study does not count it itself.
+    constraints_func : callable or None, default=None
+        Function from a finished trial to numbers that must not exceed 0, as in Optuna. None uses the values of
+        `trial.set_constraint`.
+    costs : bool, default=False
+        Divide the improvement by a power of the expected cost of a trial, estimated from the user attribute "seconds".
+    replicates : bool, default=False
+        Suggest a tried configuration again where noise makes that worth more; one objective without constraints only.
 
-    Trials that ended without a value, were pruned or are running are accounted for (ranktune.tuner.samplers.history),
-    and no configuration is suggested twice while others exist, unless for replicates. Raises ParameterError (a
-    ValueError) for options that cannot be, and for "ei" where there are several objectives or constraints.
+    Attributes
+    ----------
+    expected_gain : float or None
+        Expected improvement of the last suggestion over the best trial so far, noise-free and in units of the
+        objective. None after quasi-random suggestions, with several objectives, and in the trust region.
 
-    Source: Thompson 1933; Wilson et al. 2020, "Efficiently Sampling Functions from Gaussian Process Posteriors"; Letham
-    et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments"; Eriksson et al. 2019, "Scalable Global
-    Optimization via Local Bayesian Optimization".
+    Raises
+    ------
+    ParameterError
+        For invalid parameters, and for "ei" in a study with several objectives or constraints.
+
+    References
+    ----------
+    .. [1] Thompson, "On the Likelihood that One Unknown Probability Exceeds Another in View of the Evidence of Two
+       Samples", Biometrika 25, 1933.
+    .. [2] Wilson et al., "Efficiently Sampling Functions from Gaussian Process Posteriors", ICML 2020.
+    .. [3] Letham et al., "Constrained Bayesian Optimization with Noisy Experiments", Bayesian Analysis 14, 2019.
+    .. [4] Eriksson et al., "Scalable Global Optimization via Local Bayesian Optimization", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from ranktune.tuner import ThompsonSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=4))
+    >>> study.optimize(lambda trial: (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2, n_trials=12)
+    >>> round(study.best_params["x"], 2)
+    0.3
     """
 
     def __init__(
@@ -210,7 +239,7 @@ class ThompsonSampler(EncodedSampler):
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
         if self._acquisition == "ei" and not history.trials.is_single_objective:
             raise ParameterError(
-                "acquisition 'ei' knows one objective and no constraints. Take 'thompson', which knows several."
+                "acquisition 'ei' supports one objective and no constraints. Take 'thompson', which supports several."
             )
         proposal = propose(
             history.encoding, history.trials, history.taken, generator, self._acquisition, self._draws,
@@ -219,12 +248,21 @@ class ThompsonSampler(EncodedSampler):
         self.expected_gain = proposal.gain
         return proposal.row
 
-    def believed_best(self, study: Study) -> FrozenTrial:
-        """Return the complete trial whose configuration is expected to be best, noise and neighbours considered.
+    def posterior_best(self, study: Study) -> FrozenTrial:
+        """Return the complete trial with the best posterior mean.
 
-        Unlike the best observed value, it is not simply the luckiest of many. Of trials that do not satisfy the
-        constraints, none is best while one does; if none does, the one that breaks them least. Raises ParameterError
-        where no trial is complete, and in a study with several objectives: its best_trials are a front.
+        Where values are noisy, the best observed value is the luckiest one. Feasible trials come before others; if
+        there are none, the trial of smallest total violation is returned.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            A study with one objective and at least one complete trial.
+
+        Raises
+        ------
+        ParameterError
+            Without a complete trial, and for several objectives, which have a Pareto front (`study.best_trials`).
         """
         if len(study.directions) > 1:
             raise ParameterError(f"the study has {len(study.directions)} objectives: see its best_trials.")
@@ -237,3 +275,6 @@ class ThompsonSampler(EncodedSampler):
         expected = np.where(broken == broken.min(), posterior_means(history.encoding, trials), -np.inf)
         number = int(history.numbers[np.argmax(expected)])
         return next(t for t in study.get_trials(deepcopy=False) if t.number == number)
+
+    believed_best = posterior_best
+    """Alias of posterior_best."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import optuna
@@ -77,8 +77,8 @@ def test_constraints_are_learnt_from_a_function() -> None:
     study.optimize(narrow, n_trials=30)
     allowed = [t.value for t in study.trials if max(over(t)) <= 0 and t.value is not None]
     assert 0.72 < max(allowed) <= 0.75 and len(allowed) > 5
-    assert sampler.believed_best(study).value == pytest.approx(max(allowed), abs=0.02)
-    assert max(over(sampler.believed_best(study))) <= 0
+    assert sampler.posterior_best(study).value == pytest.approx(max(allowed), abs=0.02)
+    assert max(over(sampler.posterior_best(study))) <= 0
 
 
 def test_constraints_are_read_from_the_trials() -> None:
@@ -101,14 +101,14 @@ def test_constraints_that_always_or_never_hold(limit: float) -> None:
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_int("k", 0, 50), n_trials=12)
     assert len({str(t.params) for t in study.trials}) == 12
-    assert sampler.believed_best(study).state == TrialState.COMPLETE
+    assert sampler.posterior_best(study).state == TrialState.COMPLETE
 
 
 def test_of_trials_that_all_break_a_constraint_the_least_is_best() -> None:
     sampler = ThompsonSampler(seed=0, constraints_func=lambda t: [1.0 + abs(t.params["x"] - 0.3)])
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=20)
-    assert sampler.believed_best(study).params["x"] == pytest.approx(0.3, abs=0.05)
+    assert sampler.posterior_best(study).params["x"] == pytest.approx(0.3, abs=0.05)
 
 
 def test_the_improvement_in_closed_form_knows_one_objective() -> None:
@@ -118,9 +118,9 @@ def test_the_improvement_in_closed_form_knows_one_objective() -> None:
     with pytest.raises(ParameterError, match="one objective and no constraints"):
         study.optimize(two, n_trials=3)
     with pytest.raises(ParameterError, match="2 objectives"):
-        ThompsonSampler().believed_best(study)
+        ThompsonSampler().posterior_best(study)
     with pytest.raises(ParameterError, match="no trial of the study is complete"):
-        ThompsonSampler().believed_best(optuna.create_study())
+        ThompsonSampler().posterior_best(optuna.create_study())
     with pytest.raises(ParameterError, match="draws=0"):
         ThompsonSampler(draws=0)
 
@@ -135,7 +135,7 @@ def test_the_believed_best_is_not_the_luckiest() -> None:
         value = 1.4 if k == 12 else value
         study.add_trial(create_trial(params={"x": float(x)}, distributions=distributions, value=float(value)))
     assert study.best_trial.number == 12
-    assert abs(ThompsonSampler().believed_best(study).params["x"] - 0.7) < 0.15
+    assert abs(ThompsonSampler().posterior_best(study).params["x"] - 0.7) < 0.15
 
 
 class Declared:
@@ -162,8 +162,8 @@ def told(choices: tuple[str, ...], high: float, n: int = 15) -> optuna.Study:
     return study
 
 
-def suggestions(study: optuna.Study, space: Declared, count: int = 8, draws: int = 64) -> list[dict[str, object]]:
-    drawn = []
+def suggestions(study: optuna.Study, space: Declared, count: int = 8, draws: int = 64) -> list[Mapping[str, object]]:
+    drawn: list[Mapping[str, object]] = []
     for number in range(count):
         sampler = ThompsonSampler(seed=0, startup=5, conditions=space, number=100 + number, draws=draws)
         trial = study.get_trials(deepcopy=False)[-1]
