@@ -1,21 +1,29 @@
-"""What the smaller commands do, and how their findings look as tables."""
+"""What the commands predict, evaluate, data, solvers and related compute, and their tables."""
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.markup import escape
+from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import table, titled
-from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.base.ranker import BaseRanker, LinearRanker
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import StudyError, listed
+from ranktune.solvers.core.space import Choice, Parameter
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
+from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, loadable, solver_class
 from ranktune.studies import catalogue
 from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.studies.summary import summarise
@@ -24,7 +32,7 @@ from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.statistics.intervals import bootstrap_interval
 from ranktune.tuner.study.home import all_folders, default_home
 
-_BRIEFLY = ("queries", "documents", "features", "grades", "sparsity", "queries_without_relevant")
+_MAIN_FACTS = ("queries", "documents", "features", "grades", "sparsity", "queries_without_relevant")
 
 
 def score_file(model: Path, data: str, **reading: Any) -> Floats:
@@ -33,19 +41,19 @@ def score_file(model: Path, data: str, **reading: Any) -> Floats:
     return chosen.predict(_read_for(chosen, data, reading, graded=False))
 
 
-def _read_for(model: Model, data: str, reading: dict[str, Any], *, graded: bool = True) -> Queries:
+def _read_for(model: Model, data: str, reading: Json, *, graded: bool = True) -> Queries:
     """Return the queries of data with the features of model: by name where both have names, else by number."""
     return catalogue.read(
         data, n_features=model.n_features, feature_names=model.feature_names, graded=graded, **reading
     )
 
 
-def evaluate_file(model: Path, data: str, metrics: Sequence[str], **reading: Any) -> dict[str, Any]:
+def evaluate_file(model: Path, data: str, metrics: Sequence[str], **reading: Any) -> Json:
     """Return, for each metric, the mean of a model over the queries of data with its bootstrap interval."""
     chosen = load_model(model)
     names = tuple(dict.fromkeys(str(parse_metric(name)) for name in metrics))
     queries = _read_for(chosen, data, reading)
-    found: dict[str, Any] = {}
+    found: Json = {}
     for name, values in score_on(chosen, queries, names).items():
         interval = bootstrap_interval(values, np.random.default_rng(0))
         skipped = int(np.isnan(values).sum())
@@ -57,7 +65,7 @@ def evaluate_file(model: Path, data: str, metrics: Sequence[str], **reading: Any
     return {"model": str(model), "data": data, "queries": queries.n_queries, "metrics": found}
 
 
-def evaluation_table(found: dict[str, Any]) -> RenderableType:
+def evaluation_table(found: Json) -> RenderableType:
     """Return an evaluation as a table."""
     means = table(("metric",), ("mean", "95% interval", "queries skipped"))
     for name, own in found["metrics"].items():
@@ -67,7 +75,7 @@ def evaluation_table(found: dict[str, Any]) -> RenderableType:
     return titled(f"{found['model']} on {found['data']}, {found['queries']} queries", means)
 
 
-def describe(data: str, **reading: Any) -> dict[str, Any]:
+def describe(data: str, **reading: Any) -> Json:
     """Return what is in data, part by part: of a folder of folds, each fold's train, vali and test."""
     parts = []
     for split in catalogue.load(data, **reading):
@@ -79,34 +87,34 @@ def describe(data: str, **reading: Any) -> dict[str, Any]:
     return {"data": data, "parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
 
 
-def data_table(found: dict[str, Any]) -> RenderableType:
-    """Return a description as a table: a column a part; of many parts, a row a part with the main facts."""
+def data_table(found: Json) -> RenderableType:
+    """Return a description as a table: one column per part, or one row per part if there are many."""
     parts = found["parts"]
     if len(parts) > 3:
-        told = table(("part",), tuple(key.replace("_", " ") for key in _BRIEFLY))
+        rows = table(("part",), tuple(key.replace("_", " ") for key in _MAIN_FACTS))
         for part in parts:
-            told.add_row(escape(part["part"]), *(escape(_told(part[key])) for key in _BRIEFLY))
+            rows.add_row(escape(part["part"]), *(escape(_cell(part[key])) for key in _MAIN_FACTS))
     else:
-        told = table(("",), tuple(part["part"] for part in parts))
+        rows = table(("",), tuple(part["part"] for part in parts))
         for key in (name for name in parts[0] if name != "part"):
-            told.add_row(key.replace("_", " "), *(escape(_told(part[key])) for part in parts))
-    return titled(found["data"], told)
+            rows.add_row(key.replace("_", " "), *(escape(_cell(part[key])) for part in parts))
+    return titled(found["data"], rows)
 
 
-def _told(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {count:,}" for name, count in value.items())
-    if isinstance(value, list):
-        return (
-            ", ".join(str(one) for one in value[:8]) + (f" and {len(value) - 8} more" if len(value) > 8 else "")
-            or "none"
-        )
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _cell(value: object) -> str:
+    match value:
+        case dict():
+            return ", ".join(f"{name}: {count:,}" for name, count in value.items())
+        case list():
+            return listed(value, 8) or "none"
+        case float():
+            return f"{value:.4g}"
+        case int():
+            return f"{value:,}"
+    return str(value)
 
 
-def related_to(name: str, model: Path | None, home: Path | None, count: int) -> dict[str, Any]:
+def related_to(name: str, model: Path | None, home: Path | None, count: int) -> Json:
     """Return what an api-search model ranks first for name, and what BM25 does.
 
     Raises StudyError where no model is given and no study of api-search is finished.
@@ -123,7 +131,7 @@ def _latest_model(home: Path) -> Path:
     raise StudyError(f"no finished study of {API_SEARCH} in {home}: run `ranktune tune` first, or give --model.")
 
 
-def related_table(found: dict[str, Any]) -> RenderableType:
+def related_table(found: Json) -> RenderableType:
     """Return two rankings side by side; what the documentation itself lists under See Also is marked."""
     sides = table(("", "the chosen model", "BM25"))
     for place, (ours, theirs) in enumerate(zip(found["ours"], found["bm25"], strict=True), start=1):
@@ -132,5 +140,73 @@ def related_table(found: dict[str, Any]) -> RenderableType:
     return titled(f"{found['query']}: {found['summary']}", sides)
 
 
-def _judged(entry: dict[str, Any]) -> str:
+def _judged(entry: Json) -> str:
     return escape(entry["name"] + " " + "*" * int(entry["grade"])).rstrip()
+
+
+def all_solvers() -> list[Json]:
+    """Return what is listed of every solver whose library can be loaded; a warning names the others."""
+    return [
+        {
+            "name": name,
+            "summary": _summary(solver),
+            "model": "linear" if issubclass(solver, LinearRanker) else "trees",
+            "online": hasattr(solver, "progressive"),
+            "standard": name in STANDARD,
+            "parameters": [parameter.name for parameter in solver.space],
+        }
+        for name, solver in ((name, SOLVERS[name]) for name in loadable(NAMES))
+    ]
+
+
+def solvers_table(found: list[Json]) -> RenderableType:
+    """Return the solvers as a table, a row each."""
+    rows = table(("solver", "what it is", "model"), ("tuned",))
+    for one in found:
+        marks = ("*" if one["standard"] else "") + (" o" if one["online"] else "")
+        rows.add_row(
+            f"{one['name']} {marks}".rstrip(), escape(one["summary"]), one["model"], str(len(one["parameters"]))
+        )
+    rows.caption = "* competes by default, o learns online, query by query (--plan progressive)"
+    return titled("Solvers", rows)
+
+
+def solver_page(name: str) -> RenderableType:
+    """Return the documentation of one solver, and the range in which each parameter is tuned."""
+    solver = solver_class(name)
+    ranges = table(("parameter", "range", "first", "only if"))
+    for parameter in solver.space:
+        when = "" if parameter.when is None else f"{parameter.when.name}: {', '.join(map(str, parameter.when.values))}"
+        ranges.add_row(parameter.name, _range(parameter), str(parameter.default), when)
+    return Group(Text(f"{solver.__name__}: {as_text(inspect.getdoc(solver) or '')}"), "", ranges)
+
+
+def as_text(docstring: str, width: int = 80) -> str:
+    """Return a numpydoc docstring as a page of text: without examples, sections in capitals, prose wrapped."""
+    without_examples = re.sub(r"^Examples\n-+\n.*?(?=^\w[^\n]*\n---|\Z)", "", docstring, flags=re.S | re.M)
+    page = re.sub(r"^(\w.*)\n-{3,}$", lambda title: title[1].upper(), without_examples, flags=re.M).strip()
+    lines: list[str] = []
+    for margin, block in groupby(page.splitlines(), _prose_margin):
+        if margin is None:
+            lines += block
+        else:
+            lines += wrap(" ".join(" ".join(block).split()), width, initial_indent=margin, subsequent_indent=margin)
+    return "\n".join(lines)
+
+
+def _prose_margin(line: str) -> str | None:
+    """Return the indentation of a line of prose, None of a title, a parameter, a formula or a blank line."""
+    text = line.strip()
+    is_prose = text and not text.isupper() and " : " not in text and "  " not in text
+    return line[: len(line) - len(line.lstrip())] if is_prose else None
+
+
+def _summary(solver: type[BaseRanker]) -> str:
+    """Return the first paragraph of the documentation, up to a colon."""
+    return " ".join((inspect.getdoc(solver) or "").split("\n\n")[0].split()).split(":")[0].rstrip(".")
+
+
+def _range(parameter: Parameter) -> str:
+    if isinstance(parameter, Choice):
+        return ", ".join(str(choice) for choice in parameter.choices)
+    return f"{parameter.low:g} to {parameter.high:g}{', logarithmic' if parameter.log else ''}"

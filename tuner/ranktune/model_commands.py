@@ -83,7 +83,7 @@ def list_solvers(
     as_json: Json = False,
 ) -> None:
     """Tell which solvers there are; of one, what its parameters mean and in which range they are tuned."""
-    from ranktune.solver_table import all_solvers, solver_page, solvers_table
+    from ranktune.commands import all_solvers, solver_page, solvers_table
 
     if as_json:
         print_json({"solvers": [one for one in all_solvers() if name is None or one["name"].lower() == name.lower()]})

@@ -1,4 +1,4 @@
-"""Every solver can be read about."""
+"""The tables and pages of the smaller commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from ranktune.solver_table import all_solvers, solver_page, solvers_table
+from ranktune.commands import all_solvers, as_text, solver_page, solvers_table
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.registry import SOLVERS, STANDARD
 
@@ -41,3 +41,46 @@ def test_a_page_has_every_tuned_parameter_with_its_range(name: str) -> None:
 def test_an_unknown_name_is_told_the_nearest() -> None:
     with pytest.raises(ParameterError, match="Did you mean 'RankSVM'"):
         solver_page("RankSWM")
+
+
+NUMPYDOC = """Rank by example: what follows is not in the summary.
+
+A paragraph that is longer than eighty columns is wrapped, and its lines are joined
+before.
+
+Parameters
+----------
+C : float, default=1.0
+    Inverse strength of the penalty, which is also much longer than a line of eighty columns.
+tol : float, default=1e-4
+    Tolerance.
+
+Examples
+--------
+>>> 1 + 1
+2
+
+References
+----------
+A. Author, 2020.
+"""
+
+
+def test_a_numpydoc_docstring_is_a_page_of_text_without_examples() -> None:
+    assert as_text(NUMPYDOC).splitlines() == [
+        "Rank by example: what follows is not in the summary.",
+        "",
+        "A paragraph that is longer than eighty columns is wrapped, and its lines are",
+        "joined before.",
+        "",
+        "PARAMETERS",
+        "C : float, default=1.0",
+        "    Inverse strength of the penalty, which is also much longer than a line of",
+        "    eighty columns.",
+        "tol : float, default=1e-4",
+        "    Tolerance.",
+        "",
+        "REFERENCES",
+        "A. Author, 2020.",
+    ]
+    assert as_text(NUMPYDOC[: NUMPYDOC.index("References")]).endswith("    Tolerance.")
