@@ -1,4 +1,4 @@
-"""Rankers that learn from one query after the other, and can be judged while they do."""
+"""The bases of online rankers: they learn from one query at a time, and can be evaluated progressively."""
 
 from __future__ import annotations
 
@@ -15,24 +15,21 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import check_scaling, factors
 from ranktune.solvers.online import kernels
-from ranktune.solvers.online.kernels import Lists, Rule, State
+from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, lists_of
-from ranktune.solvers.online.rows import Rows, rows_of
+from ranktune.solvers.online.rows import rows_of
 
 NO_SCORES = np.zeros(0)
 
 WORK = 2e8
-"""Multiplications between two reports, about: a tenth of a second."""
+"""Approximate multiplications between two reported steps: a tenth of a second."""
 
 LARGEST_FACTOR = 1e100
-"""A feature whose range asks for more is constant: the square of the factor must be finite."""
+"""A feature that would need a larger factor counts as constant: the square of the factor must be finite."""
 
 
 class OnlineRanker(PassRanker):
-    """A linear ranker that learns from one query at a time.
-
-    A subclass says how learning begins (_start) and how it goes on (_learn); fit, partial_fit and progressive follow.
-    """
+    """A linear ranker that learns from one query at a time; a subclass defines _start and _learn."""
 
     passes: int = 1
     scaling: str
@@ -41,14 +38,14 @@ class OnlineRanker(PassRanker):
     def _check_parameters(self) -> None:
         check_count("passes", self.passes)
         check_scaling(self.scaling)
-        check_random_state(self.random_state, "the queries are learnt in their order")
+        check_random_state(self.random_state, "the queries are visited in their order")
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
-        """Put the state before the first query in place; stretch, (n_features,), is the square of the factors."""
+        """Set the state before the first query; stretch, (n_features,), is the square of the scaling factors."""
         raise NotImplementedError
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
-        """Learn from the queries of order; before each, write the scores of its documents, if scores has room."""
+        """Learn from the queries in order; before each, write the scores of its documents unless scores is empty."""
         raise NotImplementedError
 
     def _passes(self, queries: Queries) -> Iterator[Iterator[Step]]:
@@ -57,11 +54,20 @@ class OnlineRanker(PassRanker):
             yield self._learn(queries, order, NO_SCORES)
 
     def partial_fit(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Self:
-        """Learn from more queries, once, in their order, going on from what was learnt before.
+        """Continue learning from more queries, once, in their order.
 
-        Takes what fit takes, whole queries at a time. Calls on the pieces of a data set leave the same bits as fit on
-        all of it with passes=1 and random_state=None, if scaling is "none": else the first piece sets the scale.
-        Learners of pairs ignore queries without two different grades.
+        Calls on the pieces of a data set give the same bits as fit on all of it with passes=1, random_state=None and
+        scaling="none"; with another scaling the first piece sets the scale. Pairwise learners ignore queries without
+        two different grades.
+
+        Parameters
+        ----------
+        X, y, qid, group
+            As in fit: whole queries at a time.
+
+        Returns
+        -------
+        self
         """
         queries = self._further(X, y, qid, group)
         for _ in self._learn(queries, np.arange(queries.n_queries), NO_SCORES):
@@ -69,12 +75,22 @@ class OnlineRanker(PassRanker):
         return self
 
     def progressive(self, queries: Queries, order: Any = None) -> Floats:
-        """Return the score of each document, (n_documents,), given before its query was learnt from.
+        """Evaluate progressively: score each query, then learn from it.
 
-        For every query named by order (numbers; None: all, as they stand) its documents are scored by the model as it
-        is, then the model learns from it, as partial_fit would. Scores of queries that order leaves out are NaN.
-        Goes on from what was learnt before; take a new ranker, or a clone, to begin with nothing. Where scaling is not
-        "none", the scale of the features is that of all queries given first: known before any of them is learnt from.
+        Learning continues from the current state; use a new ranker, or a clone, to start from zero. Unless scaling is
+        "none", the first queries given set the scale of the features before any of them is learned from.
+
+        Parameters
+        ----------
+        queries : Queries
+            The queries to score and to learn from.
+        order : array-like of int, optional
+            Numbers of the queries in the order of visits; by default all of them as they are.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            The score of each document before its query was learned from; NaN for queries that order omits.
         """
         self._check_parameters()
         numbers = checked_order(queries, order)
@@ -85,7 +101,7 @@ class OnlineRanker(PassRanker):
         return scores
 
     def _further(self, X: Any, y: Any, qid: Any, group: Any) -> Queries:
-        """Return what to learn from next, having begun if nothing was learnt yet."""
+        """Return the next queries, after starting with the first ones."""
         self._check_parameters()
         first = not hasattr(self, "coef_")
         queries = self._grouped(X, y, qid, group, reset=first)
@@ -94,7 +110,7 @@ class OnlineRanker(PassRanker):
         return queries
 
     def _begin(self, queries: Queries) -> np.random.Generator | None:
-        """Begin with nothing learnt; return what draws the order of the queries, None where they keep theirs."""
+        """Reset the state; return the generator of the order of queries, None where they keep theirs."""
         generator = None if self.random_state is None else np.random.default_rng(self.random_state)
         self._generator = np.random.default_rng(0) if generator is None else generator
         multiplier = factors(queries, self.scaling)
@@ -113,9 +129,9 @@ class OnlineRanker(PassRanker):
 
 
 class PairwiseOnlineRanker(OnlineRanker):
-    """An online ranker that learns from all pairs of a query, or from some drawn alike; a subclass gives the rule.
+    """An online ranker that learns from all or some pairs of each query; a subclass defines the rule of updates.
 
-    Fitted, beside coef_: n_queries_seen_, n_pairs_seen_, cumulative_loss_ (of every pair before it was learnt from).
+    Fitted, besides coef_: n_queries_seen_, n_pairs_seen_, cumulative_loss_ (of each pair before its update).
     """
 
     path_parameter: ClassVar[str | None] = "passes"
@@ -131,45 +147,33 @@ class PairwiseOnlineRanker(OnlineRanker):
     def _rule(self) -> Rule:
         raise NotImplementedError
 
-    def _rooms(self, stretch: Floats) -> tuple[Floats, Floats]:
-        """Return Sigma and the committee as they begin; both are (1, 1) where the rule uses none."""
-        return np.zeros((1, 1)), np.zeros((1, 1))
+    def _new_state(self, stretch: Floats) -> State:
+        return new_state(stretch)
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
-        sigma, committee = self._rooms(stretch)
-        weights, v = np.zeros((2, queries.n_features))
-        self._state = State(weights, stretch, sigma, v, committee, np.zeros(len(committee)), np.zeros(4))
-        self._note()
+        self._state = self._new_state(stretch)
+        self._publish()
 
-    def _note(self) -> None:
-        """Put what the caller sees in place."""
-        state = self._state
-        if self._rule().kind == kernels.COMMITTEE:
-            self.coef_ = np.empty(len(state.weights))
-            kernels.combined(state, self.coef_)
-        else:
-            self.coef_ = state.weights.copy()
-        seen = state.now
+    def _publish(self) -> None:
+        """Set the fitted attributes."""
+        self.coef_ = kernels.current_weights(self._rule(), self._state).copy()
+        seen = self._state.counters
         self.n_queries_seen_, self.n_pairs_seen_, self.cumulative_loss_ = int(seen[0]), int(seen[1]), float(seen[2])
         self._check_finite()
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
-        lists, rows, rule = self._prepared(queries)
+        lists, rows = lists_of(queries, self.pair_order, self.pairs_per_query), rows_of(queries.features)
         for part in blocks_of_work(order, self._work(queries, lists)):
-            before = self._state.now.copy()
+            before = self._state.counters.copy()
             limited = np.count_nonzero(lists.pairs[part] > lists.limit) if lists.limit else 0
             draws = self._generator.random(lists.limit * limited)
-            kernels.learn(rows, lists, part, draws, rule, self._state, scores)
-            self._note()
-            _, pairs, loss, _ = self._state.now - before
+            kernels.learn(rows, lists, part, draws, self._rule(), self._state, scores)
+            self._publish()
+            _, pairs, loss, _ = self._state.counters - before
             yield Step(self.n_queries_seen_, loss / max(pairs, 1.0))
 
-    def _prepared(self, queries: Queries) -> tuple[Lists, Rows, Rule]:
-        lists = lists_of(queries, self.pair_order, self.pairs_per_query)
-        return lists, rows_of(queries.features), self._rule()
-
     def _work(self, queries: Queries, lists: Lists) -> Floats:
-        """Return about how many multiplications each query takes, (n_queries,)."""
+        """Return the approximate multiplications of each query, (n_queries,)."""
         pairs = np.minimum(lists.pairs, lists.limit) if lists.limit else lists.pairs
         row = stored_values(queries.features).size / queries.n_documents
         each = 2.0 * queries.n_features**2 if self._rule().kind == kernels.FULL else 4.0 * row
@@ -177,7 +181,7 @@ class PairwiseOnlineRanker(OnlineRanker):
 
 
 def blocks_of_work(order: Ints, work: Floats) -> Iterator[Ints]:
-    """Yield order in runs of queries that take about WORK each; work is (n_queries,)."""
+    """Yield order in parts of about WORK each; work is (n_queries,)."""
     number = np.cumsum(work[order]) // WORK
     bounds = np.flatnonzero(np.diff(number)) + 1
     yield from np.split(order, bounds)

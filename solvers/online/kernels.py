@@ -1,19 +1,19 @@
-"""Learning from pairs, one at a time: what a pair changes, and the walk over the pairs of each query.
+"""Online updates from one pair at a time, and the loops over the pairs of each query.
 
-z = x_i - x_j, document i of the higher grade; m = w'z; S the diagonal matrix of stretch (features multiplied by
-their factors and weights divided by them are the same steps with S = factors squared, so features are never scaled).
+z = x_i - x_j, document i of the higher grade; m = w'z; S the diagonal matrix of stretch. Steps with S = factors squared
+equal steps on features multiplied by their factors, with weights divided by them; so features are never scaled.
 
 FIRST_ORDER  l = max(0, 1 - m) > 0: w += l / (z'Sz + 1/(2C)) S z                                          (PA-II)
 BOUNDED      l > 0: w += min(C, l / z'Sz) S z                                                             (PA-I)
 FULL         l > 0: b = z'Sigma z + gamma; w += l / b Sigma z; Sigma -= Sigma z (Sigma z)' / b            (AROW)
 DIAGONAL     the same with the diagonal of Sigma alone
 PERCEPTRON   m <= 0: w += S z
-COMMITTEE    the same; before, w enters the committee if its run of pairs in order beats the shortest run there
+COMMITTEE    the same; before, w replaces the hypothesis of the shortest run of correct pairs if its own is longer
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,66 +25,77 @@ FIRST_ORDER, BOUNDED, FULL, DIAGONAL, PERCEPTRON, COMMITTEE = range(6)
 
 
 class Rule(NamedTuple):
-    """What a pair changes: one of the six above, and its C or gamma (1 where it has none)."""
+    """One of the six updates above, with its C or gamma (1 where it has none)."""
 
     kind: int
     strength: float
 
 
 class State(NamedTuple):
-    """What the pairs change.
+    """The state that updates change.
 
     weights    (d,) w                                stretch   (d,) the diagonal of S
-    sigma      (d, d) Sigma or (1, d) its diagonal   v         (d,) room for Sigma z
-    committee  (size, d) hypotheses                  runs      (size,) pairs that each ranked right in a row
-    now        (4,) queries learnt from, pairs seen, sum of their losses before each step, run of w
+    sigma      (d, d) Sigma or (1, d) its diagonal   scratch   (d,)
+    committee  (size, d) hypotheses                  runs      (size,) correct pairs in a row of each hypothesis
+    counters   (4,) queries seen, pairs seen, sum of the losses before each step, run of w
+
+    sigma and committee are (1, 1) where the rule does not use them.
     """
 
     weights: Floats
     stretch: Floats
     sigma: Floats
-    v: Floats
+    scratch: Floats
     committee: Floats
     runs: Floats
-    now: Floats
+    counters: Floats
 
 
 class Lists(NamedTuple):
-    """The queries as kernels walk them.
+    """The queries in the order in which their documents and pairs are visited.
 
-    grades (n_documents,), starts (n_queries + 1,); places (n_documents,) the rows of each query in the order of the
-    walk, by_grade the same by grade, for drawing (else empty); pairs (n_queries,); limit: of more pairs than that so
-    many are drawn, 0: never; by_worse: each document is met with all better ones, not with all later ones.
+    grades    (n_documents,)              starts    (n_queries + 1,)
+    rows      (n_documents,) the rows of each query in the order of visits
+    by_grade  (n_documents,) the rows of each query by grade, for sampling; empty where nothing is sampled
+    pairs     (n_queries,)                limit     pairs that are sampled from a query with more; 0: never
+    by_worse  whether each document is paired with all better ones instead of all later ones
     """
 
     grades: Floats
     starts: Ints
-    places: Ints
+    rows: Ints
     by_grade: Ints
     pairs: Ints
     limit: int
     by_worse: bool
 
 
+def new_state(stretch: Floats, sigma: Floats | None = None, committee: Floats | None = None) -> State:
+    """Return the state before the first pair, with w = 0."""
+    sigma, committee = (np.zeros((1, 1)) if part is None else part for part in (sigma, committee))
+    weights, scratch = np.zeros((2, len(stretch)))
+    return State(weights, stretch, sigma, scratch, committee, np.zeros(len(committee)), np.zeros(4))
+
+
 @compiled
 def learn_pair(rule: Rule, state: State, rows: Rows, z: Floats, columns: Ints, m: int) -> None:
-    """Learn from the pair whose difference is in z, better minus worse."""
+    """Update from the pair whose difference is in z, better minus worse."""
     margin = product(rows, z, columns, m, state.weights)
-    state.now[1] += 1.0
+    state.counters[1] += 1.0
     if rule.kind >= PERCEPTRON:
         if margin > 0.0:
-            state.now[3] += 1.0
+            state.counters[3] += 1.0
             return
-        state.now[2] += 1.0
+        state.counters[2] += 1.0
         if rule.kind == COMMITTEE:
             enter(state)
-        state.now[3] = 0.0
+        state.counters[3] = 0.0
         add(rows, z, columns, m, 1.0, state.stretch, state.weights)
         return
     loss = 1.0 - margin
     if not loss > 0.0:
         return
-    state.now[2] += loss * loss if rule.kind != BOUNDED else loss
+    state.counters[2] += loss * loss if rule.kind != BOUNDED else loss
     if rule.kind == FULL:
         full_step(rule, state, rows, z, columns, m, loss)
     elif rule.kind == DIAGONAL:
@@ -92,7 +103,7 @@ def learn_pair(rule: Rule, state: State, rows: Rows, z: Floats, columns: Ints, m
     else:
         square = stretched_square(rows, z, columns, m, state.stretch)
         if square == np.inf:
-            state.weights[0] = np.nan  # for the caller to see
+            state.weights[0] = np.nan  # the caller reports the overflow
         elif square > 0.0:
             if rule.kind == FIRST_ORDER:
                 step = loss / (square + 0.5 / rule.strength)
@@ -103,17 +114,17 @@ def learn_pair(rule: Rule, state: State, rows: Rows, z: Floats, columns: Ints, m
 
 @compiled
 def enter(state: State) -> None:
-    """Let the current hypothesis take the place of the shortest run in the committee, if it beats it."""
+    """Replace the hypothesis of the shortest run in the committee by the current one if its run is longer."""
     shortest = np.argmin(state.runs)
-    if state.now[3] > state.runs[shortest]:
-        state.runs[shortest] = state.now[3]
+    if state.counters[3] > state.runs[shortest]:
+        state.runs[shortest] = state.counters[3]
         state.committee[shortest] = state.weights
 
 
 @compiled
 def full_step(rule: Rule, state: State, rows: Rows, z: Floats, columns: Ints, m: int, loss: float) -> None:
     """Take the step of FULL. Cost: d^2. Sigma stays symmetric to the bit: u_i u_j is u_j u_i."""
-    v, sigma = state.v, state.sigma
+    v, sigma = state.scratch, state.sigma
     d = len(v)
     v[:] = 0.0
     for k in range(m):
@@ -123,7 +134,7 @@ def full_step(rule: Rule, state: State, rows: Rows, z: Floats, columns: Ints, m:
                 v[c] += factor * sigma[row, c]
     total = rule.strength + product(rows, z, columns, m, v)
     if not total < np.inf:
-        state.weights[0] = np.nan  # for the caller to see
+        state.weights[0] = np.nan  # the caller reports the overflow
         return
     step, root = loss / total, 1.0 / np.sqrt(total)
     for c in range(d):
@@ -142,7 +153,7 @@ def diagonal_step(rule: Rule, state: State, rows: Rows, z: Floats, columns: Ints
     sigma = state.sigma[0]
     total = rule.strength + stretched_square(rows, z, columns, m, sigma)
     if not total < np.inf:
-        state.weights[0] = np.nan  # for the caller to see
+        state.weights[0] = np.nan  # the caller reports the overflow
         return
     step, inverse = loss / total, 1.0 / total
     for k in range(m):
@@ -154,7 +165,7 @@ def diagonal_step(rule: Rule, state: State, rows: Rows, z: Floats, columns: Ints
 
 @compiled
 def learn(rows: Rows, lists: Lists, order: Ints, draws: Floats, rule: Rule, state: State, scores: Floats) -> None:
-    """Learn from the queries in order; before each, if scores has room, write there its documents' scores.
+    """Update from the queries in order; before each, write the scores of its documents unless scores is empty.
 
     draws holds limit numbers in [0, 1) for each query of order that has more pairs than limit.
     """
@@ -164,18 +175,20 @@ def learn(rows: Rows, lists: Lists, order: Ints, draws: Floats, rule: Rule, stat
     for q in order:
         a, b = lists.starts[q], lists.starts[q + 1]
         if len(scores) > 0:
-            write_scores(rows, rule, state, a, b, scores)
+            weights = current_weights(rule, state)
+            for i in range(a, b):
+                scores[i] = row_score(rows, i, weights)
         if lists.pairs[q] == 0:
             continue
-        state.now[0] += 1.0
+        state.counters[0] += 1.0
         if 0 < lists.limit < lists.pairs[q]:
             learn_drawn(rows, lists, q, draws[drawn : drawn + lists.limit], rule, state, z, columns)
             drawn += lists.limit
             continue
         for p in range(a, b):
-            i = lists.places[p]
+            i = lists.rows[p]
             for r in range(a if lists.by_worse else p + 1, b):
-                j = lists.places[r]
+                j = lists.rows[r]
                 later = lists.grades[i] > lists.grades[j]
                 if lists.grades[i] < lists.grades[j] or (later and not lists.by_worse):
                     m = difference(rows, i if later else j, j if later else i, z, columns)
@@ -186,9 +199,9 @@ def learn(rows: Rows, lists: Lists, order: Ints, draws: Floats, rule: Rule, stat
 def learn_drawn(
     rows: Rows, lists: Lists, q: int, draws: Floats, rule: Rule, state: State, z: Floats, columns: Ints
 ) -> None:
-    """Learn from pairs of query q drawn alike, with replacement, one for each number in draws."""
+    """Update from pairs of query q drawn uniformly with replacement, one for each number in draws."""
     a, b = lists.starts[q], lists.starts[q + 1]
-    first = np.empty(b - a + 1, dtype=np.int64)  # where each grade begins, among the places of by_grade
+    first = np.empty(b - a + 1, dtype=np.int64)  # the position in by_grade where each grade begins
     before = np.empty(b - a + 1, dtype=np.int64)  # ordered pairs whose first document has a lower grade
     k, seen = 0, 0
     for p in range(a, b):
@@ -212,46 +225,29 @@ def learn_drawn(
 
 
 @compiled
-def write_scores(rows: Rows, rule: Rule, state: State, a: int, b: int, scores: Floats) -> None:
-    """Overwrite scores[a:b] with those of the model as it is."""
+def current_weights(rule: Rule, state: State) -> Floats:
+    """Return the model's weights, (d,): w, or the mean of the committee by runs, the current hypothesis a candidate."""
     if rule.kind != COMMITTEE:
-        for i in range(a, b):
-            scores[i] = row_score(rows, i, state.weights)
-        return
-    enter_run = state.now[3] > state.runs.min()
-    leaves = np.argmin(state.runs)
-    votes = state.runs.sum() + (state.now[3] - state.runs[leaves] if enter_run else 0.0)
-    for i in range(a, b):
-        total = 0.0
-        for h in range(len(state.runs)):
-            if h == leaves and enter_run:
-                total += state.now[3] * row_score(rows, i, state.weights)
-            elif state.runs[h] > 0.0:
-                total += state.runs[h] * row_score(rows, i, state.committee[h])
-        scores[i] = total / votes if votes > 0.0 else 0.0
-
-
-@compiled
-def combined(state: State, out: Any) -> None:
-    """Overwrite out, (d,), with the committee's mean hypothesis by runs, the current one standing for election."""
-    enter_run = state.now[3] > state.runs.min()
-    leaves = np.argmin(state.runs)
-    out[:] = 0.0
-    votes = 0.0
+        return state.weights
+    shortest = np.argmin(state.runs)
+    enters = state.counters[3] > state.runs[shortest]
+    mean, total = state.scratch, 0.0
+    mean[:] = 0.0
     for h in range(len(state.runs)):
-        if h == leaves and enter_run:
-            out += state.now[3] * state.weights
-            votes += state.now[3]
+        if h == shortest and enters:
+            mean += state.counters[3] * state.weights
+            total += state.counters[3]
         elif state.runs[h] > 0.0:
-            out += state.runs[h] * state.committee[h]
-            votes += state.runs[h]
-    if votes > 0.0:
-        out /= votes
+            mean += state.runs[h] * state.committee[h]
+            total += state.runs[h]
+    if total > 0.0:
+        mean /= total
+    return mean
 
 
 @compiled
 def learn_listed(rows: Rows, better: Ints, worse: Ints, rule: Rule, state: State) -> None:
-    """Learn from the pairs of rows better[t] and worse[t], one after the other."""
+    """Update from the pairs of rows better[t] and worse[t], one after the other."""
     z, columns = np.zeros((1, len(state.weights))), np.zeros(len(state.weights), dtype=np.int64)
     for t in range(len(better)):
         m = difference(rows, better[t], worse[t], z, columns)

@@ -1,7 +1,7 @@
-"""Pairs of documents of different grades, drawn at random at a constant cost each.
+"""Uniform sampling of pairs of documents of different grades, at a constant cost each.
 
-A pair is drawn by a first document, alike among all that have a partner ("documents": long queries count more) or from
-a query drawn alike ("queries"), and a second one, alike among those of the first one's query with another grade.
+The first document of a pair is drawn uniformly from all that have a partner ("documents": long queries count more), or
+from a query that is drawn uniformly ("queries"); the second one from those of the same query with another grade.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ SAMPLINGS = ("documents", "queries")
 
 
 class PairTable(NamedTuple):
-    """Where to find partners; a block is the documents of one grade of one query, side by side in rows.
+    """The index of partners; a block is the documents of one grade of one query, adjacent in rows.
 
     rows    (n_documents,) the rows of each query, lowest grade first
-    block   (n_documents,) the number of each place's block    first   (n_blocks + 1,) its first place
-    query   (n_blocks,) its query                              starts  (n_queries + 1,) first place of each query
-    useful  (n_useful,) queries with at least two grades       before  (n_useful + 1,) their documents, added up
+    block   (n_documents,) the block of each position in rows   first   (n_blocks + 1,) its first position
+    query   (n_blocks,) its query                               starts  (n_queries + 1,) first position of each query
+    useful  (n_useful,) queries with at least two grades        before  (n_useful + 1,) their documents, cumulated
     """
 
     rows: Ints
@@ -50,8 +50,8 @@ def pair_table(queries: Queries) -> PairTable:
     return PairTable(rows, block, np.append(first, len(rows)), query, starts, useful, before.astype(np.int64))
 
 
-def places(table: PairTable, draws: Floats, sampling: str) -> Ints:
-    """Return the place of a first document for each number of draws, in [0, 1)."""
+def first_positions(table: PairTable, draws: Floats, sampling: str) -> Ints:
+    """Return the position of a first document for each number of draws, in [0, 1)."""
     n_useful = len(table.useful)
     if sampling == "queries":
         number = np.minimum((draws * n_useful).astype(np.int64), n_useful - 1)
@@ -68,26 +68,28 @@ def places(table: PairTable, draws: Floats, sampling: str) -> Ints:
 
 def draw(table: PairTable, count: int, sampling: str, generator: np.random.Generator) -> tuple[Ints, Ints]:
     """Return count pairs drawn from all queries: the rows of the better documents and those of the worse."""
-    first = places(table, generator.random(count), sampling)
-    better, worse = np.empty((2, count), dtype=np.int64)
-    partners(table, first, generator.random(count), better, worse)
-    return better, worse
+    first = first_positions(table, generator.random(count), sampling)
+    return _with_partners(table, first, generator)
 
 
 def draw_from(table: PairTable, query: int, count: int, generator: np.random.Generator) -> tuple[Ints, Ints]:
     """Return count pairs drawn from one query that has two grades."""
     a, b = int(table.starts[query]), int(table.starts[query + 1])
     first = a + np.minimum((generator.random(count) * (b - a)).astype(np.int64), b - a - 1)
-    better, worse = np.empty((2, count), dtype=np.int64)
-    partners(table, first, generator.random(count), better, worse)
+    return _with_partners(table, first, generator)
+
+
+def _with_partners(table: PairTable, first: Ints, generator: np.random.Generator) -> tuple[Ints, Ints]:
+    better, worse = np.empty((2, len(first)), dtype=np.int64)
+    partners(table, first, generator.random(len(first)), better, worse)
     return better, worse
 
 
 @compiled
-def partners(table: PairTable, places: Ints, draws: Floats, better: Ints, worse: Ints) -> None:
-    """Overwrite better and worse with the rows of the pairs of each place and a partner for it."""
-    for t in range(len(places)):
-        p = places[t]
+def partners(table: PairTable, positions: Ints, draws: Floats, better: Ints, worse: Ints) -> None:
+    """Overwrite better and worse with the rows of the pairs of each position and a partner drawn for it."""
+    for t in range(len(positions)):
+        p = positions[t]
         g = table.block[p]
         a, b = table.starts[table.query[g]], table.starts[table.query[g] + 1]
         others = b - a - (table.first[g + 1] - table.first[g])

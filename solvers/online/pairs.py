@@ -1,8 +1,8 @@
-"""In which order online learners see documents and pairs, and how many pairs there are.
+"""The order in which online learners visit documents and pairs, and the number of pairs.
 
-An online learner's result depends on the order of its instances. So that the accidental order of a file's rows does not
-matter, documents of a query are walked in an order that depends on their features and grades alone: by a fixed
-pseudo-random projection of the features, whose order a shift of the query's features leaves as it is.
+The result of an online learner depends on the order of its instances. To be independent of the order of rows, it visits
+the documents of a query in the order of a fixed pseudo-random projection of their features, which is invariant to a
+shift of all features of the query.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.online.kernels import Lists
 
 ORDERS = ("shuffled", "rows", "worse")
-"""shuffled: by the projection, each document with all later ones; rows: the same, documents as they stand; worse: as
-they stand, each document with all better ones.
+"""shuffled: by the projection, each document with all later ones; rows: the same in the order of rows; worse: in the
+order of rows, each document with all better ones.
 """
-MOST_PAIRS = 1e8
-"""Pairs of one query beyond which learning from all of them is refused: a minute or more at some features."""
+MAX_PAIRS = 1e8
+"""Pairs of one query beyond which learning from all of them is refused: it would take a minute or more."""
 
 
 def projection(queries: Queries) -> Floats:
@@ -29,8 +29,8 @@ def projection(queries: Queries) -> Floats:
     return products.scores(queries.features, np.random.default_rng(0).normal(size=queries.n_features))
 
 
-def walk(queries: Queries, pair_order: str) -> Ints:
-    """Return the rows of each query in the order in which its documents are seen, (n_documents,)."""
+def visits(queries: Queries, pair_order: str) -> Ints:
+    """Return the rows of each query in the order in which its documents are visited, (n_documents,)."""
     if pair_order != "shuffled":
         return np.arange(queries.n_documents)
     return np.lexsort((queries.grades, projection(queries), queries.query_of_document))
@@ -42,19 +42,17 @@ def by_grade(queries: Queries) -> Ints:
 
 
 def lists_of(queries: Queries, pair_order: str, pairs_per_query: int | None) -> Lists:
-    """Return queries as the kernels walk them. Raises DataError where all pairs of a query are too many."""
+    """Return queries as the kernels visit them. Raises DataError where all pairs of a query are too many."""
     judged = Judgements.of(queries)
     pairs = judged.pairs()
-    if pairs_per_query is None and pairs.max() > MOST_PAIRS:
+    if pairs_per_query is None and pairs.max() > MAX_PAIRS:
         q = int(pairs.argmax())
         raise DataError(
-            f"query {queries.query_ids[q]} has {pairs[q]:.3g} pairs of different grades, more than {MOST_PAIRS:.0e}, "
+            f"query {queries.query_ids[q]} has {pairs[q]:.3g} pairs of different grades, more than {MAX_PAIRS:.0e}, "
             "and learning from all of them would take too long. Set pairs_per_query, for example to 100000."
         )
     limit = 0 if pairs_per_query is None else int(pairs_per_query)
     drawn = 0 < limit < pairs.max()
     sorted_rows = by_grade(queries) if drawn else np.zeros(0, dtype=np.int64)
-    places = walk(queries, pair_order)
-    return Lists(
-        judged.grades, judged.starts, places, sorted_rows, pairs.astype(np.int64), limit, pair_order == "worse"
-    )
+    rows = visits(queries, pair_order)
+    return Lists(judged.grades, judged.starts, rows, sorted_rows, pairs.astype(np.int64), limit, pair_order == "worse")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter
 from ranktune.solvers.online import kernels
-from ranktune.solvers.online.kernels import Rule, State
+from ranktune.solvers.online.kernels import Rule, new_state
 from ranktune.solvers.online.rows import Rows
 from ranktune.solvers.online.sampled_pairs import SampledPairsRanker
 
@@ -62,13 +60,12 @@ class PAMIR(SampledPairsRanker):
         check_positive("C", self.C)
 
     def _begin_pairs(self, stretch: Floats) -> None:
-        none = np.zeros((1, 1))
-        self._state = State(np.zeros(len(stretch)), stretch, none, np.zeros(0), none, np.zeros(1), np.zeros(4))
+        self._state = new_state(stretch)
 
     def _learn_pairs(self, rows: Rows, better: Ints, worse: Ints) -> float:
-        before = self._state.now[2]
+        before = self._state.counters[2]
         kernels.learn_listed(rows, better, worse, Rule(kernels.BOUNDED, float(self.C)), self._state)
-        return float(self._state.now[2] - before)
+        return float(self._state.counters[2] - before)
 
     def _current(self) -> Floats:
         return self._state.weights.copy()

@@ -10,14 +10,15 @@ import numpy as np
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_choice, check_count
+from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Choice, Int, Parameter
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.online import kernels, prank_kernels
+from ranktune.solvers.online import kernels
 from ranktune.solvers.online.base import OnlineRanker, PairwiseOnlineRanker, blocks_of_work
-from ranktune.solvers.online.kernels import Rule
-from ranktune.solvers.online.pairs import ORDERS, walk
-from ranktune.solvers.online.rows import rows_of
+from ranktune.solvers.online.kernels import Rule, State, new_state
+from ranktune.solvers.online.pairs import ORDERS, visits
+from ranktune.solvers.online.rows import Rows, add_row, row_score, rows_of
 
 
 class PairwisePerceptron(PairwiseOnlineRanker):
@@ -112,8 +113,8 @@ class CommitteePerceptron(PairwiseOnlineRanker):
     def _rule(self) -> Rule:
         return Rule(kernels.COMMITTEE, 1.0)
 
-    def _rooms(self, stretch: Floats) -> tuple[Floats, Floats]:
-        return np.zeros((1, 1)), np.zeros((int(self.size), len(stretch)))
+    def _new_state(self, stretch: Floats) -> State:
+        return new_state(stretch, committee=np.zeros((int(self.size), len(stretch))))
 
 
 class Prank(OnlineRanker):
@@ -171,27 +172,27 @@ class Prank(OnlineRanker):
     def _start(self, queries: Queries, stretch: Floats) -> None:
         self.grades_ = np.unique(queries.grades) if self.grades is None else self._given_grades()
         self.thresholds_ = np.zeros(len(self.grades_) - 1)
-        self._stretch, self._weights, self._now = stretch, np.zeros(queries.n_features), np.zeros(3)
-        self._note()
+        self._stretch, self._weights, self._counters = stretch, np.zeros(queries.n_features), np.zeros(3)
+        self._publish()
 
-    def _note(self) -> None:
-        """Put what the caller sees in place."""
+    def _publish(self) -> None:
+        """Set the fitted attributes."""
         self.coef_ = self._weights.copy()
-        self.n_queries_seen_, self.n_documents_seen_ = int(self._now[0]), int(self._now[1])
-        self.cumulative_loss_ = float(self._now[2])
+        self.n_queries_seen_, self.n_documents_seen_ = int(self._counters[0]), int(self._counters[1])
+        self.cumulative_loss_ = float(self._counters[2])
         self._check_finite()
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
         levels = self._levels(queries.grades)
-        rows, places = rows_of(queries.features), walk(queries, self.pair_order)
+        rows, visited = rows_of(queries.features), visits(queries, self.pair_order)
         starts = np.require(queries.starts, np.int64, ["C", "W"])
-        state = self._stretch, self._weights, self.thresholds_, self._now
+        state = self._stretch, self._weights, self.thresholds_, self._counters
         work = np.asarray(queries.lengths * float(4 * queries.n_features + len(self.grades_)), dtype=np.float64)
         for part in blocks_of_work(order, work):
-            before = self._now.copy()
-            prank_kernels.learn(rows, levels, starts, places, part, *state, scores)
-            self._note()
-            _, documents, loss = self._now - before
+            before = self._counters.copy()
+            learn(rows, levels, starts, visited, part, *state, scores)
+            self._publish()
+            _, documents, loss = self._counters - before
             yield Step(self.n_queries_seen_, loss / max(documents, 1.0))
 
     def _levels(self, grades: Floats) -> Ints:
@@ -203,3 +204,54 @@ class Prank(OnlineRanker):
                 "Name all grades there are by grades=."
             )
         return levels.astype(np.int64)
+
+
+@compiled
+def learn(
+    rows: Rows,
+    levels: Ints,
+    starts: Ints,
+    visits: Ints,
+    order: Ints,
+    stretch: Floats,
+    weights: Floats,
+    thresholds: Floats,
+    counters: Floats,
+    scores: Floats,
+) -> None:
+    """Update from the documents of the queries in order; before each query, write its scores unless scores is empty.
+
+    levels (n_documents,) grades numbered from 0; visits (n_documents,) rows in the order of visits; thresholds
+    (n_grades - 1,); counters: queries, documents, sum of the distances between predicted grades and grades.
+    """
+    for q in order:
+        if len(scores) > 0:
+            for i in range(starts[q], starts[q + 1]):
+                scores[i] = row_score(rows, i, weights)
+        counters[0] += 1.0
+        for p in range(starts[q], starts[q + 1]):
+            learn_document(rows, visits[p], levels[visits[p]], stretch, weights, thresholds, counters)
+
+
+@compiled
+def learn_document(
+    rows: Rows, i: int, level: int, stretch: Floats, weights: Floats, thresholds: Floats, counters: Floats
+) -> None:
+    """Update from document i, whose grade is number level: thresholds below level must be below its score."""
+    score = row_score(rows, i, weights)
+    counters[1] += 1.0
+    predicted = len(thresholds)
+    for r in range(len(thresholds)):
+        if score < thresholds[r]:
+            predicted = r
+            break
+    if predicted == level:
+        return
+    counters[2] += abs(predicted - level)
+    total = 0.0
+    for r in range(len(thresholds)):
+        side = 1.0 if level > r else -1.0
+        if (score - thresholds[r]) * side <= 0.0:
+            total += side
+            thresholds[r] -= side
+    add_row(rows, i, total, stretch, weights)

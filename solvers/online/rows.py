@@ -1,34 +1,34 @@
-"""Rows of the features, dense or CSR, as the kernels of online learners read them.
+"""Rows of dense or CSR features for the kernels of online learners.
 
-d  features    z  (1, d) a difference x_i - x_j of two rows; its first m places, for sparse rows only what is stored
-columns        (d,) the column of each place of z; for dense rows unused, place and column are the same
+d  features    z  (1, d) a difference x_i - x_j of two rows in its first m entries; of sparse rows the stored values
+columns        (d,) the column of each entry of z; unused for dense rows, where entry and column are the same
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.vectors import LANES, row_product
 
 
 class Rows(NamedTuple):
-    """A matrix in one of two forms, one type to a kernel; the other form is empty."""
+    """A matrix in one of two forms, of one type for kernels; the other form is empty."""
 
-    dense: Any
-    data: Any
-    indices: Any
-    indptr: Any
+    dense: Matrix
+    data: Matrix
+    indices: Indices
+    indptr: Indices
     is_sparse: bool
 
 
 def rows_of(features: Features) -> Rows:
     """Return features, (n_documents, n_features), for kernels; copied only if sparse with unsorted or repeated columns.
 
-    Columns are numbered by 32 bits where they were by 64, which copies those numbers.
+    64-bit column indices are copied to 32 bits.
     """
     if isinstance(features, np.ndarray):
         return Rows(features, np.zeros(0, features.dtype), np.zeros(0, np.int32), np.zeros(1, np.int64), False)
@@ -41,7 +41,7 @@ def rows_of(features: Features) -> Rows:
 
 @compiled
 def difference(rows: Rows, i: int, j: int, z: Floats, columns: Ints) -> int:
-    """Overwrite z, and columns if sparse, with x_i - x_j; return the number of places m. Cost: the stored values."""
+    """Overwrite z, and columns if sparse, with x_i - x_j; return the number of entries m. Cost: the stored values."""
     if not rows.is_sparse:
         for c in range(rows.dense.shape[1]):
             z[0, c] = np.float64(rows.dense[i, c]) - np.float64(rows.dense[j, c])

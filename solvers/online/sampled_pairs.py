@@ -1,4 +1,4 @@
-"""Rankers that learn from pairs drawn at random."""
+"""The base of rankers that learn from pairs drawn at random."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ranktune.solvers.online.pair_sampling import SAMPLINGS, draw, draw_from, pa
 from ranktune.solvers.online.rows import Rows, rows_of
 
 BLOCK = 1 << 17
-"""Pairs between two reports."""
+"""Pairs between two steps that are reported."""
 
 
 class SampledPairsRanker(OnlineRanker):
-    """A linear ranker that learns from pairs drawn at random; a subclass says how (_begin_pairs, _learn_pairs).
+    """A linear ranker that learns from pairs drawn at random; a subclass defines _begin_pairs and _learn_pairs.
 
     fit draws steps pairs, or pairs_per_document for each document, from all queries; partial_fit and progressive draw
     pairs_per_document for each document from one query after the other.
@@ -38,15 +38,15 @@ class SampledPairsRanker(OnlineRanker):
         check_choice("sampling", self.sampling, SAMPLINGS)
 
     def _begin_pairs(self, stretch: Floats) -> None:
-        """Put the state before the first pair in place."""
+        """Set the state before the first pair."""
         raise NotImplementedError
 
     def _learn_pairs(self, rows: Rows, better: Ints, worse: Ints) -> float:
-        """Learn from the pairs, better[t] to rank above worse[t]; return the sum of the losses, each before."""
+        """Learn from the pairs, better[t] to rank above worse[t]; return the sum of the losses before each step."""
         raise NotImplementedError
 
     def _current(self) -> Floats:
-        """Return the weights as they are, (n_features,), a new array."""
+        """Return a copy of the current weights, (n_features,)."""
         raise NotImplementedError
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
@@ -61,7 +61,7 @@ class SampledPairsRanker(OnlineRanker):
             count = min(left, BLOCK)
             loss = self._learn_pairs(rows, *draw(table, count, self.sampling, self._generator))
             left -= count
-            yield self._note(count, loss)
+            yield self._publish(count, loss)
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
         rows, table = rows_of(queries.features), pair_table(queries)
@@ -75,9 +75,9 @@ class SampledPairsRanker(OnlineRanker):
                 count = self.pairs_per_document * (b - a)
                 loss = self._learn_pairs(rows, *draw_from(table, q, count, self._generator))
                 self.n_queries_seen_ += 1
-                yield self._note(count, loss)
+                yield self._publish(count, loss)
 
-    def _note(self, count: int, loss: float) -> Step:
+    def _publish(self, count: int, loss: float) -> Step:
         self.coef_ = self._current()
         self.n_pairs_seen_ += count
         self._check_finite()

@@ -12,7 +12,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.base import PairwiseOnlineRanker
-from ranktune.solvers.online.kernels import Rule
+from ranktune.solvers.online.kernels import Rule, State, new_state
 
 COVARIANCES = ("full", "diagonal", "auto")
 FULL_FEATURES = 2000
@@ -133,16 +133,16 @@ class SOLAR2(PairwiseOnlineRanker):
             return self.n_features_in_ <= FULL_FEATURES
         return bool(self.covariance == "full")
 
-    def _rooms(self, stretch: Floats) -> tuple[Floats, Floats]:
+    def _new_state(self, stretch: Floats) -> State:
         if not self._is_full:
-            return stretch.copy()[None, :], np.zeros((1, 1))
+            return new_state(stretch, sigma=stretch.copy()[None, :])
         size = 8 * len(stretch) ** 2
         if size > MOST_BYTES:
             raise ParameterError(
                 f"covariance='full' of {len(stretch)} features would take {size / 1e9:.3g} GB, more than "
                 f"{MOST_BYTES / 1e9:.3g} GB. Set covariance='diagonal'."
             )
-        return np.diag(stretch), np.zeros((1, 1))
+        return new_state(stretch, sigma=np.diag(stretch))
 
     @property
     def covariance_(self) -> Floats:

@@ -16,7 +16,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
-from ranktune.solvers.online.kernels import Rule, State, learn
+from ranktune.solvers.online.kernels import Rule, learn, new_state
 from ranktune.solvers.online.perceptrons import Prank
 from ranktune.solvers.online.rows import rows_of
 from tests.support.plain_solvers import (
@@ -246,7 +246,7 @@ def test_too_many_pairs_are_refused_and_drawing_helps(monkeypatch: pytest.Monkey
     with pytest.raises(DataError, match="pairs_per_query"):
         solar1().fit(queries)
     assert solar1(pairs_per_query=1000).fit(queries).n_pairs_seen_ == 1000
-    monkeypatch.setattr(online_pairs, "MOST_PAIRS", 10.0)
+    monkeypatch.setattr(online_pairs, "MAX_PAIRS", 10.0)
     with pytest.raises(DataError, match="query 1 has 14 pairs"):
         solar1().fit(np.eye(8), [0, 1, 0, 0, 1, 2, 3, 3.5], qid=[0, 0, 1, 1, 1, 1, 1, 1])
 
@@ -267,10 +267,7 @@ def test_drawn_pairs_are_alike() -> None:
     draws = (np.arange(13_000) + 0.5) / 13_000
     counts = np.zeros((6, 6))
     for u in draws:
-        state = State(
-            np.zeros(6), np.zeros(6), np.zeros((1, 1)), np.zeros(6), np.zeros((1, 1)), np.zeros(1), np.zeros(4)
-        )
-        state.stretch[:] = 1.0
+        state = new_state(np.ones(6))
         learn(rows_of(queries.features), lists, np.array([0]), np.array([u]), Rule(4, 1.0), state, np.zeros(0))
         counts[state.weights.argmax(), state.weights.argmin()] += 1
     assert np.array_equal(counts > 0, y[:, None] > y[None, :])
