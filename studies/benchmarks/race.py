@@ -29,7 +29,7 @@ from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.preparation import prepare
-from ranktune.tuner.runner.progress import Silent, Told
+from ranktune.tuner.runner.progress import Silent, TrialReport
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -91,10 +91,10 @@ class _Meter:
         self.spent += time.process_time() - begun
         return outcome
 
-    def told(self, told: Told) -> None:
+    def note(self, report: TrialReport) -> None:
         """Take note of a trial that was told."""
         self.seconds.append(round(self.spent, 4))
-        self.best.append(-np.inf if told.best is None else told.best)
+        self.best.append(-np.inf if report.best is None else report.best)
 
 
 class _Listening(Silent):
@@ -103,9 +103,9 @@ class _Listening(Silent):
     def __init__(self, meter: _Meter) -> None:
         self._meter = meter
 
-    def trial(self, told: Told) -> None:
+    def trial(self, report: TrialReport) -> None:
         """Pass it on."""
-        self._meter.told(told)
+        self._meter.note(report)
 
 
 def search(data: str, way: str, seed: int, trials: int, budget: float, solvers: Sequence[str]) -> Search:
@@ -121,7 +121,7 @@ def search(data: str, way: str, seed: int, trials: int, budget: float, solvers: 
         deadline = Deadline.after(FOREVER if way.endswith("timed") else None)
         TrialLoop(
             study, "", record, Tasks(study, problem.folder), InProcess(), _Listening(meter), meter.evaluate, deadline,
-            apart=False,
+            per_solver=False,
         ).run()  # fmt: skip
         record.close()
     return Search(data, way, seed, trials, meter.seconds, meter.best)

@@ -16,7 +16,7 @@ from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.plans import Plan, query_folds, random_orders
 from ranktune.tuner.evaluation.store import write_problem
 from ranktune.tuner.evaluation.task import PLAN, Outcome, Task
-from ranktune.tuner.runner.joining import Part
+from ranktune.tuner.runner.joining import JoinedSplit
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.runner.worker import JoinedWorker
@@ -187,13 +187,13 @@ class NoLanes(InProcess):
 
 
 class Joined:
-    """A study of one part, for a worker in a thread, until the owner has said that it is over."""
+    """A study of one split, for a worker in a thread, until the test ends it."""
 
-    def __init__(self, part: Part) -> None:
-        self.part, self.over = part, threading.Event()
+    def __init__(self, split: JoinedSplit) -> None:
+        self.split, self.over = split, threading.Event()
 
-    def parts(self) -> list[Part]:
-        return [self.part]
+    def splits(self) -> list[JoinedSplit]:
+        return [self.split]
 
     def is_concluded(self) -> bool:
         return self.over.is_set()
@@ -206,9 +206,9 @@ def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
     write_problem(judged(200, 1), {PLAN: query_folds(judged(200, 1), 5, 0)}, data)
     record = Record(tmp_path, "joined", METRIC)
     theirs = Leases(record.storage, record.study.study_name)
-    joined = Joined(Part("", this_version(), theirs, Tasks(study, data).of))
-    told: list[str] = []
-    worker = JoinedWorker(joined, InProcess(), told.append)
+    joined = Joined(JoinedSplit("", this_version(), theirs, Tasks(study, data).of))
+    messages: list[str] = []
+    worker = JoinedWorker(joined, InProcess(), messages.append)
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:
@@ -220,6 +220,6 @@ def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
     record.close()
     assert worker.done == len(trials) == 25
     stopped = [one for one in trials if STOPPED in one.user_attrs]
-    assert len(stopped) == sum("for sure behind" in line for line in told) > 0
+    assert len(stopped) == sum("significantly worse" in line for line in messages) > 0
     best = max(one.value or 0.0 for one in trials if STOPPED not in one.user_attrs)
     assert all((one.value or 0.0) < best and one.user_attrs["partial_variance"] > 0.0 for one in stopped)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from ranktune.terminal import Lines, Live, watcher
-from ranktune.tuner.runner.progress import Told
+from ranktune.tuner.runner.progress import TrialReport
 
 
-def told(done: int, value: float | None, best: float, error: str | None = None) -> Told:
-    return Told("Fold1", done - 1, done, 10, "RankSVM", value, error, best, "RankSVM")
+def report(done: int, value: float | None, best: float, error: str | None = None) -> TrialReport:
+    return TrialReport("Fold1", done - 1, done, 10, "RankSVM", value, error, best, "RankSVM")
 
 
 def test_lines_tell_news_at_once_and_the_rest_seldom(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines()
     lines.split("Fold1", 10, 0)
-    lines.trial(told(1, 0.5, 0.5))
-    lines.trial(told(2, 0.4, 0.5))  # no news, and within two seconds of the last line
-    lines.trial(told(3, 0.6, 0.6))
-    lines.trial(told(4, None, 0.6, "ValueError: no"))
-    lines.trial(told(10, 0.1, 0.6))
+    lines.trial(report(1, 0.5, 0.5))
+    lines.trial(report(2, 0.4, 0.5))  # no news, and within two seconds of the last line
+    lines.trial(report(3, 0.6, 0.6))
+    lines.trial(report(4, None, 0.6, "ValueError: no"))
+    lines.trial(report(10, 0.1, 0.6))
     captured = capsys.readouterr()
     assert captured.out == ""
     said = [line.split("  ")[0] for line in captured.err.splitlines()]
@@ -41,8 +41,8 @@ def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]
     live = Live()
     live.stage("reading [bold]x[/bold]")
     live.split("", 10, 4)
-    live.trial(told(5, 0.5, 0.5))
-    live.trial(told(6, None, 0.5, "OSError: gone"))
+    live.trial(report(5, 0.5, 0.5))
+    live.trial(report(6, None, 0.5, "OSError: gone"))
     (task,) = live._bar.tasks
     assert (task.completed, task.fields["best"]) == (6, "best 0.5000 (RankSVM)")
     live.close()
@@ -52,14 +52,14 @@ def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]
 
 
 def test_what_was_stopped_is_said_to_be_behind_and_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    stopped = Told("", 4, 5, 10, "RankSVM", 0.41, None, 0.5, "RankSVM", "fold 2 of 5")
+    stopped = TrialReport("", 4, 5, 10, "RankSVM", 0.41, None, 0.5, "RankSVM", "fold 2 of 5")
     lines = Lines()
     lines.trial(stopped)
     assert "trial 5 of 10  RankSVM  stopped after fold 2 of 5, for sure behind  best 0.5000" in capsys.readouterr().err
     live = Live()
     live.split("", 10, 0)
     live.trial(stopped)
-    live.trial(told(6, 0.5, 0.5))
+    live.trial(report(6, 0.5, 0.5))
     (task,) = live._bar.tasks
     assert task.fields["best"] == "best 0.5000 (RankSVM), 1 stopped early"
     live.close()

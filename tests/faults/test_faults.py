@@ -44,7 +44,7 @@ def run(folder: Path, acknowledged: list[int], trials: int = TRIALS, size: int =
     record = Record(folder, "s", "map")
     try:
         before = check(record, acknowledged, size) if checked else 0
-        token = record.leases.own("here", os.getpid(), "now", alive=lambda pid: False)
+        token = record.leases.acquire("here", os.getpid(), "now", alive=lambda pid: False)
         record.settle()
         done = {number_of(trial) for trial in record.trials()}
         record.leases.requeue([lease.number for lease in record.leases.rows()])

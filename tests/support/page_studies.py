@@ -50,11 +50,11 @@ def append(home: Path, name: str, trials: Sequence[Trial], split: str = "") -> N
             begun=BEGUN + own.number, ended=BEGUN + own.number + 0.5, worker=own.worker, warnings=own.warnings,
             steps=tuple((BEGUN, f"fold {k}", part) for k, part in enumerate(own.parts, start=1)),
             stopped=own.stopped, path_parameter=own.path_parameter, path=own.path,
-            chosen=own.params.get(own.path_parameter),
+            chosen=own.params.get(own.path_parameter), restarts=own.restarts,
         )  # fmt: skip
         estimate = Estimate(own.value or 0.0, (own.error_of_estimate or 0.0) ** 2) if own.stopped else None
         spaces = {key: known.get(key, optuna.distributions.FloatDistribution(0.0, 10.0)) for key in params}
-        record.append(own.number, params, spaces, outcome, own.restarts, estimate)
+        record.append(own.number, params, spaces, outcome, estimate)
     record.close()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import ranktune
-from ranktune.tuner.runner.progress import Silent, Told
+from ranktune.tuner.runner.progress import Silent, TrialReport
 from ranktune.tuner.study.home import FORMAT
 from tests.support.engine_samples import SOLVERS, judged
 from tests.support.paths import DATA
@@ -30,8 +30,8 @@ _MOMENT = (2026, 1, 1, 0, 0, 0)
 class _Interrupts(Silent):
     """Interrupts a study as Ctrl-C does, after so many trials."""
 
-    def trial(self, told: Told) -> None:
-        if told.done == INTERRUPTED_AT:
+    def trial(self, report: TrialReport) -> None:
+        if report.done == INTERRUPTED_AT:
             raise KeyboardInterrupt
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.loop import TrialLoop
-from ranktune.tuner.runner.progress import Silent, Told
+from ranktune.tuner.runner.progress import Silent, TrialReport
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.workers.executor import InProcess
@@ -41,8 +41,8 @@ class Watching(Silent):
         self.sizes: list[int] = []
         self.memory: list[int] = []
 
-    def trial(self, told: Told) -> None:
-        if told.done % 250 == 0:
+    def trial(self, report: TrialReport) -> None:
+        if report.done % 250 == 0:
             self.memory.append(resident())
             self.sizes.append(sum(file.stat().st_size for file in self.record.glob("record.db*")))
 
@@ -59,7 +59,7 @@ def main(folder: Path, trials: int, sampler: str) -> None:
     watching = Watching(folder)
     with InProcess() as executor:
         loop = TrialLoop(study, "", record, task_of, executor, watching, nothing)
-        suggest = loop.turns.next
+        suggest = loop.scheduler.next
 
         def timed(number: int, left: float) -> object:
             begun = time.thread_time()
@@ -67,7 +67,7 @@ def main(folder: Path, trials: int, sampler: str) -> None:
             asks.append(time.thread_time() - begun)
             return found
 
-        loop.turns.next = timed  # type: ignore[method-assign, assignment]
+        loop.scheduler.next = timed  # type: ignore[method-assign, assignment]
         begun = time.perf_counter()
         loop.run()
         seconds = time.perf_counter() - begun

@@ -1,8 +1,8 @@
 """A study for tests to kill: the real trial loop, record, leases and lanes, with trials that only sleep.
 
 Run as a program: survivor.py own|join FOLDER TRIALS JOBS SECONDS [STORAGE]. The owner appends a line to FOLDER/acks
-for each trial that the loop has told to be in the record, and prints how long it took until the first trial was asked
-for; a worker that joins prints how many trials it ran.
+for each trial that the loop has reported to be in the record, and prints how long it took until the first trial was
+requested; a worker that joins prints how many trials it ran.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.joining import Part
+from ranktune.tuner.runner.joining import JoinedSplit
 from ranktune.tuner.runner.loop import TrialLoop
-from ranktune.tuner.runner.progress import Silent, Told
+from ranktune.tuner.runner.progress import Silent, TrialReport
 from ranktune.tuner.runner.worker import JoinedWorker
 from ranktune.tuner.storage.leases import Leases
 from ranktune.tuner.storage.record import Record
@@ -57,13 +57,13 @@ class Sleeper:
 
 
 class Acknowledged(Silent):
-    """Writes the number of each trial down, at once, as it is told."""
+    """Writes the number of each trial down, at once, as it is reported."""
 
     def __init__(self, folder: Path) -> None:
         self._file = os.open(folder / "acks", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-    def trial(self, told: Told) -> None:
-        os.write(self._file, f"{told.number}\n".encode())
+    def trial(self, report: TrialReport) -> None:
+        os.write(self._file, f"{report.number}\n".encode())
 
 
 def opened(folder: Path, storage: str | None) -> Record:
@@ -80,10 +80,10 @@ class Known:
         self._over = folder / "over"
         record = opened(folder, storage)
         space = study(trials).union_space()
-        self._part = Part(NAME, "", record.leases, lambda params: task_of(*space.split(params)))
+        self._split = JoinedSplit(NAME, "", record.leases, lambda params: task_of(*space.split(params)))
 
-    def parts(self) -> list[Part]:
-        return [self._part]
+    def splits(self) -> list[JoinedSplit]:
+        return [self._split]
 
     def is_concluded(self) -> bool:
         return self._over.exists()

@@ -95,7 +95,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
     about["chosen"] = None if outcome.chosen is None else float(outcome.chosen)
     about["path_parameter"] = str(outcome.path_parameter)[:LONGEST]
     about["stopped"] = str(outcome.stopped)[:LONGEST]
-    return about | {"worker": str(outcome.worker), "given_up": bool(outcome.given_up)}
+    return about | {"worker": str(outcome.worker), "given_up": bool(outcome.given_up), "restarts": 0}
 
 
 def _number(value: object, otherwise: float) -> float:

@@ -25,7 +25,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.studies import catalogue
 from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import run_study
-from ranktune.tuner.runner.joining import InFolder, InStorage
+from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.preparation import reopen
 from ranktune.tuner.runner.progress import Progress, Silent
@@ -312,9 +312,9 @@ def work(given: WorkArguments) -> int:
     """
     progress = given.progress or _watcher()
     if given.storage is None:
-        opened: InFolder | InStorage = InFolder(find_folder(_home(given.home), given.name))
+        opened: FolderStudy | DatabaseStudy = FolderStudy(find_folder(_home(given.home), given.name))
     else:
-        opened = InStorage(given.storage, given.name)
+        opened = DatabaseStudy(given.storage, given.name)
     with closing(progress), closing(opened) as joinable:
         force = Workforce(given.jobs, given.trial_timeout, given.trial_memory)
         with force.assembled(apart=True) as workers:

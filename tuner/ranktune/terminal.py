@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ranktune.tuner.runner.progress import Progress, Told
+from ranktune.tuner.runner.progress import Progress, TrialReport
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -41,19 +41,18 @@ class Lines:
         before = f", {done} done before" if done else ""
         self._say(f"{_label(name)}{total} trials{before}")
 
-    def trial(self, told: Told) -> None:
+    def trial(self, report: TrialReport) -> None:
         """Say how a trial ended, where it is news or time for a line."""
-        news = told.error is not None or told.best != self._best or told.done == told.total
+        news = report.error is not None or report.best != self._best or report.done == report.total
         if not news and time.monotonic() - self._last_line < SECONDS_BETWEEN_LINES:
             return
-        self._best = told.best
-        ended = f"failed: {told.error}" if told.value is None else f"{told.value:.4f}"
-        if told.stopped:
-            ended = f"stopped after {told.stopped}, for sure behind"
-        best = "" if told.best is None else f"  best {told.best:.4f} ({told.best_solver})"
-        self._say(
-            f"{_label(told.split)}trial {told.done} of {told.total}  {told.solver}  {ended}{best}  {self._left(told)}"
-        )
+        self._best = report.best
+        ended = f"failed: {report.error}" if report.value is None else f"{report.value:.4f}"
+        if report.stopped:
+            ended = f"stopped after {report.stopped}, for sure behind"
+        best = "" if report.best is None else f"  best {report.best:.4f} ({report.best_solver})"
+        trial = f"{_label(report.split)}trial {report.done} of {report.total}"
+        self._say(f"{trial}  {report.solver}  {ended}{best}  {self._left(report)}")
 
     def event(self, text: str) -> None:
         """Say nothing: lines are for news."""
@@ -61,9 +60,9 @@ class Lines:
     def close(self) -> None:
         """Say nothing more."""
 
-    def _left(self, told: Told) -> str:
-        done_now = max(told.done - self._done_before, 1)
-        seconds = (time.monotonic() - self._begun) / done_now * (told.total - told.done)
+    def _left(self, report: TrialReport) -> str:
+        done_now = max(report.done - self._done_before, 1)
+        seconds = (time.monotonic() - self._begun) / done_now * (report.total - report.done)
         return f"{int(seconds) // 60}:{int(seconds) % 60:02d} left"
 
     def _say(self, text: str) -> None:
@@ -111,15 +110,15 @@ class Live:
         self._stopped = 0
         self._task = self._bar.add_task(f"{_label(name)}trials", total=total, completed=done, best="")
 
-    def trial(self, told: Told) -> None:
+    def trial(self, report: TrialReport) -> None:
         """Advance the bar."""
         assert self._task is not None, "split comes before trial"
-        self._stopped += bool(told.stopped)
-        best = "" if told.best is None else f"best {told.best:.4f} ({told.best_solver})"
+        self._stopped += bool(report.stopped)
+        best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
         best += f", {self._stopped} stopped early" if self._stopped else ""
-        self._bar.update(self._task, completed=told.done, best=best)
-        if told.error is not None:
-            self.stage(f"trial {told.number} ({told.solver}) failed: {told.error}")
+        self._bar.update(self._task, completed=report.done, best=best)
+        if report.error is not None:
+            self.stage(f"trial {report.number} ({report.solver}) failed: {report.error}")
 
     def event(self, text: str) -> None:
         """Say nothing: the bar is for news."""

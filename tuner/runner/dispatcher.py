@@ -1,7 +1,7 @@
-"""Who runs the trials that were asked for: lanes of the coordinator's own, and workers that joined; all under a lease.
+"""Runs the trials of a study on the lanes of this process and on workers that joined, each under a lease.
 
-A lease is a row beside the record: what is tried, by whom, under which token. A trial whose worker was lost is begun
-once more with the same parameters, by whoever is free first; when that one is lost too it counts as failed.
+A lease is a row beside the record: which trial, which worker, which token. A trial whose worker was lost is begun once
+more with the same parameters, by whoever is free first. The second loss makes it a failed trial.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ranktune.solvers.core.errors import TooLong, WorkerLost
 from ranktune.solvers.core.space import Value
@@ -22,54 +21,46 @@ from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.workers.executor import Executor, InProcess
 
-TICK, TICK_JOINED = 0.5, 0.05
-"""Seconds between two looks at what happens elsewhere: where nobody has joined, and where somebody has."""
-LOOK = 1.0
-"""Seconds between two looks at who has joined and who is lost."""
+POLL, POLL_JOINED = 0.5, 0.05
+"""Seconds between two looks for completed trials: without workers that joined, and with them."""
+WORKERS_POLL = 1.0
+"""Seconds between two looks at which workers have joined and which are lost."""
 LANES = "/lanes"
-"""Ends the name of a coordinator that runs trials in processes of their own."""
+"""Suffix of the name of a coordinator that runs trials in processes of their own."""
 GRACE = 4.0
 """Seconds that running trials get to finish when a study is interrupted."""
 
 
 class Clock:
-    """The time, and waiting for it to pass; a simulation has another one."""
+    """The time, and waiting; a simulation has another one."""
 
     def now(self) -> float:
         """Return the seconds of a steady clock."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait so long."""
+        """Wait for some seconds."""
         time.sleep(seconds)
 
-    def wait(self, futures: Collection[Future[Any]], seconds: float) -> set[Future[Any]]:
-        """Wait for one of futures, so long at most, and return those that are done."""
+    def wait(self, futures: Collection[Future[Outcome]], seconds: float) -> set[Future[Outcome]]:
+        """Return the futures that are done, after one is or the seconds are over."""
         return wait(futures, timeout=seconds, return_when=FIRST_COMPLETED).done
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A trial that was asked for: its number, its parameters by flat name, and what a worker is to evaluate."""
+class Running:
+    """A trial between its request and its outcome: its number, its parameters by flat name, what to evaluate."""
 
     number: int
     params: Mapping[str, Value]
     task: Task
 
 
-@dataclass(frozen=True)
-class Ended:
-    """What became of a trial, and how often it had to be begun again."""
-
-    number: int
-    outcome: Outcome
-    restarts: int
-
-
 class Dispatcher:
-    """Runs trials; room says for how many more there are hands, start gives one out, ended waits for some to end.
+    """Runs trials on lanes and on workers that joined.
 
-    split is whose trials they are, in the log.
+    `free` counts the trials that could be started now, `start` begins one, and `completed` returns those that have
+    ended with their outcomes. `split` is the name of the split in the events.
     """
 
     def __init__(
@@ -83,22 +74,22 @@ class Dispatcher:
     ) -> None:
         self._executor, self._leases, self._objective, self._events = executor, leases, objective, events
         self._clock, self._split = clock or Clock(), split
-        self._own: dict[Future[Outcome], tuple[Asked, Lease]] = {}
-        self._offered: dict[int, Asked] = {}
+        self._on_lanes: dict[Future[Outcome], tuple[Running, Lease]] = {}
+        self._offered: dict[int, Running] = {}
         self._joined: dict[str, int] = {}
-        self._here = own_name() + (LANES if self.apart else "")
-        self._lost: list[Ended] = []
-        self._looked, self._renewed = float("-inf"), self._clock.now()
+        self._name = own_name() + (LANES if self.in_processes else "")
+        self._failed: list[tuple[Running, Outcome]] = []
+        self._polled, self._renewed = float("-inf"), self._clock.now()
 
     @property
-    def apart(self) -> bool:
+    def in_processes(self) -> bool:
         """Whether trials run in processes of their own."""
         return not isinstance(self._executor, InProcess)
 
     @property
     def busy(self) -> bool:
-        """Whether a trial is running, or waits for somebody to run it."""
-        return bool(self._own or self._offered)
+        """Whether a trial is running or waits for a worker."""
+        return bool(self._on_lanes or self._offered)
 
     @property
     def jobs(self) -> int:
@@ -106,24 +97,25 @@ class Dispatcher:
         return self._executor.jobs + sum(self._joined.values())
 
     @property
-    def room(self) -> int:
-        """How many more trials there are hands for."""
-        self._look()
-        return self.jobs - len(self._own) - len(self._offered)
+    def free(self) -> int:
+        """How many more trials could run at once."""
+        self._poll_workers()
+        return self.jobs - len(self._on_lanes) - len(self._offered)
 
-    def start(self, asked: Asked) -> None:
-        """Have a trial run: on a lane if one is free, else by whoever has joined."""
-        self._offered[asked.number] = asked
-        if len(self._own) < self._executor.jobs:
-            self._take(asked)
+    def start(self, trial: Running) -> None:
+        """Begin a trial on a free lane, or else offer it to the workers that joined."""
+        self._offered[trial.number] = trial
+        if len(self._on_lanes) < self._executor.jobs:
+            self._start_on_lane(trial)
         else:
-            self._leases.offer(asked.number, asked.params, _limit(asked.task), asked.task.incumbent)
+            limit = None if trial.task.limit == float("inf") else trial.task.limit
+            self._leases.offer(trial.number, trial.params, limit, trial.task.incumbent)
 
-    def left_over(self, wanted: Collection[int]) -> dict[int, Mapping[str, Value]]:
-        """Return the parameters of wanted trials that an earlier run has asked for and not recorded.
+    def unfinished(self, wanted: Collection[int]) -> dict[int, Mapping[str, Value]]:
+        """Return the parameters of the wanted trials that an earlier run began and did not finish.
 
-        What ran on lanes of a coordinator that is gone waits again, by no fault of its own. What ran in the process of
-        the coordinator itself may be what ended it: that counts as an attempt.
+        A trial that ran on a lane of an earlier coordinator waits again. A trial that ran in the process of the
+        coordinator may have ended that process, so that it counts as an attempt.
         """
         found: dict[int, Mapping[str, Value]] = {}
         for lease in self._leases.rows():
@@ -135,115 +127,108 @@ class Dispatcher:
                 if lease.worker.endswith(LANES):
                     self._leases.requeue([lease.number])
                 elif self._leases.reissue(lease.number, lease.token) is None:
-                    continue  # it ended two coordinators: expired tells of it
+                    continue  # it ended two coordinators: _expired finds its lease
                 self._log(Event.REQUEUED, lease.number, worker=lease.worker)
         return found
 
-    def resume(self, asked: Asked) -> None:
-        """Have a trial run that was left over, by a lane or by whoever has joined."""
-        self._offered[asked.number] = asked
-        self._leases.set_incumbent(asked.number, asked.task.incumbent)
+    def resume(self, trial: Running) -> None:
+        """Begin an unfinished trial on a lane or on a worker that joined."""
+        self._offered[trial.number] = trial
+        self._leases.set_incumbent(trial.number, trial.task.incumbent)
 
-    def ended(self) -> list[Ended]:
-        """Return the trials that have ended; waits a little for one, so that the caller can look at other things."""
-        self._look()
-        self._take_offered()
-        tick = TICK_JOINED if self._offered else TICK
-        done = self._clock.wait(self._own, tick) if self._own else set()
-        if not self._own:
-            self._clock.sleep(tick)
-        found = [ended for future in done if (ended := self._ended(future)) is not None]
-        lost, self._lost = self._lost, []
-        return found + lost + (self._collected() if self._offered else [])
+    def completed(self) -> list[tuple[Running, Outcome]]:
+        """Return the trials that have ended, after a short wait."""
+        self._poll_workers()
+        for trial in list(self._offered.values()):
+            if len(self._on_lanes) < self._executor.jobs:
+                self._start_on_lane(trial)
+        seconds = POLL_JOINED if self._offered else POLL
+        done = self._clock.wait(self._on_lanes, seconds) if self._on_lanes else set()
+        if not self._on_lanes:
+            self._clock.sleep(seconds)
+        found = [ended for future in done if (ended := self._returned(future)) is not None]
+        failed, self._failed = self._failed, []
+        return found + failed + (self._delivered() if self._offered else [])
 
     def recorded(self, number: int) -> None:
-        """Hear that what became of a trial is in the record: its lease is over."""
+        """End the lease of a trial that is not written into the record by `Record.append`."""
         self._leases.close(number)
 
-    def stop(self, grace: float = GRACE) -> Generator[Ended, None, None]:
-        """End all work: yield what finishes within grace seconds, then put back what this process still holds.
+    def stop(self, grace: float = GRACE) -> Generator[tuple[Running, Outcome], None, None]:
+        """Yield the trials that finish within grace seconds, then put back those that this process holds.
 
-        Also what was yielded and is not in the record by then is put back, and when the iterator is closed early.
+        A trial that was yielded and is not in the record by then is put back too, also if the iterator is closed.
         """
         until = self._clock.now() + grace
         try:
-            while self._own and self._clock.now() < until:
-                for future in self._clock.wait(self._own, max(until - self._clock.now(), 0.0)):
-                    ended = self._ended(future)
+            while self._on_lanes and self._clock.now() < until:
+                for future in self._clock.wait(self._on_lanes, max(until - self._clock.now(), 0.0)):
+                    ended = self._returned(future)
                     if ended is not None:
                         yield ended
         finally:
-            for future in self._own:
+            for future in self._on_lanes:
                 self._executor.stop(future)
-            self._own.clear()
+            self._on_lanes.clear()
             self._put_back()
 
     put_back = 0
-    """How many trials stop has put back."""
+    """How many trials `stop` has put back."""
 
     def _put_back(self) -> None:
-        """Have wait what is leased to this process: it was interrupted, by no fault of the trial."""
+        """Make the leases of this process wait again, without counting an attempt."""
         held = [lease for lease in self._leases.rows() if lease.state == LEASED and not lease.joined]
-        mine = [lease for lease in held if lease.worker == self._here]
-        self._leases.give_back([lease.token for lease in mine])
-        for lease in mine:
+        own = [lease for lease in held if lease.worker == self._name]
+        self._leases.give_back([lease.token for lease in own])
+        for lease in own:
             self._log(Event.REQUEUED, lease.number)
-        self.put_back += len(mine)
+        self.put_back += len(own)
 
-    def _log(self, event: Event, number: int, *, at: float | None = None, **fields: Any) -> None:
+    def _log(self, event: Event, number: int, *, at: float | None = None, **fields: object) -> None:
         self._events.write(event, at=at, trial=number, split=self._split, **fields)
 
-    def _take(self, asked: Asked) -> None:
+    def _start_on_lane(self, trial: Running) -> None:
         """Run an offered trial on a lane, unless a worker that joined has taken it."""
-        lease = self._leases.give(asked.number, asked.params, self._here)
+        lease = self._leases.give(trial.number, trial.params, self._name)
         if lease is None:
             return
-        del self._offered[asked.number]
-        self._log(Event.STARTED, asked.number, attempt=lease.attempt)
-        self._own[self._executor.submit(self._objective, asked.task)] = asked, lease
+        del self._offered[trial.number]
+        self._log(Event.STARTED, trial.number, attempt=lease.attempt)
+        self._on_lanes[self._executor.submit(self._objective, trial.task)] = trial, lease
 
-    def _take_offered(self) -> None:
-        for asked in list(self._offered.values()):
-            if len(self._own) >= self._executor.jobs:
-                return
-            self._take(asked)
-
-    def _ended(self, future: Future[Outcome]) -> Ended | None:
-        """Return what became of a trial on a lane, None where it is begun again."""
-        asked, lease = self._own.pop(future)
-        outcome = returned(future)
+    def _returned(self, future: Future[Outcome]) -> tuple[Running, Outcome] | None:
+        """Return a trial of a lane with its outcome, None if it is begun again."""
+        trial, lease = self._on_lanes.pop(future)
+        outcome = outcome_of(future)
         if isinstance(outcome, Outcome):
-            return Ended(asked.number, outcome, lease.attempt - 1)
-        again = self._leases.reissue(asked.number, lease.token)
-        if again is None:
-            return Ended(asked.number, _lost(outcome), 1)
-        self._log(Event.REISSUED, asked.number, reason=str(outcome))
-        self.resume(asked)
+            return trial, replace(outcome, restarts=lease.attempt - 1)
+        if self._leases.reissue(trial.number, lease.token) is None:
+            return trial, lost_twice(outcome)
+        self._log(Event.REISSUED, trial.number, reason=str(outcome))
+        self.resume(trial)
         return None
 
-    def _collected(self) -> list[Ended]:
-        """Return what workers that joined have delivered, and what was lost with them for good."""
+    def _delivered(self) -> list[tuple[Running, Outcome]]:
+        """Return the trials that workers that joined have delivered, with their outcomes."""
         found = []
         for lease, outcome in self._leases.collect():
-            asked = self._offered.pop(lease.number, None)
-            if asked is not None:
+            trial = self._offered.pop(lease.number, None)
+            if trial is not None:
                 at = outcome.begun or None
                 self._log(Event.STARTED, lease.number, at=at, attempt=lease.attempt, worker=lease.worker)
-                host = lease.worker.rpartition(":")[0]
-                found.append(
-                    Ended(lease.number, replace(outcome, worker=f"{host}:{outcome.worker}"), lease.attempt - 1)
-                )
+                worker = f"{lease.worker.rpartition(':')[0]}:{outcome.worker}"
+                found.append((trial, replace(outcome, worker=worker, restarts=lease.attempt - 1)))
         return found
 
-    def _look(self) -> None:
-        """Look, once in a while, who has joined and who is lost, and renew the leases of the own lanes."""
+    def _poll_workers(self) -> None:
+        """Renew the leases of the lanes, and note which workers have joined or are lost, once every WORKERS_POLL."""
         now = self._clock.now()
-        if now - self._looked < LOOK:
+        if now - self._polled < WORKERS_POLL:
             return
-        self._looked = now
+        self._polled = now
         if now - self._renewed > self._leases.period / 3.0:
             self._renewed = now
-            self._leases.renew_own([lease.token for _, lease in self._own.values()])
+            self._leases.renew([lease.token for _, lease in self._on_lanes.values()])
         present = {worker.name: worker.jobs for worker in self._leases.workers()}
         for name in present.keys() - self._joined.keys():
             self._events.write(Event.WORKER_JOINED, worker=name, jobs=present[name])
@@ -251,41 +236,38 @@ class Dispatcher:
             self._events.write(Event.WORKER_LOST, worker=name)
         self._joined = present
         if self._offered:
-            self._lost += self._expired()
+            self._failed += self._expired()
 
-    def _expired(self) -> list[Ended]:
-        """Offer anew what a worker that joined has not been heard of about, and return what was lost for good."""
+    def _expired(self) -> list[tuple[Running, Outcome]]:
+        """Offer the trials of lost workers again, and return those that were lost for the second time."""
         found = []
         for lease, again in self._leases.expired():
             reason = f"{lease.worker} was not heard of any more"
             if again:
                 self._log(Event.REISSUED, lease.number, reason=reason)
-            elif self._offered.pop(lease.number, None) is not None:
-                found.append(Ended(lease.number, _lost(WorkerLost(reason)), 1))
+            elif (trial := self._offered.pop(lease.number, None)) is not None:
+                found.append((trial, lost_twice(WorkerLost(reason))))
         return found
 
 
 def own_name() -> str:
-    """Return how this process is called among workers: HOST:PID."""
+    """Return the name of this process among the workers, HOST:PID."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _limit(task: Task) -> float | None:
-    return None if task.limit == float("inf") else task.limit
-
-
-def returned(future: Future[Any]) -> Outcome | WorkerLost:
-    """Return what the worker returned, made sound, or how it was lost; a limit that was reached is an outcome too."""
+def outcome_of(future: Future[Outcome]) -> Outcome | WorkerLost:
+    """Return the checked outcome of a future, or how its worker was lost; a limit that was reached is an outcome."""
     try:
-        outcome: object = future.result()
+        returned: object = future.result()
     except WorkerLost as lost:
         return lost
     except TooLong as error:
-        outcome = Outcome(error=str(error))
+        returned = Outcome(error=str(error))
     except Exception as error:
-        outcome = Outcome(error=f"{type(error).__name__}: {error}")
-    return checked_outcome(outcome)
+        returned = Outcome(error=f"{type(error).__name__}: {error}")
+    return checked_outcome(returned)
 
 
-def _lost(error: WorkerLost) -> Outcome:
-    return Outcome(error=f"its worker was lost twice, the last time: {error}")
+def lost_twice(error: WorkerLost) -> Outcome:
+    """Return the failure of a trial whose worker was lost for the second time."""
+    return Outcome(error=f"its worker was lost twice, the last time: {error}", restarts=1)

@@ -100,9 +100,9 @@ class _Run:
         if self.owner is not None:
             self.owner.check()
 
-    def told(self, event: str, sentence: str) -> None:
-        """Note that the storage is away, or back."""
-        self.events.write(Event(event), reason=sentence)
+    def on_storage_event(self, event: str, message: str) -> None:
+        """Log that the database is away or back."""
+        self.events.write(Event(event), reason=message)
 
     def record(self, problem: Problem) -> Record:
         """Open the record of a split; workers that join find there what they have to know."""
@@ -110,7 +110,9 @@ class _Run:
         with writing(own):
             own.mkdir(exist_ok=True)
         name = record_name(self.folder.path.name, problem.name)
-        record = Record(own, name, self.study.metric, self.places.storage, self.places.artifacts, told=self.told)
+        record = Record(
+            own, name, self.study.metric, self.places.storage, self.places.artifacts, on_event=self.on_storage_event
+        )
         if self.owner is not None:
             record.leases.held = self.owner.held
         try:
@@ -158,7 +160,7 @@ def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
             run.objective,
             deadline,
             partial(reserve, problem),
-            apart=problem.development.n_queries < FEW,
+            per_solver=problem.development.n_queries < FEW,
             events=run.events,
             check=run.check,
         ).run()

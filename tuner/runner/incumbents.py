@@ -1,4 +1,4 @@
-"""Whom a trial is raced against: the best that its search has completed, and what is known of one that was stopped."""
+"""The incumbents: the best complete trial of each search, which the next trials are raced against."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ranktune.tuner.storage.record import PARTS
 
 
 class Incumbents:
-    """The best complete trial of each search that keeps the limits, by what it scored.
+    """The scores of the best complete trial of each search that keeps the limits.
 
-    progressive is whether trials are judged order by order, each of all queries, and not by ever more queries.
+    `progressive` is whether trials are evaluated by orders of all queries, rather than by folds.
     """
 
     def __init__(self, limits: Mapping[str, float], *, progressive: bool) -> None:
@@ -25,8 +25,8 @@ class Incumbents:
         self._best: dict[str, tuple[float, Floats]] = {}
         self._solvers: set[str] = set()
 
-    def note(self, search: str, solver: str, trial: FrozenTrial, per_query: Floats | None) -> None:
-        """Take note of a finished trial, and of what it scored by query, None where it failed or was stopped."""
+    def update(self, search: str, solver: str, trial: FrozenTrial, per_query: Floats | None) -> None:
+        """Add a finished trial with its values by query, None where it failed or was stopped."""
         if trial.state != TrialState.COMPLETE or trial.value is None or per_query is None:
             return
         self._solvers.add(solver)
@@ -35,12 +35,12 @@ class Incumbents:
         if better and len(values) and keeps(trial.user_attrs, self._limits):
             self._best[search] = trial.value, values
 
-    def of(self, search: str, solver: str) -> Floats | None:
-        """Return what a trial of solver has to beat in its search; nothing while none of that solver is complete."""
+    def scores(self, search: str, solver: str) -> Floats | None:
+        """Return what a trial of solver has to beat; None until a trial of that solver is complete."""
         return self._best[search][1] if search in self._best and solver in self._solvers else None
 
     def estimate(self, outcome: Outcome, metric: str, incumbent: Floats | None) -> Estimate | None:
-        """Return what an outcome would have been in full, None where it is that, or where there is nothing to say."""
+        """Return what a stopped trial would have scored in full, None for a trial that was not stopped."""
         if not outcome.stopped or incumbent is None:
             return None
         values = outcome.per_query[metric]

@@ -1,4 +1,4 @@
-"""What a worker that joins has to know of a study: its parts, what a trial of each is, and where its data are."""
+"""What a worker needs to join a study: its splits, how to evaluate their trials, and where the data are."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ DECLARED = "ranktune"
 
 @dataclass(frozen=True)
 class Declaration:
-    """What the owner of a study notes in its storage for workers: settings, version of RankTune, where the data are.
+    """What the owner of a study leaves for workers: the settings, the version of RankTune, and where the data are.
 
-    artifacts is where the data can be fetched, None where they can only be read in folder.
+    `artifacts` is where the data can be fetched, None if they can only be read in `folder`.
     """
 
     study: Mapping[str, Any]
@@ -43,15 +43,15 @@ class Declaration:
     artifacts: str | None
 
     def write(self, study: optuna.Study) -> None:
-        """Note it with an Optuna study, unless it stands there already."""
+        """Write it into an Optuna study, unless it is there already."""
         text = json.dumps(asdict(self))
         if study.user_attrs.get(DECLARED) != text:
             study.set_user_attr(DECLARED, text)
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """A split of a study, as a worker sees it; task_of turns parameters by flat name into what is to be evaluated."""
+class JoinedSplit:
+    """A split of a study, as a worker sees it; `task_of` turns parameters by flat name into a task."""
 
     name: str
     version: str
@@ -62,8 +62,8 @@ class Part:
 class Joinable(Protocol):
     """A study that workers can join."""
 
-    def parts(self) -> list[Part]:
-        """Return its splits as far as they were begun."""
+    def splits(self) -> list[JoinedSplit]:
+        """Return the splits that have begun."""
         ...
 
     def is_concluded(self) -> bool:
@@ -71,64 +71,62 @@ class Joinable(Protocol):
         ...
 
 
-class InFolder:
-    """A study of a home folder on this machine, which another process runs."""
+class FolderStudy:
+    """A study in a home folder on this machine, which another process runs."""
 
     def __init__(self, folder: StudyFolder) -> None:
         self._folder = folder
         self._records: dict[str, Record] = {}
-        self._parts: dict[str, Part] = {}
+        self._splits: dict[str, JoinedSplit] = {}
 
-    def parts(self) -> list[Part]:
+    def splits(self) -> list[JoinedSplit]:
         """Return the splits whose record exists by now."""
         for name in self._folder.split_names():
             own = self._folder.split(name)
-            if name in self._parts or not (own / "record.db").exists():
+            if name in self._splits or not (own / "record.db").exists():
                 continue
-            record = self._records.setdefault(
-                name, Record(own, record_name(self._folder.path.name, name), self._folder.study().metric)
-            )
-            part = _part(record.study.study_name, _declared(record), record.leases)
-            if part is not None:
-                self._parts[name] = part
-        return list(self._parts.values())
+            if name not in self._records:
+                full_name = record_name(self._folder.path.name, name)
+                self._records[name] = Record(own, full_name, self._folder.study().metric)
+            record = self._records[name]
+            text = record.retried(lambda record=record: record.study.user_attrs.get(DECLARED))  # type: ignore[misc]
+            if text is not None:
+                self._splits[name] = _joined(record.study.study_name, text, record.leases)
+        return list(self._splits.values())
 
     def is_concluded(self) -> bool:
-        """Return whether nobody runs the study any more."""
+        """Return whether no process runs the study any more."""
         return not self._folder.held()
 
     def close(self) -> None:
-        """Let go of the records."""
+        """Close the records."""
         for record in self._records.values():
             record.close()
 
 
-class InStorage:
+class DatabaseStudy:
     """A study in a database that several machines reach."""
 
     def __init__(self, url: str, name: str) -> None:
         self._storage = open_storage(url)
         self._name = name
         self._whole = Leases(self._storage, name)
+        self._splits: dict[str, JoinedSplit] = {}
         if not self._names():
             known = sorted({known.partition("/")[0] for known in self._all_names()})
             hint = nearest(name, known) if known else "There are no studies there yet."
             self.close()
             raise StudyError(f"no study '{name}' in {shown_url(url)}. {hint} Begin it with `ranktune tune --storage`.")
-        self._parts: dict[str, Part] = {}
 
-    def parts(self) -> list[Part]:
+    def splits(self) -> list[JoinedSplit]:
         """Return the splits whose record exists by now."""
         for name in self._names():
-            if name in self._parts:
-                continue
-            part = _part(name, self._declared(name), Leases(self._storage, name))
-            if part is not None:
-                self._parts[name] = part
-        return list(self._parts.values())
+            if name not in self._splits and (text := self._declared(name)) is not None:
+                self._splits[name] = _joined(name, text, Leases(self._storage, name))
+        return list(self._splits.values())
 
     def _names(self) -> list[str]:
-        """Return the names of the Optuna studies of the splits that were begun."""
+        """Return the names of the Optuna studies of the splits that have begun."""
         return [name for name in self._all_names() if name.partition("/")[0] == self._name]
 
     def _all_names(self) -> list[str]:
@@ -141,40 +139,30 @@ class InStorage:
         return retrying(read, self._storage.engine)
 
     def is_concluded(self) -> bool:
-        """Return whether the study's owner has said that it is finished."""
+        """Return whether the owner has marked the study as finished."""
         owner = self._whole.owner()
         return owner is not None and not owner.held and owner.concluded
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._storage.remove_session()
         self._storage.engine.dispose()
 
 
-def _declared(record: Record) -> str | None:
-    return record.retried(lambda: record.study.user_attrs.get(DECLARED))
-
-
-def _part(name: str, text: str | None, leases: Leases) -> Part | None:
-    """Return what was declared of a split, None where nothing is yet. Raises StudyError where we cannot work on it."""
-    if text is None:
-        return None
+def _joined(name: str, text: str, leases: Leases) -> JoinedSplit:
+    """Return a split by its declaration. Raises StudyError if this process cannot run its trials."""
     declared = Declaration(**json.loads(text))
-    _check_version(declared.version, name)
-    study = Study.from_dict(declared.study)
-    return Part(name, declared.version, leases, Tasks(study, _data(declared, name)).of)
-
-
-def _check_version(theirs: str, name: str) -> None:
-    if theirs != this_version():
+    if declared.version != this_version():
         raise StudyError(
-            f"study '{name}' is run by RankTune {theirs}, this worker is {this_version()}: they may compute different "
-            f"things. Install the same version here: pip install ranktune=={theirs}."
+            f"study '{name}' is run by RankTune {declared.version}, this worker is {this_version()}: they may compute "
+            f"different things. Install the same version here: pip install ranktune=={declared.version}."
         )
+    study = Study.from_dict(declared.study)
+    return JoinedSplit(name, declared.version, leases, Tasks(study, _data(declared, name)).of)
 
 
 def _data(declared: Declaration, name: str) -> Path:
-    """Return the folder with the data of a split on this machine; fetched where it is not here yet."""
+    """Return the folder with the data of a split on this machine, fetched if it is not here yet."""
     try:
         return located(declared.folder)
     except StudyError:
@@ -192,11 +180,11 @@ def _data(declared: Declaration, name: str) -> Path:
 
 
 def share(folder: Path, artifacts: Artifacts) -> None:
-    """Put the data of a split where workers fetch them, unless they are there."""
+    """Upload the data of a split for workers, unless they are there."""
     if artifacts.read(data_name(folder.name)) is None:
         artifacts.write(data_name(folder.name), pack_problem(folder))
 
 
 def data_name(place: str) -> str:
-    """Return the name under which the data of a split are kept among artifacts."""
+    """Return the name of the data of a split among the artifacts."""
     return f"data-{place}.zip"

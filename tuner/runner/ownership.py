@@ -30,7 +30,9 @@ class Ownership:
         self._thread = threading.Thread(target=self._live, name="ownership", daemon=True)
 
     def __enter__(self) -> Self:
-        self._token = self._membership.own(this_host(), os.getpid(), datetime.now(UTC).isoformat(timespec="seconds"))
+        self._token = self._membership.acquire(
+            this_host(), os.getpid(), datetime.now(UTC).isoformat(timespec="seconds")
+        )
         self._thread.start()
         return self
 
@@ -57,7 +59,7 @@ class Ownership:
     def _live(self) -> None:
         while not self._over.wait(min(self._membership.period / 3.0, BEAT)):
             try:
-                self._membership.keep(self._token)
+                self._membership.confirm(self._token)
             except StudyError as error:
                 self._lost = error
                 return

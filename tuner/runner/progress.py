@@ -1,4 +1,4 @@
-"""What a running study tells whoever watches."""
+"""What a running study reports to a display."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class Told:
-    """One finished trial: done of total in this split; value is None where it failed, error then says why.
+class TrialReport:
+    """One finished trial, and how far its split is.
 
-    stopped is after which part of the plan it was for sure behind the best; its value is then an estimate. "" where it
-    was judged in full.
+    Attributes
+    ----------
+    split : str
+        Name of the split.
+    number, solver
+        The trial.
+    done, total : int
+        Finished trials of the split, and those wanted.
+    value : float or None
+        The metric, an estimate if the trial was stopped; None if it failed.
+    error : str or None
+        Why it failed.
+    best, best_solver : float or None, str or None
+        The best complete trial of the split so far.
+    stopped : str
+        The part of the plan after which the trial was significantly worse than the best; empty if it was complete.
     """
 
     split: str
@@ -27,43 +41,43 @@ class Told:
 
 
 class Progress(Protocol):
-    """Watches a study; called from the coordinating process only."""
+    """A display of a study. The coordinating process calls its methods."""
 
     def stage(self, text: str) -> None:
-        """Hear what is being done outside trials: reading, learning the chosen model again."""
+        """Show what happens outside of trials, as reading and refitting."""
         ...
 
     def split(self, name: str, total: int, done: int) -> None:
-        """Hear that the trials of a split begin, done of them from an earlier run."""
+        """Show that the trials of a split begin, of which an earlier run has done some."""
         ...
 
-    def trial(self, told: Told) -> None:
-        """Hear of a finished trial, once it is safely in the record."""
+    def trial(self, report: TrialReport) -> None:
+        """Show a finished trial, which is in the record by now."""
         ...
 
     def event(self, text: str) -> None:
-        """Hear of anything that happens, as a line of the log: to be shown to those who want to know it all."""
+        """Show an event of the log as a line of text."""
         ...
 
     def close(self) -> None:
-        """Hear that the study ended, well or not."""
+        """Close the display once the study has ended or failed."""
         ...
 
 
 class Silent:
-    """Tells nobody."""
+    """A display that shows nothing."""
 
     def stage(self, text: str) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def split(self, name: str, total: int, done: int) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
-    def trial(self, told: Told) -> None:
-        """Say nothing."""
+    def trial(self, report: TrialReport) -> None:
+        """Show nothing."""
 
     def event(self, text: str) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def close(self) -> None:
-        """Say nothing."""
+        """Show nothing."""

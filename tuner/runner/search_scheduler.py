@@ -1,16 +1,17 @@
-"""What to try next: from one search of all solvers, or from one search a solver, which take turns in time.
+"""What to try next: from one search over all solvers, or from one search for each solver, which share the time.
 
-One search weighs solvers against each other and soon stays with the one or two that lead. Where queries are few and a
-time is given, that follows their noise: every solver is searched on its own instead, and the next trial is of the one
-that has used the least time. Then a solver whose trials take long gets few of them, those that take no time are not
-kept waiting, and each is as well tuned as its time allows when they are chosen from and blended. A solver that by now
-is for sure worse than the best, paired by query, keeps a tenth of its turns: it could still come back, but it is
-unlikely to be chosen or to help a blend.
+One search compares the solvers and soon stays with the one or two that lead. On few queries, with a given time, that
+follows the noise. Then each solver is searched by itself, and the next trial belongs to the search that has used the
+least time. A solver with long trials gets few of them, one with short trials does not wait, and each is tuned as well
+as its time allows before selection and blending. A solver that is significantly worse than the best, paired by query,
+gets a tenth of its share: it may recover, but it will hardly be selected or help a blend.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import optuna
@@ -28,44 +29,37 @@ from ranktune.tuner.storage.observations import observations
 from ranktune.tuner.storage.record import quiet, seconds_of
 from ranktune.tuner.study.declaration import Study
 
-BEHIND = 10.0
-"""How many times its seconds count for a solver that is for sure behind."""
-HOPELESS = 3
-"""Suggestions in a row that promise too little before a search ends: one alone may be unlucky in its draws."""
-LEAST = 20
-"""Trials before which no search ends for that: what is expected after few is less than what is found."""
-BLIND = "random"
-"""The sampler that never looks at what was tried before."""
-TOGETHER = ""
-"""Name of the search of all solvers."""
+WORSE_SOLVER_COST = 10.0
+"""Factor on the seconds used by a solver that is significantly worse."""
+MAX_POOR_SUGGESTIONS = 3
+"""Suggestions in a row with too small an expected gain that end a search; a single one may be bad luck."""
+MIN_TRIALS_BEFORE_STOPPING = 20
+"""Trials before a search may end for a small expected gain, which is underestimated after few trials."""
+RANDOM = "random"
+"""The sampler that does not use earlier trials."""
+ALL_SOLVERS = ""
+"""Name of the search over all solvers."""
 
 
-class Suggested:
-    """A trial that is to be run: whose search suggested it, and its parameters by flat name."""
+class _CompactStorage(InMemoryStorage):
+    """Keeps of a finished trial only what a sampler reads, and shares equal parts: a study may have very many trials.
 
-    def __init__(self, search: str, trial: Trial, params: dict[str, Value]) -> None:
-        self.search, self.trial, self.params = search, trial, params
-
-
-class _Memory(InMemoryStorage):
-    """Trials in memory that keep of themselves, once they have ended, what a sampler looks at, and share the rest.
-
-    A study may have very many. looks is whether the sampler looks at what was tried before at all.
+    `keep_params` is whether the sampler reads the parameters of earlier trials.
     """
 
-    def __init__(self, distributions: Mapping[str, BaseDistribution], *, looks: bool) -> None:
+    def __init__(self, distributions: Mapping[str, BaseDistribution], *, keep_params: bool) -> None:
         super().__init__()
-        self._own, self._looks = distributions, looks
+        self._own, self._keep_params = distributions, keep_params
         self._shared: dict[tuple[str, ...], dict[str, BaseDistribution]] = {}
         self._nothing: dict[str, Any] = {}
         self._no_reports: dict[int, float] = {}
 
     def set_trial_state_values(self, trial_id: int, state: TrialState, values: Sequence[float] | None = None) -> bool:
-        """Note what became of a trial."""
+        """Set the state of a trial, and drop what no sampler reads once it has finished."""
         done = super().set_trial_state_values(trial_id, state, values)
         if state.is_finished():
             trial = self.get_trial(trial_id)
-            trial.params = trial.params if self._looks else self._nothing
+            trial.params = trial.params if self._keep_params else self._nothing
             names = tuple(trial.params)
             own = {name: self._own.get(name, trial.distributions[name]) for name in names}
             trial.distributions = self._shared.setdefault(names, own)
@@ -74,156 +68,169 @@ class _Memory(InMemoryStorage):
             trial.intermediate_values = trial.intermediate_values or self._no_reports
         return done
 
-    def amend(self, trial_id: int, params: Mapping[str, Value]) -> None:
-        """Have a running trial be of other parameters than it was asked for, under the same names."""
+    def set_params(self, trial_id: int, params: Mapping[str, Value]) -> None:
+        """Replace the values of the parameters of a running trial."""
         self.get_trial(trial_id).params = dict(params)
 
 
+@dataclass
 class _Spent:
-    """The seconds of a search's trials: how many there were, their sum, and what the next may take.
+    """The number of trials of a search, their seconds, and how long the next may take: the longest, older ones less."""
 
-    That is the longest so far, of old ones less and less.
-    """
-
-    def __init__(self) -> None:
-        self.trials, self.seconds, self.usual = 0, 0.0, 0.0
+    trials: int = 0
+    seconds: float = 0.0
+    usual: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """Take note of another trial."""
         self.trials += 1
         self.seconds += seconds
         self.usual = max(0.9 * self.usual, seconds)
 
 
 class SearchScheduler:
-    """The searches of a study, in memory: what was tried in each, how long it took, and whose turn it is."""
+    """The searches of a study, in memory: their trials, the time they took, and which search is next.
 
-    def __init__(self, study: Study, space: UnionSpace, *, apart: bool, timed: bool = False) -> None:
-        """Search each solver apart, or all of them together; timed says whether the seconds of trials may lead it."""
+    Parameters
+    ----------
+    study : Study
+    space : UnionSpace
+    per_solver : bool
+        Whether to search each solver by itself, or all of them together.
+    timed : bool
+        Whether samplers may use the seconds that trials took. A search is then not repeatable to the last bit.
+    """
+
+    def __init__(self, study: Study, space: UnionSpace, *, per_solver: bool, timed: bool = False) -> None:
         self._study, self._timed = study, timed
         self._defaults = space.defaults()
         self._untried = {str(defaults[SOLVER]): defaults for defaults in self._defaults}
-        self._apart = apart
-        names = study.solvers if apart else (TOGETHER,)
-        self._spaces = {name: space.restricted({SOLVER: name}) if apart else space for name in names}
-        self._most = -(-study.n_trials // len(names))
+        self._per_solver = per_solver
+        names = study.solvers if per_solver else (ALL_SOLVERS,)
+        self._spaces = {name: space.restricted({SOLVER: name}) if per_solver else space for name in names}
+        self._max_trials = -(-study.n_trials // len(names))
         self._spent = {name: _Spent() for name in names}
         self._running = dict.fromkeys(names, 0)
         self._poor = dict.fromkeys(names, 0)
         self._best: dict[str, Floats] = {}
-        self._looks = study.sampler != BLIND
-        self._storages = {name: _Memory(own.distributions, looks=self._looks) for name, own in self._spaces.items()}
+        self._asked: dict[int, tuple[Trial, float]] = {}
+        self._learns = study.sampler != RANDOM
+        self._storages = {
+            name: _CompactStorage(own.distributions, keep_params=self._learns) for name, own in self._spaces.items()
+        }
         with quiet():
-            self._memories = {
+            self._studies = {
                 name: optuna.create_study(direction="maximize", storage=storage)
                 for name, storage in self._storages.items()
             }
 
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
-        """Add trials that finished in an earlier run, each with its values by query, None where it failed."""
+        """Add finished trials of an earlier run, each with its values by query, None where it failed or was stopped."""
         for trial, per_query in trials:
             self._untried.pop(str(trial.params[SOLVER]), None)
-            self._note(self.search_of(trial.params), per_query)
             name = self.search_of(trial.params)
-            self._memories[name].add_trials([_remembered(own, self._spaces[name]) for own in self._seen(trial)])
+            self._update_best(name, per_query)
+            self._studies[name].add_trials([_remembered(own, self._spaces[name]) for own in self._observations(trial)])
             self._spent[name].add(seconds_of(trial))
 
-    def again(self, params: Mapping[str, Value]) -> Suggested:
-        """Return a trial that an earlier run asked for and did not finish, with the parameters that it had."""
+    def resume(self, number: int, params: Mapping[str, Value]) -> dict[str, Value]:
+        """Begin a trial that an earlier run did not finish, with the parameters that it had, and return them."""
         name = self.search_of(params)
-        self._memories[name].enqueue_trial(dict(params))
-        return self._begun(name, RandomSampler(seed=0))  # which has nothing to say: all is given
+        self._studies[name].enqueue_trial(dict(params))
+        return self._ask(number, name, RandomSampler(seed=0), time.monotonic())  # all parameters are given
 
-    def next(self, number: int, left: float) -> Suggested | None:
-        """Return what to try as trial number, None where nothing is left that takes no more than left seconds.
+    def next(self, number: int, left: float) -> dict[str, Value] | None:
+        """Return the parameters to try as trial `number`, None if no search fits into the seconds left.
 
-        Every solver's defaults come first: a floor that search has to beat. They also come first of solvers that were
-        added later, when the first numbers were taken.
+        The defaults of each solver come first, as the level that the search has to beat; those of a solver that was
+        added later too, once the first numbers are taken.
         """
+        begun = time.monotonic()
         first = self._defaults[number] if number < len(self._defaults) else next(iter(self._untried.values()), None)
         if first is not None:
             name = self.search_of(first)
-            self._memories[name].enqueue_trial(first)
+            self._studies[name].enqueue_trial(first)
         else:
-            open_ones = [name for name in self._spaces if self._is_open(name) and self._spent[name].usual <= left]
-            if not open_ones:
+            open_searches = [name for name in self._spaces if self._is_open(name) and self._spent[name].usual <= left]
+            if not open_searches:
                 return None
-            name = min(open_ones, key=self._used)
+            name = min(open_searches, key=self._used)
         sampler = make_sampler(
             self._study.sampler,
             seed=self._study.seed,
             number=number,
             space=self._spaces[name],
-            startup=STARTUP_APART if self._apart else STARTUP,
+            startup=STARTUP_APART if self._per_solver else STARTUP,
             costs=True,
         )
-        suggested = self._begun(name, sampler)
+        params = self._ask(number, name, sampler, begun)
         if self._study.until is not None:
             gain = getattr(sampler, "expected_gain", None)
-            early = self._spent[name].trials < LEAST
+            early = self._spent[name].trials < MIN_TRIALS_BEFORE_STOPPING
             poor = gain is not None and gain < self._study.until and not early
             self._poor[name] = self._poor[name] + 1 if poor else 0
-        return suggested
+        return params
 
-    def _begun(self, name: str, sampler: BaseSampler) -> Suggested:
-        """Return the next trial of a search: what is enqueued, else what sampler suggests."""
-        memory, space = self._memories[name], self._spaces[name]
-        memory.sampler = sampler
-        trial = memory.ask()
+    def _ask(self, number: int, name: str, sampler: BaseSampler, begun: float) -> dict[str, Value]:
+        """Return the parameters of the next trial of a search: the enqueued ones, or those that sampler suggests."""
+        study = self._studies[name]
+        study.sampler = sampler
+        trial = study.ask()
         self._running[name] += 1
-        suggested = Suggested(name, trial, space.suggest(trial))
-        self._untried.pop(str(suggested.params[SOLVER]), None)
-        return suggested
+        params = self._spaces[name].suggest(trial)
+        self._untried.pop(str(params[SOLVER]), None)
+        self._asked[number] = trial, time.monotonic() - begun
+        return params
 
-    def told(self, suggested: Suggested, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
-        """Take note of what became of a trial: of the seconds that it and its suggestion took, its values by query."""
-        self._note(suggested.search, per_query)
-        memory, storage = self._memories[suggested.search], self._storages[suggested.search]
-        seen, *others = self._seen(written) if self._looks else [written]
-        if self._looks:
-            for name, value in seen.user_attrs.items():
-                suggested.trial.set_user_attr(name, value)
-            storage.amend(suggested.trial._trial_id, written.params)
-        if written.state == TrialState.PRUNED and written.value is not None:
-            suggested.trial.report(written.value, max(written.intermediate_values))
+    def tell(self, number: int, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
+        """Add a finished trial as it is in the record, the seconds that it ran, and its values by query."""
+        trial, suggesting = self._asked.pop(number)
+        name = self.search_of(written.params)
+        self._update_best(name, per_query)
+        seen, *others = self._observations(written) if self._learns else [written]
+        if self._learns:
+            for key, value in seen.user_attrs.items():
+                trial.set_user_attr(key, value)
+            self._storages[name].set_params(trial._trial_id, written.params)
         pruned = written.state == TrialState.PRUNED
-        memory.tell(suggested.trial, None if pruned else written.value, state=written.state)
-        memory.add_trials([_remembered(own, self._spaces[suggested.search]) for own in others])
-        self._running[suggested.search] -= 1
-        self._spent[suggested.search].add(seconds)
+        if pruned and written.value is not None:
+            trial.report(written.value, max(written.intermediate_values))
+        self._studies[name].tell(trial, None if pruned else written.value, state=written.state)
+        self._studies[name].add_trials([_remembered(own, self._spaces[name]) for own in others])
+        self._running[name] -= 1
+        self._spent[name].add(suggesting + seconds)
 
-    def is_behind(self, solver: str) -> bool:
-        """Return whether the best of a solver is for sure worse than that of all; not known where searched together."""
+    def is_significantly_worse(self, solver: str) -> bool:
+        """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""
         if solver not in self._best:
             return False
         return lead(max(self._best.values(), key=mean), self._best[solver]) > SURE
 
-    def _seen(self, trial: FrozenTrial) -> list[FrozenTrial]:
+    def _observations(self, trial: FrozenTrial) -> list[FrozenTrial]:
         return observations(trial, timed=self._timed)
 
     def search_of(self, params: Mapping[str, Value]) -> str:
-        """Return which search a configuration belongs to."""
-        return str(params[SOLVER]) if self._apart else TOGETHER
+        """Return the name of the search that a configuration belongs to."""
+        return str(params[SOLVER]) if self._per_solver else ALL_SOLVERS
 
     def _is_open(self, name: str) -> bool:
-        """Return whether a search has configurations left, hope for better ones, and not had its part of the trials."""
-        if self._poor[name] >= HOPELESS:
+        """Return whether a search has configurations left, promises a gain, and has not had its share of the trials."""
+        if self._poor[name] >= MAX_POOR_SUGGESTIONS:
             return False
         tried = self._spent[name].trials + self._running[name]
-        return not self._apart or tried < min(self._most, self._spaces[name].size)
+        return not self._per_solver or tried < min(self._max_trials, self._spaces[name].size)
 
     def _used(self, name: str) -> float:
-        """Return the seconds that a search has used, with those that its running trials are expected to take."""
+        """Return the seconds that a search has used, including those that its running trials are expected to take."""
         used = self._spent[name].seconds + self._running[name] * self._spent[name].usual
-        return used * BEHIND if self.is_behind(name) else used
+        return used * WORSE_SOLVER_COST if self.is_significantly_worse(name) else used
 
-    def _note(self, name: str, per_query: Floats | None) -> None:
+    def _update_best(self, name: str, per_query: Floats | None) -> None:
         if per_query is not None and (name not in self._best or mean(per_query) > mean(self._best[name])):
             self._best[name] = per_query
 
 
 def _remembered(trial: FrozenTrial, space: UnionSpace) -> FrozenTrial:
-    """Return what a search has to know of a trial in the record; the distributions are those of its own space."""
+    """Return a finished trial as a search keeps it, with the distributions of its own space."""
     return create_trial(
         state=trial.state,
         value=trial.value,

@@ -1,4 +1,4 @@
-"""Where a record is kept: an SQLite file on one machine, a PostgreSQL server for many."""
+"""The database of a record: an SQLite file on one machine, a PostgreSQL server for several."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from ranktune.solvers.core.errors import ParameterError, StudyError
-from ranktune.tuner.storage.retrying import PATIENCE, Told, retrying
+from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying, without_password
 
 EXAMPLE = "postgresql://user:password@host/database"
 OPENING = 5.0
-"""Seconds to wait for a server that never answered this process yet, so that a wrong address is told soon."""
+"""Seconds to wait for a server that never answered this process yet, so that a wrong address is reported soon."""
 
 _ANSWERED: set[URL] = set()  # servers that did
 
@@ -44,7 +44,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 def check_url(url: str) -> URL:
-    """Return the parts of a storage's URL. Raises ParameterError where it is not one of PostgreSQL."""
+    """Return the parts of a database URL. Raises ParameterError if it is not one of PostgreSQL."""
     parsed = None
     try:
         parsed = make_url(url)
@@ -63,18 +63,16 @@ def check_url(url: str) -> URL:
 
 
 def shown_url(url: str) -> str:
-    """Return a storage's URL without its password, for messages and notes."""
-    parsed = check_url(url).set(drivername="postgresql")
-    hidden = [name for name in parsed.query if "pass" in name]
-    return parsed.difference_update_query(hidden)._replace(password=None).render_as_string()
+    """Return the URL of a database without its password, for messages."""
+    return without_password(check_url(url))
 
 
-def open_storage(where: str | Path, *, patience: float | None = None, told: Told | None = None) -> RDBStorage:
-    """Return an Optuna storage on the SQLite file or the PostgreSQL URL, made if it is missing.
+def open_storage(where: str | Path, *, patience: float | None = None, on_event: OnEvent | None = None) -> RDBStorage:
+    """Return an Optuna storage on an SQLite file, which is created if it is missing, or on a PostgreSQL URL.
 
-    SQLite waits for other processes and commits durably. A server that has answered this process before is waited for
-    as long as at any other time, and told hears of it; another one for OPENING seconds. Raises StudyError where it
-    cannot be opened and written, ParameterError where the URL is not one.
+    SQLite waits for other processes and commits durably. A server that has answered this process before is retried
+    for the usual time, and on_event called; another one for OPENING seconds. Raises StudyError if the database cannot
+    be opened and written, ParameterError if the URL is wrong.
     """
     if isinstance(where, Path):
         check_local(where)
@@ -87,7 +85,9 @@ def open_storage(where: str | Path, *, patience: float | None = None, told: Told
     known = url in _ANSWERED
     if patience is None:
         patience = PATIENCE if known else OPENING
-    storage = retrying(lambda: _opened(url, arguments, probe), probe, told=told, patience=patience, quietly=not known)
+    storage = retrying(
+        lambda: _opened(url, arguments, probe), probe, on_event=on_event, patience=patience, quietly=not known
+    )
     _ANSWERED.add(url)
     if isinstance(where, Path):
         event.listen(storage.engine, "connect", _durable)
@@ -96,9 +96,9 @@ def open_storage(where: str | Path, *, patience: float | None = None, told: Told
 
 
 def lease_engine(storage: RDBStorage) -> Engine:
-    """Return the engine for leases: the storage's own, or on SQLite one that outlives a kill but waits for no disk.
+    """Return the engine for leases: that of the storage, or on SQLite one that survives a kill, not a power cut.
 
-    A lease is worth nothing after a power cut, when its worker is gone too.
+    After a power cut the workers are gone too, so that leases need not wait for the disk.
     """
     if storage.engine.dialect.name != "sqlite":
         return storage.engine
@@ -108,7 +108,7 @@ def lease_engine(storage: RDBStorage) -> Engine:
 
 
 def _opened(url: URL, arguments: dict[str, Any], probe: Engine) -> RDBStorage:
-    """Return the storage; the probe makes the tables first, because Optuna keeps connections when its opening fails."""
+    """Return the storage; the probe makes the tables first, because Optuna leaks connections if opening fails."""
     with probe.begin() as connection:  # all or none: a table without its index would take two studies of one name
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -124,7 +124,7 @@ def _opened(url: URL, arguments: dict[str, Any], probe: Engine) -> RDBStorage:
 
 
 def _upgrade(storage: RDBStorage, url: URL, current: str) -> None:
-    """Bring the tables of an older Optuna up to date, a copy of the file kept. Raises StudyError for a newer one's."""
+    """Upgrade the tables of an older Optuna and keep a copy of the file. Raises StudyError if Optuna is older."""
     if current not in storage.get_all_versions():
         raise StudyError(
             f"the record was written by a newer Optuna than {optuna.__version__} (its tables are of '{current}'). "
@@ -151,7 +151,7 @@ def _check_driver() -> None:
 
 
 def check_local(path: Path) -> None:
-    """Raise StudyError where path, of an SQLite file, is on a network file system, whose locks SQLite cannot trust."""
+    """Raise StudyError if an SQLite file is on a network file system, whose locks SQLite cannot rely on."""
     kind = file_system(path, MOUNTS)
     if kind in _NETWORK_FILE_SYSTEMS:
         raise StudyError(
@@ -190,7 +190,7 @@ def _quick(connection: Any, _: Any) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Optuna's own messages out of the user's terminal."""
+    """Silence the log messages of Optuna."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -1,14 +1,14 @@
-"""Leases: who is trying which trial, so that a trial whose worker is lost is tried once more, and never a third time.
+"""Leases: which worker runs which trial. A trial whose worker is lost is tried once more, and never a third time.
 
-A lease is a row beside the study, from when its trial is given out until what became of it is in the record:
+A lease is a row beside the study, from the start of its trial until the outcome is in the record. Its states:
 
-waiting    to be taken by a worker that joined, or by a lane of the owner's
-leased     somebody has it, under a token that changes with each taking
-delivered  a worker that joined has handed in the outcome
-lost       its worker was lost, for the second time
-closed     in the record; kept so that a worker that hands in twice hears the same twice
+waiting    for a worker that joined, or a lane of the owner
+leased     a worker has it, under a token that changes with each lease
+delivered  a worker that joined has delivered the outcome
+lost       its worker was lost for the second time
+closed     the trial is in the record; the row stays for a worker that delivers twice, which gets the same answer twice
 
-Each change is one transaction, and one that is repeated changes nothing more.
+Each change is one transaction, and a repeated one changes nothing more.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from optuna.storages import RDBStorage
 from sqlalchemy import Connection, Row, Select, and_, case, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, python_value
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.serialization import pack, unpack
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES, deadline
 from ranktune.tuner.storage.membership import PERIOD, Membership, Watch
-from ranktune.tuner.storage.retrying import PATIENCE, Told
+from ranktune.tuner.storage.retrying import PATIENCE, OnEvent
 
 WAITING, LEASED, DELIVERED, LOST, CLOSED = "waiting", "leased", "delivered", "lost", "closed"
 _BATCH = 500  # values in one statement
@@ -39,10 +39,10 @@ _BATCH = 500  # values in one statement
 
 @dataclass(frozen=True)
 class Lease:
-    """A trial that is given out: params by flat name, limit in seconds, attempt 1 or 2.
+    """The lease of a trial: params by flat name, limit in seconds, attempt 1 or 2.
 
-    worker is who has it, or had it when it was lost; joined is whether that is a worker that joined. incumbent is what
-    it is raced against, as in a Task: known only to a worker that joined, from the moment it takes the trial.
+    `worker` has it, or had it when it was lost; `joined` is whether that is a worker that joined. `incumbent` is what
+    the trial is raced against, as in a Task; only `claim` reads it.
     """
 
     number: int
@@ -57,7 +57,7 @@ class Lease:
 
 
 class Leases(Membership):
-    """The leases of a study, its owner and its workers. All methods wait while the storage is away."""
+    """The leases of a study, with its owner and its workers. All methods wait while the database is away."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class Leases(Membership):
         period: float = PERIOD,
         clock: Callable[[], float] = time.monotonic,
         *,
-        told: Told | None = None,
+        on_event: OnEvent | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        super().__init__(storage, study, period, clock, told=told, patience=patience)
+        super().__init__(storage, study, period, clock, on_event=on_event, patience=patience)
         self._watch = Watch(period, clock)
         self._insert: Any = sqlite.insert if self.engine.dialect.name == "sqlite" else postgresql.insert
 
@@ -78,7 +78,7 @@ class Leases(Membership):
     def give(
         self, number: int, params: Mapping[str, Value], worker: str, limit: float | None = None, *, joined: bool = False
     ) -> Lease | None:
-        """Lease a trial to a lane: a new one, or one that waits, whose attempt stays. None where another has it."""
+        """Lease a trial to a lane: a new one, or one that waits, in its attempt. None if another worker has it."""
         token = _token()
         taken = {"state": LEASED, "token": token, "worker": worker, "joined": joined, "deadline": self._deadline()}
         row = {"study": self.study, "number": number, "attempt": 1, "beat": 0, "trial_limit": limit}
@@ -99,7 +99,7 @@ class Leases(Membership):
     def offer(
         self, number: int, params: Mapping[str, Value], limit: float | None = None, incumbent: Floats | None = None
     ) -> None:
-        """Let anybody who has joined take a trial; nothing happens where it is given out already."""
+        """Let any worker that joined take a trial; nothing happens if it has a lease already."""
         row = {"study": self.study, "number": number, "state": WAITING, "attempt": 1, "token": "", "worker": ""}
         row |= {"joined": False, "beat": 0, "trial_limit": limit, "params": _json(params)}
 
@@ -112,7 +112,7 @@ class Leases(Membership):
         self._run(work)
 
     def set_incumbent(self, number: int, incumbent: Floats | None) -> None:
-        """Have a trial that waits be raced, whoever takes it: incumbent as in a Task, None for nobody."""
+        """Set what a waiting trial is raced against, as in a Task; None for nothing."""
         self._run(lambda c: self._write_incumbent(c, number, incumbent))
 
     def _write_incumbent(self, connection: Connection, number: int, incumbent: Floats | None) -> None:
@@ -122,32 +122,27 @@ class Leases(Membership):
             connection.execute(self._insert(INCUMBENTS).values(study=self.study, number=number, scores=scores))
 
     def rows(self) -> list[Lease]:
-        """Return what is given out, by number, in whatever state; not what is in the record."""
+        """Return the leases in any state but closed, by number."""
         query = self._rows(LEASES.c.state != CLOSED)
         return [_lease(row) for row in self._run(lambda c: c.execute(query).all())]
 
-    def renew_own(self, tokens: Collection[str]) -> set[str]:
-        """Give a sign of life of the trials on own lanes; return the tokens that still hold."""
-        return self.renew(tokens)
-
     def reissue(self, number: int, token: str) -> Lease | None:
-        """Have a trial wait once more whose worker was lost, with the same parameters.
+        """Let a trial whose worker was lost wait for its second attempt, with the same parameters.
 
-        None where it was its second attempt, which is over now: the caller records the failure; and where the token is
-        not of now.
+        Returns None if that was the second attempt, so that the caller records the failure, or if the token is stale.
         """
         lease = self._run(lambda c: self._again(c, number, token))
         return lease if lease is not None and lease.state == WAITING else None
 
     def requeue(self, numbers: Collection[int]) -> None:
-        """Have trials wait that were interrupted by no fault of theirs: their attempt stays."""
+        """Let interrupted trials wait again, in the same attempt."""
         self._back(LEASES.c.number, numbers)
 
     def expired(self) -> list[tuple[Lease, bool]]:
-        """Return the trials whose workers, of those that joined, are lost, and whether each waits once more.
+        """Return the trials whose workers that joined are lost, and whether each waits for its second attempt.
 
-        Where it does not, it was the second attempt: the caller records the failure, and hears of it until then. Look
-        at least three times a period; a worker is lost when it gave no sign of life for a period of our steady clock.
+        If not, that was the second attempt: the caller records the failure, and gets the trial again until then. Call
+        it at least three times a period; a worker without a sign of life for a period of the steady clock is lost.
         """
 
         def work(connection: Connection) -> list[tuple[Lease, bool]]:
@@ -166,16 +161,16 @@ class Leases(Membership):
         return self._run(work)
 
     def collect(self) -> list[tuple[Lease, Outcome]]:
-        """Return what workers that joined have handed in and close has not been called for, by number."""
+        """Return what workers that joined have delivered and is not closed, by number."""
         query = self._rows(LEASES.c.state == DELIVERED)
         return [(_lease(row), unpack(row.outcome)) for row in self._run(lambda c: c.execute(query).all())]
 
     def close(self, number: int) -> None:
-        """End the lease of a trial that is in the record."""
+        """Close the lease of a trial that is in the record."""
         self._run(lambda c: close_lease(c, self.study, number))
 
     def settle(self, numbers: Collection[int]) -> None:
-        """Remove the leases of trials that are in the record already, and those that are closed."""
+        """Remove the leases of trials that are in the record, and the closed ones."""
 
         def work(connection: Connection) -> None:
             mine = LEASES.c.study == self.study
@@ -191,7 +186,7 @@ class Leases(Membership):
     # the side of a worker that joined
 
     def claim(self, worker: str, *, joined: bool = True) -> Lease | None:
-        """Take the first trial that waits; None where none does. No two take the same."""
+        """Lease the first waiting trial, None if there is none. No two workers get the same."""
         token = _token()
         mine = LEASES.c.study == self.study
         first = select(LEASES.c.number).where(mine, LEASES.c.state == WAITING).order_by(LEASES.c.number).limit(1)
@@ -219,7 +214,7 @@ class Leases(Membership):
         return None if scores is None else np.frombuffer(scores, dtype="<f8").astype(np.float64)
 
     def renew(self, tokens: Collection[str]) -> set[str]:
-        """Give a sign of life of trials; return the tokens that still hold. The others were lost: stop those trials."""
+        """Give a sign of life of trials and return the tokens that are still valid; stop the other trials."""
         if not tokens:
             return set()
         held = and_(LEASES.c.study == self.study, LEASES.c.state == LEASED)
@@ -235,11 +230,11 @@ class Leases(Membership):
         return self._run(work)
 
     def give_back(self, tokens: Collection[str]) -> None:
-        """Have trials wait that this worker will not finish, for it is told to end: their attempt stays."""
+        """Let trials that this worker will not finish wait again, in the same attempt."""
         self._back(LEASES.c.token, tokens)
 
     def deliver(self, number: int, token: str, outcome: Outcome | bytes) -> bool:
-        """Hand in an outcome; True also the second time, False where the trial is not theirs any more."""
+        """Deliver an outcome; return True also the second time, False if another worker has the trial by now."""
         packed = outcome if isinstance(outcome, bytes) else pack(outcome)
         same = and_(LEASES.c.study == self.study, LEASES.c.number == number, LEASES.c.token == token)
         first = update(LEASES).where(same, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=packed)
@@ -257,7 +252,7 @@ class Leases(Membership):
     def _again(self, connection: Connection, number: int, token: str, beat: int | None = None) -> Lease | None:
         """End an attempt in one statement: the first is followed by another, the second by none. None: a stale token.
 
-        The token stays, so that the same call finds what it did where the answer to its commit was lost.
+        The token stays, so that a repeated call finds what it did if the answer to its commit was lost.
         """
         same = and_(LEASES.c.study == self.study, LEASES.c.number == number, LEASES.c.token == token)
         held = and_(same, LEASES.c.state == LEASED, *([] if beat is None else [LEASES.c.beat == beat]))
@@ -280,7 +275,7 @@ class Leases(Membership):
 
 
 def close_lease(connection: Connection, study: str, number: int) -> None:
-    """End the lease of a trial, within a transaction that may put the trial into the record."""
+    """Close the lease of a trial, within a transaction that may write the trial into the record."""
     same = and_(LEASES.c.study == study, LEASES.c.number == number)
     handed_in = LEASES.c.state == DELIVERED
     closed = {"state": CLOSED, "outcome": None, "params": "{}"}
@@ -295,12 +290,8 @@ def _lease(row: Row[Any]) -> Lease:
 
 
 def _json(params: Mapping[str, Value]) -> str:
-    """Return parameters as JSON, which gives back every float to the last bit."""
-    return json.dumps({name: _plain(value) for name, value in params.items()})
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value  # of NumPy's numbers, Python's
+    """Return parameters as JSON, which keeps every float to the last bit."""
+    return json.dumps({name: python_value(value) for name, value in params.items()})
 
 
 def _token() -> str:

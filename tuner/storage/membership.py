@@ -1,12 +1,11 @@
-"""Who takes part in a study: the one process that owns it, and the workers that joined.
+"""The members of a study: the one process that owns it, and the workers that joined.
 
-Each of them changes a marker while it lives. Whether it does is seen by a steady clock of one's own, so that a clock
-that jumps, here or on the server, ends nothing.
+Each of them changes a marker while it lives. Others watch the marker by their own steady clock, so that a clock that
+jumps, here or on the server, ends nothing.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import psutil
 from optuna.storages import RDBStorage
 from sqlalchemy import Connection, and_, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.storage.database import lease_engine
 from ranktune.tuner.storage.lease_tables import OWNERS, WORKERS, make_tables
-from ranktune.tuner.storage.retrying import PATIENCE, Told, retrying
+from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying
 
 PERIOD = 30.0
 """Seconds without a sign of life after which a worker or an owner counts as gone."""
@@ -32,8 +32,8 @@ T = TypeVar("T")
 class Watch:
     """How long markers have not changed, by a steady clock.
 
-    A gap between two looks counts as a third of the period at most: what could not look may be to blame, not who
-    is looked at. So look more often than that.
+    A gap between two looks counts as a third of the period at most: it may be the watching process that was suspended.
+    So look at least three times a period.
     """
 
     def __init__(self, period: float, clock: Callable[[], float]) -> None:
@@ -55,7 +55,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that runs a study, or ran it last (held is then False)."""
+    """The process that runs a study, or ran it last (`held` is then False)."""
 
     host: str
     pid: int
@@ -76,7 +76,11 @@ class Worker:
 
 
 class Membership:
-    """The owner of a study and its workers, in tables beside the Optuna study of that name."""
+    """The owner of a study and its workers, in tables beside the Optuna study of that name.
+
+    All methods wait while the database is away, for `patience` seconds; `on_event` is called when it is away or back.
+    `held` is the study and the token of the process that owns it, once that is this one.
+    """
 
     def __init__(
         self,
@@ -85,27 +89,25 @@ class Membership:
         period: float = PERIOD,
         clock: Callable[[], float] = time.monotonic,
         *,
-        told: Told | None = None,
+        on_event: OnEvent | None = None,
         patience: float = PATIENCE,
     ) -> None:
         self.study, self.period = study, period
-        self.told, self.patience = told, patience
+        self.on_event, self.patience = on_event, patience
         self.engine = lease_engine(storage)
         self._owned_engine = self.engine is not storage.engine
         self._clock = clock
         self._workers, self._owners = Watch(period, clock), Watch(period, clock)
-        self.held: tuple[str, str] | None = (
-            None  # the study, or the whole that it is part of, and the token of owning it
-        )
+        self.held: tuple[str, str] | None = None
         self._retried(lambda: make_tables(self.engine))
 
     def disconnect(self) -> None:
-        """Let go of the database."""
+        """Close the connections to the database."""
         if self._owned_engine:
             self.engine.dispose()
 
     def _run(self, work: Callable[[Connection], T]) -> T:
-        """Return what work does in one transaction, tried again while the storage is away."""
+        """Return what work does in one transaction, tried again while the database is away."""
 
         def once() -> T:
             with self.engine.begin() as connection:
@@ -114,25 +116,24 @@ class Membership:
         return self._retried(once)
 
     def _retried(self, operation: Callable[[], T]) -> T:
-        return retrying(operation, self.engine, told=self.told, patience=self.patience)
+        return retrying(operation, self.engine, on_event=self.on_event, patience=self.patience)
 
     # the owner
 
-    def own(
+    def acquire(
         self,
         host: str,
         pid: int,
         started: str,
         *,
-        alive: Callable[[int], bool] | None = None,
+        alive: Callable[[int], bool] = psutil.pid_exists,
         sleep: Callable[[float], None] = time.sleep,
     ) -> str:
         """Become the one owner of the study and return the token of it.
 
-        An owner that released it, whose process on this host is gone, or who gives no sign of life for a period, is
-        replaced. Raises StudyError where another one lives: at once, or when it gives a sign of life.
+        An owner is replaced if it released the study, if it is a process of this host that is gone, or if it gives no
+        sign of life for a period. Raises StudyError if another owner lives: at once, or at its next sign of life.
         """
-        alive = alive or _alive
         token = secrets.token_hex(16)
         first: tuple[str, int] | None = None
         while True:
@@ -158,29 +159,29 @@ class Membership:
         self.held = self.study, token
         return token
 
-    def keep(self, token: str) -> None:
-        """Give a sign of life of the owner. Raises StudyError where another process has taken the study over."""
-        self._run(lambda connection: keep_owner(connection, self.study, token))
+    def confirm(self, token: str) -> None:
+        """Give a sign of life of the owner. Raises StudyError if another process has taken the study over."""
+        self._run(lambda connection: confirm_owner(connection, self.study, token))
 
     def release(self, token: str, concluded: bool = False) -> None:
-        """Let others own the study; concluded tells its workers that there will be no more trials."""
-        mine = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
-        self._run(lambda c: c.execute(update(OWNERS).where(mine).values(token="", concluded=concluded)))
+        """Let others own the study; `concluded` is the sign for its workers that there will be no more trials."""
+        own = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
+        self._run(lambda c: c.execute(update(OWNERS).where(own).values(token="", concluded=concluded)))
         self.held = None
 
     def owner(self) -> Owner | None:
-        """Return who runs the study or ran it last, None where nobody ever did."""
+        """Return the process that runs the study or ran it last, None if there was none."""
         row = self._run(lambda c: c.execute(select(OWNERS).where(OWNERS.c.study == self.study)).one_or_none())
         return None if row is None else Owner(row.host, row.pid, row.started, bool(row.token), row.concluded)
 
     def _take(
         self, connection: Connection, token: str, old: str | None, who: tuple[str, int, str]
     ) -> tuple[Owner, str, int] | None:
-        """Write the new owner where there is none, or the one with the old token; else return the one there is."""
+        """Write the new owner if there is none, or the one with the old token; else return the present one."""
         values = dict(zip(("host", "pid", "started"), who, strict=True)) | {"token": token, "concluded": False}
         free = OWNERS.c.token.in_(["", token, *([] if old is None else [old])])
-        mine = update(OWNERS).where(OWNERS.c.study == self.study, free).values(**values, beat=OWNERS.c.beat + 1)
-        if connection.execute(mine).rowcount:
+        own = update(OWNERS).where(OWNERS.c.study == self.study, free).values(**values, beat=OWNERS.c.beat + 1)
+        if connection.execute(own).rowcount:
             return None
         row = connection.execute(select(OWNERS).where(OWNERS.c.study == self.study)).one_or_none()
         if row is None:
@@ -195,7 +196,7 @@ class Membership:
     # workers that joined
 
     def join(self, worker: str, host: str, pid: int, jobs: int, version: str) -> None:
-        """Enter a worker, or change what is noted of it."""
+        """Enter a worker, or update its entry."""
         values = {"host": host, "pid": pid, "jobs": jobs, "version": version}
         own = and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
 
@@ -205,19 +206,19 @@ class Membership:
 
         self._run(work)
 
-    def seen(self, worker: str) -> bool:
-        """Give a sign of life of a worker; False where it is not entered (any more), and should join again."""
+    def heartbeat(self, worker: str) -> bool:
+        """Give a sign of life of a worker; return False if it has no entry (any more) and should join again."""
         own = and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
         beat = update(WORKERS).where(own).values(beat=WORKERS.c.beat + 1)
         return bool(self._run(lambda c: c.execute(beat).rowcount))
 
     def leave(self, worker: str) -> None:
-        """Strike a worker out."""
+        """Remove the entry of a worker."""
         own = and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
         self._run(lambda c: c.execute(delete(WORKERS).where(own)))
 
     def workers(self) -> list[Worker]:
-        """Return the workers that live, by name; those without a sign of life for a period are struck out."""
+        """Return the workers that live, by name, and remove those without a sign of life for a period."""
         rows = self._run(lambda c: c.execute(select(WORKERS).where(WORKERS.c.study == self.study)).all())
         gone = {row.worker for row in rows if self._workers.gone(row.worker, row.beat)}
         self._workers.keep_only({row.worker for row in rows} - gone)
@@ -227,10 +228,10 @@ class Membership:
         return [Worker(row.worker, row.host, row.pid, row.jobs, row.version) for row in rows]
 
 
-def keep_owner(connection: Connection, study: str, token: str) -> None:
-    """Give a sign of life of the owner, within a transaction. Raises StudyError where another one has taken over."""
-    mine = and_(OWNERS.c.study == study, OWNERS.c.token == token)
-    if not connection.execute(update(OWNERS).where(mine).values(beat=OWNERS.c.beat + 1)).rowcount:
+def confirm_owner(connection: Connection, study: str, token: str) -> None:
+    """Give a sign of life of the owner, within a transaction. Raises StudyError if another one has taken over."""
+    own = and_(OWNERS.c.study == study, OWNERS.c.token == token)
+    if not connection.execute(update(OWNERS).where(own).values(beat=OWNERS.c.beat + 1)).rowcount:
         raise StudyError(
             f"study '{study}' was taken over by another process while this one gave no sign of life. "
             "What this one had finished is in the record."
@@ -240,13 +241,3 @@ def keep_owner(connection: Connection, study: str, token: str) -> None:
 def this_host() -> str:
     """Return the name of this machine."""
     return socket.gethostname()
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -34,8 +34,8 @@ from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.database import quiet as quiet
 from ranktune.tuner.storage.leases import Leases, close_lease
-from ranktune.tuner.storage.membership import keep_owner
-from ranktune.tuner.storage.retrying import Told, retrying
+from ranktune.tuner.storage.membership import confirm_owner
+from ranktune.tuner.storage.retrying import OnEvent, retrying
 from ranktune.tuner.storage.trial_rows import TrialRows, begin_writing
 
 NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
@@ -50,9 +50,8 @@ T = TypeVar("T")
 class Record:
     """The finished trials of one split, appended to and read back.
 
-    folder holds artifacts/, and record.db unless storage is the URL of a server; name is the Optuna study in it; metric
-    is what the trials maximise. told hears of a storage that is away or back ("storage_away", a sentence), for which
-    all methods wait.
+    `folder` holds artifacts/, and record.db unless `storage` is the URL of a server. `name` is the Optuna study in it,
+    `metric` what the trials maximise. All methods wait while the database is away; `on_event` is then called.
     """
 
     def __init__(
@@ -63,12 +62,12 @@ class Record:
         storage: str | None = None,
         artifacts: str | None = None,
         *,
-        told: Told | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
-        self.metric, self._told = metric, told
+        self.metric, self._on_event = metric, on_event
         folder.mkdir(parents=True, exist_ok=True)
         self._arrays = Artifacts(folder / "artifacts" if artifacts is None else artifacts)
-        self.storage = open_storage(folder / "record.db" if storage is None else storage, told=told)
+        self.storage = open_storage(folder / "record.db" if storage is None else storage, on_event=on_event)
         try:
             self.study = self.retried(lambda: self._study(name, exact=storage is not None))
         except BaseException:
@@ -82,7 +81,7 @@ class Record:
     def leases(self) -> Leases:
         """Who runs the study, and who is trying which trial."""
         if self._leases is None:
-            self._leases = Leases(self.storage, self.study.study_name, told=self._told)
+            self._leases = Leases(self.storage, self.study.study_name, on_event=self._on_event)
         return self._leases
 
     def settle(self) -> None:
@@ -102,7 +101,6 @@ class Record:
         parameters: Mapping[str, Value],
         distributions: Mapping[str, BaseDistribution],
         outcome: Outcome,
-        restarts: int = 0,
         estimate: Estimate | None = None,
     ) -> FrozenTrial:
         """Write a finished trial durably, end its lease, and return it; of one that is there already, nothing changes.
@@ -116,8 +114,8 @@ class Record:
         if estimate is not None and value is not None:
             state, value = TrialState.PRUNED, estimate.value
             attrs |= {STOPPED: outcome.stopped, PARTIAL: estimate.variance, MEANS: {self.metric: value}}
-        if restarts:
-            attrs[RESTARTS] = restarts
+        if outcome.restarts:
+            attrs[RESTARTS] = outcome.restarts
         arrays = self.retried(lambda: self._write_arrays(outcome.per_query)) if outcome.per_query else None
         trial = create_trial(
             state=state,
@@ -154,7 +152,7 @@ class Record:
 
     def retried(self, operation: Callable[[], T]) -> T:
         """Return what an operation on the storage returns, tried again while that is away (see retrying)."""
-        return retrying(operation, self.storage.engine, told=self._told)
+        return retrying(operation, self.storage.engine, on_event=self._on_event)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -179,7 +177,7 @@ class Record:
         with self.storage.engine.begin() as connection:
             begin_writing(connection, self.study._study_id)
             if self._leases is not None and self._leases.held:
-                keep_owner(connection, *self._leases.held)
+                confirm_owner(connection, *self._leases.held)
             found = self._rows.find(connection, number)
             if found is None:
                 self._rows.write(connection, trial)

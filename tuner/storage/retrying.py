@@ -1,4 +1,4 @@
-"""What to do where a storage fails: wait for a server that is away, and stop with a cause where waiting is no help.
+"""Retries of database operations: wait for a server that is away, and stop with a cause if waiting is no help.
 
 An operation that is retried must be repeatable: the answer to its commit may be lost after the commit was done.
 """
@@ -14,23 +14,23 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from optuna.exceptions import StorageInternalError
-from sqlalchemy import Engine
+from sqlalchemy import URL, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 
 T = TypeVar("T")
-Told = Callable[[str, str], None]
-"""Called with "storage_away" or "storage_back", and a sentence about it."""
+OnEvent = Callable[[str, str], None]
+"""Called with "storage_away" or "storage_back", and a message."""
 
 AWAY, BACK = "storage_away", "storage_back"
 PATIENCE = 600.0
-"""Seconds to wait for a storage that is away."""
+"""Seconds to wait for a database that is away."""
 
 SHORTEST, LONGEST = 0.1, 5.0  # seconds between two tries
 STARTING = 60.0
-"""Seconds that a server which says that it is starting is waited for at least."""
+"""Seconds to wait at least for a server that is starting up."""
 
 _FULL = "Free space, then `ranktune resume` goes on."
 _DISK = "Check the disk, then `ranktune resume` goes on."
@@ -67,14 +67,14 @@ _PASSING = ("08", "57P", "40001", "40P01", "53300", "55P03")  # SQLSTATEs that p
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a storage failed, and the remedy; without one it is of the kind that passes."""
+    """Why a database failed, and the remedy; without a remedy the fault is expected to pass."""
 
     cause: str
     remedy: str = ""
 
     @property
     def starting(self) -> bool:
-        """Whether the server is there, and will answer soon."""
+        """Whether the server is there and will answer soon."""
         return "starting up" in self.cause or "recovery mode" in self.cause or "not yet accepting" in self.cause
 
 
@@ -82,19 +82,19 @@ def retrying(
     operation: Callable[[], T],
     engine: Engine,
     *,
-    told: Told | None = None,
+    on_event: OnEvent | None = None,
     patience: float = PATIENCE,
     quietly: bool = False,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """Return what operation returns, tried again for so many seconds of patience while the storage is away.
+    """Return what operation returns, retried for `patience` seconds while the database is away.
 
-    A warning is given when it is away, and told hears of it; likewise when it is back; not where it is done quietly.
-    Raises StudyError, of one line, where waiting is no help or took too long.
+    A warning is given, and on_event called, when it is away and when it is back, unless `quietly`. Raises StudyError,
+    of one line, if waiting is no help or takes too long.
     """
     since, pause = None, SHORTEST
-    where = shown(engine)
+    where = str(engine.url.database) if engine.dialect.name == "sqlite" else without_password(engine.url)
     while True:
         fault = None
         try:
@@ -105,14 +105,14 @@ def retrying(
                 raise
         if fault is None:
             if since is not None and not quietly:
-                _tell(told, BACK, f"the record {where} answers again after {clock() - since:.1f} seconds")
+                _report(on_event, BACK, f"the record {where} answers again after {clock() - since:.1f} seconds")
             return found
         if fault.remedy:  # raised outside the except block: the chained exception could show a password
             raise StudyError(f"cannot use the record {where}: {fault.cause}. {fault.remedy}")
         if since is None:
             since = clock()
             if not quietly:
-                _tell(told, AWAY, f"the record {where} does not answer: {fault.cause}. Waiting for it")
+                _report(on_event, AWAY, f"the record {where} does not answer: {fault.cause}. Waiting for it")
         if clock() - since >= (max(patience, STARTING) if fault.starting else patience):
             raise StudyError(
                 f"the record {where} did not answer for {patience:.0f} seconds: {fault.cause}. "
@@ -123,17 +123,15 @@ def retrying(
         pause = min(2.0 * pause, LONGEST)
 
 
-def shown(engine: Engine) -> str:
-    """Return what messages call the storage of an engine: a path, or a URL without its password."""
-    if engine.dialect.name == "sqlite":
-        return str(engine.url.database)
-    hidden = [name for name in engine.url.query if "pass" in name]
-    url = engine.url.set(drivername="postgresql").difference_update_query(hidden)
-    return url._replace(password=None).render_as_string()
+def without_password(url: URL) -> str:
+    """Return a URL of PostgreSQL without passwords, for messages."""
+    hidden = [name for name in url.query if "pass" in name]
+    shown = url.set(drivername="postgresql").difference_update_query(hidden)
+    return shown._replace(password=None).render_as_string()
 
 
 def fault_of(error: BaseException, engine: Engine) -> Fault | None:
-    """Return why a storage failed; None where the error is not of a storage but a mistake."""
+    """Return why a database failed, None if the error is no failure of a database."""
     secret = engine.url.password
     for one in _chain(error):
         fault = fault_of_file(one) if isinstance(one, OSError) else _fault_of_database(one, engine.dialect.name)
@@ -153,7 +151,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def fault_of_file(error: OSError) -> Fault | None:
-    """Return why a file could not be used, None where there is no saying what to do about it."""
+    """Return why a file could not be used, None if no remedy is known."""
     remedy = _BY_ERRNO.get(error.errno or 0)
     if remedy is None:
         return None
@@ -182,12 +180,12 @@ def _fault_of_database(error: BaseException, dialect: str) -> Fault | None:
 
 
 def _last_sentence(said: str) -> str:
-    """Return what a server says without the preface and the advice around it."""
+    """Return the message of a server without the preface and the advice around it."""
     said = re.split(r" Is the server running| \(Background on| Multiple connection attempts", said)[0]
     return re.split(r"FATAL: +|ERROR: +", said)[-1].strip().rstrip(".")
 
 
-def _tell(told: Told | None, event: str, message: str) -> None:
+def _report(on_event: OnEvent | None, event: str, message: str) -> None:
     warnings.warn(message, RankTuneWarning, stacklevel=3)
-    if told is not None:
-        told(event, message)
+    if on_event is not None:
+        on_event(event, message)

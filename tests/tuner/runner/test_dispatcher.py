@@ -13,7 +13,7 @@ import pytest
 
 from ranktune.solvers.core.errors import WorkerLost
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.dispatcher import GRACE, LANES, Asked, Clock, Dispatcher, Ended, own_name
+from ranktune.tuner.runner.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
 from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import Events, read_events
@@ -113,26 +113,26 @@ def place(tmp_path: Path) -> Iterator[Place]:
     found.record.close()
 
 
-def asked(number: int) -> Asked:
+def requested(number: int) -> Running:
     params = SPACE.defaults()[number % 2] | {}
     task = task_of(*SPACE.split(params))
-    return Asked(number, params, Task(task.folder, task.metrics, task.solver, task.parameters, number))
+    return Running(number, params, Task(task.folder, task.metrics, task.solver, task.parameters, number))
 
 
 def start(dispatcher: Dispatcher, *numbers: int) -> None:
     for number in numbers:
-        dispatcher.start(asked(number))
+        dispatcher.start(requested(number))
 
 
 def test_there_is_room_for_own_lanes_and_for_those_of_who_joined(place: Place) -> None:
     dispatcher = place.dispatcher(2)
-    assert dispatcher.room == 2
+    assert dispatcher.free == 2
     place.join(jobs=3)
-    assert dispatcher.room == 2, "it looks once a second"
+    assert dispatcher.free == 2, "it looks once a second"
     place.clock.time += 1.5
-    assert dispatcher.room == 5
+    assert dispatcher.free == 5
     start(dispatcher, 0, 1, 2)
-    assert dispatcher.room == 2
+    assert dispatcher.free == 2
     assert [lease.state for lease in place.rows().values()] == [LEASED, LEASED, WAITING]
     assert place.rows()[0].worker == own_name() + LANES
 
@@ -142,10 +142,10 @@ def test_what_nobody_took_is_taken_by_a_lane_that_is_free(place: Place) -> None:
     place.join()
     start(dispatcher, 0, 1)
     place.lanes.futures[0].set_result(DONE)
-    (ended,) = dispatcher.ended()
-    assert (ended.number, ended.restarts, ended.outcome.error) == (0, 0, None)
+    ((trial, outcome),) = dispatcher.completed()
+    assert (trial.number, outcome.restarts, outcome.error) == (0, 0, None)
     assert 1 not in place.lanes.futures
-    dispatcher.ended()
+    dispatcher.completed()
     assert 1 in place.lanes.futures
     assert place.rows()[1].state == LEASED
     assert not place.rows()[1].joined
@@ -153,7 +153,7 @@ def test_what_nobody_took_is_taken_by_a_lane_that_is_free(place: Place) -> None:
 
 def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(place: Place) -> None:
     dispatcher, incumbent = place.dispatcher(1), np.array([0.5, 0.75])
-    raced = [Asked(one.number, one.params, replace(one.task, incumbent=incumbent)) for one in map(asked, (0, 1))]
+    raced = [Running(one.number, one.params, replace(one.task, incumbent=incumbent)) for one in map(requested, (0, 1))]
     place.join()
     for one in raced:
         dispatcher.start(one)
@@ -161,14 +161,14 @@ def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(pla
     assert offered is not None and offered.number == 1
     assert offered.incumbent is not None and offered.incumbent.tolist() == incumbent.tolist()
     place.lanes.futures[0].set_exception(WorkerLost("it died"))
-    assert dispatcher.ended() == []
+    assert dispatcher.completed() == []
     lost = place.theirs.claim("far:1/joined")
     assert lost is not None and lost.number == 0
     assert lost.incumbent is not None and lost.incumbent.tolist() == incumbent.tolist()
     place.theirs.give_back([lost.token])
     later = place.dispatcher(1)
-    assert list(later.left_over([0, 1])) == [0, 1]
-    later.resume(Asked(0, raced[0].params, replace(raced[0].task, incumbent=incumbent + 1.0)))
+    assert list(later.unfinished([0, 1])) == [0, 1]
+    later.resume(Running(0, raced[0].params, replace(raced[0].task, incumbent=incumbent + 1.0)))
     again = place.theirs.claim("far:1/joined")
     assert again is not None and again.incumbent is not None and again.incumbent.tolist() == [1.5, 1.75]
 
@@ -181,12 +181,12 @@ def test_what_was_taken_elsewhere_is_left_there_and_collected(place: Place) -> N
     assert lease is not None
     assert lease.number == 1
     place.lanes.futures[0].set_result(DONE)
-    assert [ended.number for ended in dispatcher.ended()] == [0]
-    assert dispatcher.ended() == []
+    assert [trial.number for trial, _ in dispatcher.completed()] == [0]
+    assert dispatcher.completed() == []
     assert dispatcher.busy
     assert place.theirs.deliver(1, lease.token, DONE)
-    (ended,) = dispatcher.ended()
-    assert (ended.number, ended.restarts, ended.outcome.worker) == (1, 0, "far:")
+    ((trial, outcome),) = dispatcher.completed()
+    assert (trial.number, outcome.restarts, outcome.worker) == (1, 0, "far:")
     assert not dispatcher.busy
 
 
@@ -195,17 +195,17 @@ def test_a_trial_whose_lane_is_lost_is_begun_once_more_and_fails_the_second_time
     start(dispatcher, 7)
     before = place.rows()[7]
     place.lanes.futures[7].set_exception(WorkerLost("killed by signal 9"))
-    assert dispatcher.ended() == []
+    assert dispatcher.completed() == []
     assert place.rows()[7].attempt == 2
     assert place.rows()[7].params == before.params
-    dispatcher.ended()
+    dispatcher.completed()
     assert place.rows()[7].token != before.token
     place.lanes.futures[7].set_exception(WorkerLost("killed by signal 11"))
-    (ended,) = dispatcher.ended()
-    assert ended.restarts == 1
-    assert ended.outcome.error is not None
-    assert "lost twice" in ended.outcome.error
-    assert "signal 11" in ended.outcome.error
+    ((_, outcome),) = dispatcher.completed()
+    assert outcome.restarts == 1
+    assert outcome.error is not None
+    assert "lost twice" in outcome.error
+    assert "signal 11" in outcome.error
     assert place.said() == [("started", 7), ("reissued", 7), ("started", 7)]
     assert {event["split"] for event in read_events(place.folder)} == {"fold"}
 
@@ -217,19 +217,19 @@ def test_a_worker_that_is_not_heard_of_any_more_costs_an_attempt(place: Place) -
     first = place.theirs.claim("far:1/joined")
     assert first is not None
     while place.rows()[1].state == LEASED:
-        assert dispatcher.ended() == []
+        assert dispatcher.completed() == []
     waited = place.clock.time - 1000.0
     assert place.leases.period <= waited <= 2.0 * place.leases.period
     again = place.theirs.claim("near:1/joined")
     assert again is not None
     assert (again.number, again.attempt, again.params) == (1, 2, first.params)
     assert not place.theirs.deliver(1, first.token, DONE), "it is not theirs any more"
-    found: list[Ended] = []
+    found: list[tuple[Running, Outcome]] = []
     while not found:
-        found = dispatcher.ended()
+        found = dispatcher.completed()
         assert place.clock.time < 1000.0 + 5.0 * place.leases.period
-    assert (found[0].number, found[0].restarts) == (1, 1)
-    assert "near:1/joined was not heard of any more" in str(found[0].outcome.error)
+    assert (found[0][0].number, found[0][1].restarts) == (1, 1)
+    assert "near:1/joined was not heard of any more" in str(found[0][1].error)
 
 
 def test_stopping_returns_what_finishes_and_puts_the_rest_back(place: Place) -> None:
@@ -239,9 +239,9 @@ def test_stopping_returns_what_finishes_and_puts_the_rest_back(place: Place) -> 
     place.clock.agenda.append((begun + 1.0, lambda: place.lanes.futures[1].set_result(DONE)))
     place.clock.agenda.append((begun + GRACE + 1.0, lambda: place.lanes.futures[2].set_result(DONE)))
     found = []
-    for ended in dispatcher.stop(GRACE):
-        found.append(ended.number)
-        dispatcher.recorded(ended.number)
+    for trial, _ in dispatcher.stop(GRACE):
+        found.append(trial.number)
+        dispatcher.recorded(trial.number)
     assert found == [1]
     assert place.clock.time == pytest.approx(begun + GRACE)
     assert sorted(place.lanes.stopped) == [0, 2]
@@ -280,9 +280,9 @@ def test_stopping_leaves_what_joined_workers_have(place: Place) -> None:
 def left(place: Place, *wanted: int, jobs: int = 1) -> dict[int, Any]:
     """Return what another coordinator finds, having resumed it."""
     dispatcher = place.dispatcher(jobs)
-    found = dict(dispatcher.left_over(wanted))
+    found = dict(dispatcher.unfinished(wanted))
     for number in found:
-        dispatcher.resume(asked(number))
+        dispatcher.resume(requested(number))
     place.lanes.after = dispatcher
     return found
 
@@ -293,23 +293,23 @@ def test_lanes_of_a_coordinator_that_is_gone_cost_no_attempt(place: Place) -> No
     assert left(place, 3, 4, 5) == params
     assert {(row.state, row.attempt) for row in place.rows().values()} == {(WAITING, 1)}
     dispatcher: Dispatcher = place.lanes.after
-    dispatcher.ended()
+    dispatcher.completed()
     assert [(row.state, row.attempt) for row in place.rows().values()] == [(LEASED, 1), (WAITING, 1)]
 
 
 def test_what_ran_in_the_coordinator_itself_may_be_what_ended_it(place: Place) -> None:
     for attempt in (1, 2):
-        lease = place.leases.give(3, asked(3).params, own_name())
+        lease = place.leases.give(3, requested(3).params, own_name())
         assert lease is not None
         assert lease.attempt == attempt
         assert list(left(place, 3)) == [3]
     dispatcher: Dispatcher = place.lanes.after
-    found: list[Ended] = []
+    found: list[tuple[Running, Outcome]] = []
     while not found:
-        found = dispatcher.ended()
+        found = dispatcher.completed()
         assert place.clock.time < 1010.0
-    assert found[0].number == 3
-    assert "lost twice" in str(found[0].outcome.error)
+    assert found[0][0].number == 3
+    assert "lost twice" in str(found[0][1].error)
     assert 3 not in place.lanes.futures
     assert place.said() == [("requeued", 3)]
 
@@ -330,18 +330,18 @@ def test_an_outcome_that_arrived_while_nobody_owned_the_study_is_collected(place
     assert place.theirs.deliver(1, lease.token, DONE)
     assert sorted(left(place, 0, 1)) == [0, 1]
     after: Dispatcher = place.lanes.after
-    (ended,) = after.ended()
-    assert (ended.number, ended.outcome.error) == (1, None)
-    np.testing.assert_array_equal(ended.outcome.per_query["ndcg@10"], DONE.per_query["ndcg@10"])
+    ((trial, outcome),) = after.completed()
+    assert (trial.number, outcome.error) == (1, None)
+    np.testing.assert_array_equal(outcome.per_query["ndcg@10"], DONE.per_query["ndcg@10"])
     assert list(place.lanes.futures) == [0], "and the other one runs"
 
 
 def test_leases_of_own_lanes_are_renewed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     renewed: list[list[str]] = []
-    monkeypatch.setattr(place.leases, "renew_own", lambda tokens: renewed.append(list(tokens)))
+    monkeypatch.setattr(place.leases, "renew", lambda tokens: renewed.append(list(tokens)))
     dispatcher = place.dispatcher(1)
     start(dispatcher, 0)
     while place.clock.time < 1000.0 + 3.0 * place.leases.period:
-        dispatcher.ended()
+        dispatcher.completed()
     assert 6 <= len(renewed) <= 10
     assert renewed[0] == [place.rows()[0].token]

@@ -17,7 +17,7 @@ from ranktune import api
 from ranktune.solvers.core.errors import RankTuneError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.archive import store
-from ranktune.tuner.runner.joining import DECLARED, InFolder, InStorage
+from ranktune.tuner.runner.joining import DECLARED, DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
@@ -159,10 +159,10 @@ def changed(url: str, **values: object) -> None:
 
 def joined(url: str) -> str:
     """Return the folder in which a worker finds the data of the study."""
-    study = InStorage(url, "n")
+    study = DatabaseStudy(url, "n")
     try:
-        (part,) = study.parts()
-        return part.task_of({"solver": "RankSVM", "RankSVM.C": 1.0}).folder
+        (split,) = study.splits()
+        return split.task_of({"solver": "RankSVM", "RankSVM.C": 1.0}).folder
     finally:
         study.close()
 
@@ -198,7 +198,7 @@ def test_a_worker_of_another_version_is_refused(declared: tuple[str, Path, Path]
 
 def test_a_study_that_is_not_there_is_told_with_the_nearest(declared: tuple[str, Path, Path]) -> None:
     with pytest.raises(StudyError, match=r"no study 'm' in postgresql://tester@.*Known: n"):
-        InStorage(declared[0], "m")
+        DatabaseStudy(declared[0], "m")
 
 
 def test_the_record_stays_where_it_began(declared: tuple[str, Path, Path], folder: Path) -> None:
@@ -267,7 +267,7 @@ def test_a_worker_without_an_owner_leaves(folder: Path) -> None:
         folder / "train.txt", test=folder / "test.txt", solvers="RankSVM", trials=1, name="n", home=folder, jobs=1
     )
     assert tuned.trials == 1
-    study = InFolder(folder=find_folder(folder, "n"))
+    study = FolderStudy(folder=find_folder(folder, "n"))
     assert study.is_concluded()
     study.close()
     assert api.work("n", home=folder, jobs=1) == 0

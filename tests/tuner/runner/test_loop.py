@@ -19,7 +19,7 @@ from ranktune.tuner.evaluation.plans import query_folds
 from ranktune.tuner.evaluation.store import write_problem
 from ranktune.tuner.evaluation.task import PLAN, Outcome, Task
 from ranktune.tuner.runner.loop import MAX_FAILURES, Objective, TrialLoop
-from ranktune.tuner.runner.progress import Silent, Told
+from ranktune.tuner.runner.progress import Silent, TrialReport
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -41,10 +41,10 @@ def smooth(task: Task) -> Outcome:
 
 class Heard(Silent):
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.reports: list[TrialReport] = []
 
-    def trial(self, told: Told) -> None:
-        self.told.append(told)
+    def trial(self, report: TrialReport) -> None:
+        self.reports.append(report)
 
 
 def loop(folder: Path, study: Study = STUDY, objective: Objective = smooth, heard: Heard | None = None) -> list[object]:
@@ -61,8 +61,8 @@ def test_every_number_is_run_once_and_heard_of(tmp_path: Path) -> None:
     heard = Heard()
     trials = loop(tmp_path, heard=heard)
     assert [t[0] for t in trials] == list(range(12))  # type: ignore[index]
-    assert [t.done for t in heard.told] == list(range(1, 13))
-    assert heard.told[-1].best == max(t.value for t in heard.told if t.value is not None)
+    assert [t.done for t in heard.reports] == list(range(1, 13))
+    assert heard.reports[-1].best == max(t.value for t in heard.reports if t.value is not None)
 
 
 def test_the_defaults_of_every_solver_come_first(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.runner.search_scheduler import SearchScheduler, Suggested
+from ranktune.tuner.runner.search_scheduler import SearchScheduler
 from ranktune.tuner.study.declaration import Study
 
 STUDY = Study(solvers=("RankSVM", "RidgeRanker", "BestFeature"), trials=60, sampler="random", seed=4)
@@ -18,65 +19,65 @@ SECONDS = {"RankSVM": 8.0, "RidgeRanker": 1.0, "BestFeature": 1.0}
 ALIKE = np.random.default_rng(0).random(50)
 
 
-def finished(suggested: Suggested, value: float = 0.5) -> FrozenTrial:
-    params, known = suggested.params, STUDY.union_space().distributions
+def finished(params: dict[str, Value], value: float = 0.5) -> FrozenTrial:
+    known = STUDY.union_space().distributions
     own = {name: known[name] for name in params}
     return create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=own)
 
 
 def taken(
-    turns: SearchScheduler, count: int, left: float = float("inf"), first: int = 0, behind: str = ""
-) -> list[Suggested]:
+    scheduler: SearchScheduler, count: int, left: float = float("inf"), first: int = 0, behind: str = ""
+) -> list[dict[str, Value]]:
     """Suggestions one after the other, each run in the seconds that its solver takes; one may be plainly worse."""
     found = []
     for number in range(first, first + count):
-        suggested = turns.next(number, left)
-        if suggested is None:
+        params = scheduler.next(number, left)
+        if params is None:
             break
-        found.append(suggested)
-        solver = str(suggested.params["solver"])
-        turns.told(suggested, finished(suggested), SECONDS[solver], ALIKE - 0.1 * (solver == behind))
+        found.append(params)
+        solver = str(params["solver"])
+        scheduler.tell(number, finished(params), SECONDS[solver], ALIKE - 0.1 * (solver == behind))
     return found
 
 
-def solvers(found: list[Suggested]) -> list[object]:
-    return [suggested.params["solver"] for suggested in found]
+def solvers(found: list[dict[str, Value]]) -> list[object]:
+    return [params["solver"] for params in found]
 
 
 def test_solvers_share_the_time_not_the_trials() -> None:
-    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=True)
-    found = taken(turns, 21)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True)
+    found = taken(scheduler, 21)
     counts = Counter(solvers(found))
-    assert [suggested.params for suggested in found[:3]] == STUDY.union_space().defaults()
+    assert found[:3] == STUDY.union_space().defaults()
     assert counts["BestFeature"] == 1  # there is nothing to tune
     assert abs(counts["RankSVM"] * 8.0 - counts["RidgeRanker"]) <= 8.0
 
 
 def test_who_is_for_sure_behind_keeps_a_tenth_of_the_turns() -> None:
-    turns = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), apart=True)
-    counts = Counter(solvers(taken(turns, 103, behind="RidgeRanker")))
+    scheduler = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), per_solver=True)
+    counts = Counter(solvers(taken(scheduler, 103, behind="RidgeRanker")))
     assert counts["RankSVM"] * 8.0 == pytest.approx(counts["RidgeRanker"] * 10.0, abs=10.0)
     assert counts["RankSVM"] > counts["RidgeRanker"]
 
 
 def test_what_takes_too_long_is_left_to_what_fits() -> None:
-    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=True)
-    taken(turns, 3)
-    assert set(solvers(taken(turns, 5, left=4.0, first=3))) == {"RidgeRanker"}
-    assert turns.next(8, 0.5) is None
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True)
+    taken(scheduler, 3)
+    assert set(solvers(taken(scheduler, 5, left=4.0, first=3))) == {"RidgeRanker"}
+    assert scheduler.next(8, 0.5) is None
 
 
 def test_no_search_has_more_than_its_part_of_the_trials() -> None:
     study = replace(STUDY, trials=9)
-    turns = SearchScheduler(study, study.union_space(), apart=True)
-    assert Counter(solvers(taken(turns, 30))) == {"RankSVM": 3, "RidgeRanker": 3, "BestFeature": 1}
+    scheduler = SearchScheduler(study, study.union_space(), per_solver=True)
+    assert Counter(solvers(taken(scheduler, 30))) == {"RankSVM": 3, "RidgeRanker": 3, "BestFeature": 1}
 
 
 def test_running_trials_count_as_long_as_is_usual() -> None:
-    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=True)
-    taken(turns, 3)
-    running = [turns.next(number, float("inf")) for number in range(3, 12)]
-    assert [one.params["solver"] for one in running if one] == ["RidgeRanker"] * 7 + ["RankSVM", "RidgeRanker"]
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True)
+    taken(scheduler, 3)
+    running = [scheduler.next(number, float("inf")) for number in range(3, 12)]
+    assert [one["solver"] for one in running if one] == ["RidgeRanker"] * 7 + ["RankSVM", "RidgeRanker"]
 
 
 @pytest.mark.parametrize("sampler", ["random", "thompson", "tpe"])
@@ -84,36 +85,36 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
     """A search that remembers suggests what it would have suggested, had it run the trials itself."""
     study = replace(STUDY, sampler=sampler)
     space = study.union_space()
-    whole = SearchScheduler(study, space, apart=True)
+    whole = SearchScheduler(study, space, per_solver=True)
     past = [
         create_trial(
             state=TrialState.COMPLETE,
             value=0.5,
-            params=suggested.params,
-            distributions={name: space.distributions[name] for name in suggested.params},
-            user_attrs={"seconds": SECONDS[str(suggested.params["solver"])]},
+            params=params,
+            distributions={name: space.distributions[name] for name in params},
+            user_attrs={"seconds": SECONDS[str(params["solver"])]},
         )
-        for suggested in taken(whole, 9)
+        for params in taken(whole, 9)
     ]
-    again = SearchScheduler(study, space, apart=True)
+    again = SearchScheduler(study, space, per_solver=True)
     again.remember((trial, ALIKE) for trial in past)
-    one, other = (turns.next(9, float("inf")) for turns in (whole, again))
+    one, other = (scheduler.next(9, float("inf")) for scheduler in (whole, again))
     assert one is not None
     assert other is not None
-    assert one.params == other.params
+    assert one == other
 
 
 def test_together_the_sampler_chooses_the_solver() -> None:
-    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=False)
-    found = taken(turns, 40)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=False)
+    found = taken(scheduler, 40)
     assert len(found) == 40
-    assert [suggested.params for suggested in found[:3]] == STUDY.union_space().defaults()
+    assert found[:3] == STUDY.union_space().defaults()
     assert Counter(solvers(found))["BestFeature"] > 1
 
 
 def test_parameters_are_the_solvers_own() -> None:
-    turns = SearchScheduler(STUDY, STUDY.union_space(), apart=True)
-    for suggested in taken(turns, 12):
-        solver = str(suggested.params["solver"])
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True)
+    for params in taken(scheduler, 12):
+        solver = str(params["solver"])
         own = {f"{solver}.{parameter.name}" for parameter in solver_class(solver).space}
-        assert set(suggested.params) - {"solver"} <= own
+        assert set(params) - {"solver"} <= own

@@ -237,7 +237,7 @@ def test_what_passes_is_waited_for_with_a_warning_before_and_after() -> None:
     engine = create_engine("sqlite://")
     with pytest.warns(RankTuneWarning) as warned:
         found = retrying(
-            failing(9, "database is locked"), engine, told=lambda *w: told.append(w), clock=clock, sleep=clock.sleep
+            failing(9, "database is locked"), engine, on_event=lambda *w: told.append(w), clock=clock, sleep=clock.sleep
         )
     assert found == "done"
     assert [event for event, _ in told] == [AWAY, BACK]
@@ -269,7 +269,7 @@ def test_a_server_that_answered_once_is_waited_for_at_the_next_opening(
     start.start()
     told: list[str] = []
     with pytest.warns(RankTuneWarning, match="does not answer|answers again"):
-        Record(tmp_path, "s", "map", url, told=lambda event, _: told.append(event)).close()
+        Record(tmp_path, "s", "map", url, on_event=lambda event, _: told.append(event)).close()
     start.join()
     assert told == [AWAY, BACK]
 

@@ -237,7 +237,7 @@ def test_a_study_has_one_owner(leases: Leases, clock: Clock) -> None:
     def alive(pid: int) -> bool:
         return pid != 5
 
-    token = leases.own("here", 1, "noon", alive=alive)
+    token = leases.acquire("here", 1, "noon", alive=alive)
     moves = 0
 
     def sleep(seconds: float) -> None:
@@ -245,19 +245,19 @@ def test_a_study_has_one_owner(leases: Leases, clock: Clock) -> None:
         clock.now += seconds
         moves += 1
         if moves % 10 == 0:
-            leases.keep(token)
+            leases.confirm(token)
 
     for host, pid in (("there", 2), ("here", 2)):
         with pytest.raises(StudyError, match=r"study 's' is run by process 1 on here since noon.*--join"):
-            leases.own(host, pid, "one", alive=alive, sleep=sleep)
-    leases.keep(token)
+            leases.acquire(host, pid, "one", alive=alive, sleep=sleep)
+    leases.confirm(token)
     leases.release(token, concluded=True)
     owner = leases.owner()
     assert owner is not None and (owner.held, owner.concluded) == (False, True)
-    assert leases.own("here", 5, "two", alive=alive) != token
-    assert leases.own("here", 6, "three", alive=alive, sleep=sleep)  # 5 is dead: at once
+    assert leases.acquire("here", 5, "two", alive=alive) != token
+    assert leases.acquire("here", 6, "three", alive=alive, sleep=sleep)  # 5 is dead: at once
     with pytest.raises(StudyError, match="taken over by another process"):
-        leases.keep(token)
+        leases.confirm(token)
     owner = leases.owner()
     assert owner is not None and (owner.pid, owner.held, owner.concluded) == (6, True, False)
 
@@ -268,8 +268,8 @@ def test_an_owner_without_a_sign_of_life_is_replaced_after_a_period(leases: Leas
     def sleep(seconds: float) -> None:
         clock.now += seconds
 
-    leases.own("there", 1, "noon")
-    leases.own("here", 2, "one", sleep=sleep)
+    leases.acquire("there", 1, "noon")
+    leases.acquire("here", 2, "one", sleep=sleep)
     assert PERIOD <= clock.now - begun < 1.1 * PERIOD
 
 
@@ -278,9 +278,9 @@ def test_who_was_replaced_cannot_write(tmp_path: Path, storage_url: str | None) 
     from tests.tuner.storage.test_record import PARAMS as REAL
 
     asleep, awake = Record(tmp_path, "s", "map", storage_url), Record(tmp_path, "s", "map", storage_url)
-    asleep.leases.own("here", 1, "noon", alive=lambda pid: False)
+    asleep.leases.acquire("here", 1, "noon", alive=lambda pid: False)
     asleep.append(0, REAL, DISTRIBUTIONS, DONE)
-    awake.leases.own("here", 2, "one", alive=lambda pid: False)
+    awake.leases.acquire("here", 2, "one", alive=lambda pid: False)
     with pytest.raises(StudyError, match="taken over"):
         asleep.append(1, REAL, DISTRIBUTIONS, DONE)
     awake.append(1, REAL, DISTRIBUTIONS, DONE)
@@ -299,9 +299,9 @@ def test_workers_come_and_go(leases: Leases, clock: Clock) -> None:
     ]
     for _ in range(12):
         clock.now += PERIOD / 10
-        assert leases.seen("w")
+        assert leases.heartbeat("w")
         names = [worker.name for worker in leases.workers()]
     assert names == ["w"]
-    assert not leases.seen("v")
+    assert not leases.heartbeat("v")
     leases.leave("w")
     assert leases.workers() == []

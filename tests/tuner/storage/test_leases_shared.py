@@ -32,7 +32,7 @@ def run_shared(
 ) -> tuple[list[list[str]], Record]:
     """Run trials on worker processes; return what they printed, and the record. third is called after a third."""
     record = Record(folder, "s", "map", url)
-    token = record.leases.own("here", 1, "now")
+    token = record.leases.acquire("here", 1, "now")
     command = [sys.executable, str(Path(lease_worker.__file__)), url or str(folder)]
     workers = [
         subprocess.Popen([*command, f"w{k}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
