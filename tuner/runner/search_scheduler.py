@@ -10,7 +10,7 @@ gets a tenth of its share: it may recover, but it will hardly be selected or hel
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,10 +98,20 @@ class SearchScheduler:
         Whether to search each solver by itself, or all of them together.
     timed : bool
         Whether samplers may use the seconds that trials took. A search is then not repeatable to the last bit.
+    clock : callable
+        Returns the seconds of a steady clock, by which suggestions are timed.
     """
 
-    def __init__(self, study: Study, space: UnionSpace, *, per_solver: bool, timed: bool = False) -> None:
-        self._study, self._timed = study, timed
+    def __init__(
+        self,
+        study: Study,
+        space: UnionSpace,
+        *,
+        per_solver: bool,
+        timed: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._study, self._timed, self._clock = study, timed, clock
         self._defaults = space.defaults()
         self._untried = {str(defaults[SOLVER]): defaults for defaults in self._defaults}
         self._per_solver = per_solver
@@ -136,7 +146,7 @@ class SearchScheduler:
         """Begin a trial that an earlier run did not finish, with the parameters that it had, and return them."""
         name = self.search_of(params)
         self._studies[name].enqueue_trial(dict(params))
-        return self._ask(number, name, RandomSampler(seed=0), time.monotonic())  # all parameters are given
+        return self._ask(number, name, RandomSampler(seed=0), self._clock())  # all parameters are given
 
     def next(self, number: int, left: float) -> dict[str, Value] | None:
         """Return the parameters to try as trial `number`, None if no search fits into the seconds left.
@@ -144,7 +154,7 @@ class SearchScheduler:
         The defaults of each solver come first, as the level that the search has to beat; those of a solver that was
         added later too, once the first numbers are taken.
         """
-        begun = time.monotonic()
+        begun = self._clock()
         first = self._defaults[number] if number < len(self._defaults) else next(iter(self._untried.values()), None)
         if first is not None:
             name = self.search_of(first)
@@ -178,7 +188,7 @@ class SearchScheduler:
         self._running[name] += 1
         params = self._spaces[name].suggest(trial)
         self._untried.pop(str(params[SOLVER]), None)
-        self._asked[number] = trial, time.monotonic() - begun
+        self._asked[number] = trial, self._clock() - begun
         return params
 
     def tell(self, number: int, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:

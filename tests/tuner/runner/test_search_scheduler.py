@@ -19,6 +19,11 @@ SECONDS = {"RankSVM": 8.0, "RidgeRanker": 1.0, "BestFeature": 1.0}
 ALIKE = np.random.default_rng(0).random(50)
 
 
+def standing() -> float:
+    """A clock by which suggestions take no time."""
+    return 0.0
+
+
 def finished(params: dict[str, Value], value: float = 0.5) -> FrozenTrial:
     known = STUDY.union_space().distributions
     own = {name: known[name] for name in params}
@@ -45,7 +50,7 @@ def solvers(found: list[dict[str, Value]]) -> list[object]:
 
 
 def test_solvers_share_the_time_not_the_trials() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True, clock=standing)
     found = taken(scheduler, 21)
     counts = Counter(solvers(found))
     assert found[:3] == STUDY.union_space().defaults()
@@ -54,14 +59,14 @@ def test_solvers_share_the_time_not_the_trials() -> None:
 
 
 def test_who_is_for_sure_behind_keeps_a_tenth_of_the_turns() -> None:
-    scheduler = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), per_solver=True)
+    scheduler = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), per_solver=True, clock=standing)
     counts = Counter(solvers(taken(scheduler, 103, behind="RidgeRanker")))
     assert counts["RankSVM"] * 8.0 == pytest.approx(counts["RidgeRanker"] * 10.0, abs=10.0)
     assert counts["RankSVM"] > counts["RidgeRanker"]
 
 
 def test_what_takes_too_long_is_left_to_what_fits() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True, clock=standing)
     taken(scheduler, 3)
     assert set(solvers(taken(scheduler, 5, left=4.0, first=3))) == {"RidgeRanker"}
     assert scheduler.next(8, 0.5) is None
@@ -69,12 +74,12 @@ def test_what_takes_too_long_is_left_to_what_fits() -> None:
 
 def test_no_search_has_more_than_its_part_of_the_trials() -> None:
     study = replace(STUDY, trials=9)
-    scheduler = SearchScheduler(study, study.union_space(), per_solver=True)
+    scheduler = SearchScheduler(study, study.union_space(), per_solver=True, clock=standing)
     assert Counter(solvers(taken(scheduler, 30))) == {"RankSVM": 3, "RidgeRanker": 3, "BestFeature": 1}
 
 
 def test_running_trials_count_as_long_as_is_usual() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True, clock=standing)
     taken(scheduler, 3)
     running = [scheduler.next(number, float("inf")) for number in range(3, 12)]
     assert [one["solver"] for one in running if one] == ["RidgeRanker"] * 7 + ["RankSVM", "RidgeRanker"]
@@ -85,7 +90,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
     """A search that remembers suggests what it would have suggested, had it run the trials itself."""
     study = replace(STUDY, sampler=sampler)
     space = study.union_space()
-    whole = SearchScheduler(study, space, per_solver=True)
+    whole = SearchScheduler(study, space, per_solver=True, clock=standing)
     past = [
         create_trial(
             state=TrialState.COMPLETE,
@@ -96,7 +101,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
         )
         for params in taken(whole, 9)
     ]
-    again = SearchScheduler(study, space, per_solver=True)
+    again = SearchScheduler(study, space, per_solver=True, clock=standing)
     again.remember((trial, ALIKE) for trial in past)
     one, other = (scheduler.next(9, float("inf")) for scheduler in (whole, again))
     assert one is not None
@@ -105,7 +110,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
 
 
 def test_together_the_sampler_chooses_the_solver() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=False)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=False, clock=standing)
     found = taken(scheduler, 40)
     assert len(found) == 40
     assert found[:3] == STUDY.union_space().defaults()
@@ -113,7 +118,7 @@ def test_together_the_sampler_chooses_the_solver() -> None:
 
 
 def test_parameters_are_the_solvers_own() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True, clock=standing)
     for params in taken(scheduler, 12):
         solver = str(params["solver"])
         own = {f"{solver}.{parameter.name}" for parameter in solver_class(solver).space}
