@@ -1,31 +1,47 @@
-"""What is in a data set: counts, grades, and what a person should know before tuning on it."""
+"""The figures of a data set: its size, its grades, and peculiarities that matter for tuning."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import stored_arrays
+from ranktune.solvers.core.arrays import Json, Mask, stored_arrays
 from ranktune.solvers.data.queries import Queries
 
 MOST_GRADES = 50
+"""Grades that a summary counts one by one."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Figures of a data set.
+    """The figures of a data set.
 
-    shortest, median, longest   documents of a query
-    grades                      documents of each grade, by rising grade; the MOST_GRADES commonest where there are more
-    distinct_grades             number of different grades
-    sparsity                    share of the features' values that are 0
-    constant_features           features of one value throughout: names, or numbers counted from 1
-    queries_without_relevant    queries whose best grade is 0 or less
-    queries_with_one_grade      queries whose documents all have one grade: nothing can be learnt from their order
-    megabytes                   of the features in memory
+    Attributes
+    ----------
+    queries, documents, features : int
+        Their numbers.
+    shortest, median, longest : int, float, int
+        Numbers of documents of a query.
+    grades : dict of float to int
+        Number of documents of each grade, in ascending order; of the MOST_GRADES commonest grades.
+    distinct_grades : int
+        Number of different grades.
+    sparsity : float
+        Share of the features' values that are 0.
+    constant_features : tuple of str or int
+        Features with the same value in all documents: names, or numbers counted from 1.
+    queries_without_relevant : int
+        Queries whose best grade is 0 or less.
+    queries_with_one_grade : int
+        Queries whose documents all have the same grade, which rankers cannot learn from.
+    dtype : str
+        Type of the features, "float32" or "float64".
+    layout : str
+        "dense" or "sparse".
+    megabytes : float
+        Memory of the features, in MiB.
     """
 
     queries: int
@@ -44,8 +60,8 @@ class Summary:
     layout: str
     megabytes: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON has them: lists, and grades by their text."""
+    def as_dict(self) -> Json:
+        """Return the figures as JSON values; grades are keyed by their text."""
         figures = asdict(self)
         figures["grades"] = {
             repr(int(grade) if grade.is_integer() else grade): count for grade, count in self.grades.items()
@@ -55,7 +71,26 @@ class Summary:
 
 
 def summarise(queries: Queries) -> Summary:
-    """Return the figures of queries, which hold at least one. Cost: a few passes over the features."""
+    """Compute the figures of a data set, in a few passes over its features.
+
+    Parameters
+    ----------
+    queries : Queries
+        At least one query.
+
+    Returns
+    -------
+    Summary
+        The figures.
+
+    Examples
+    --------
+    >>> from ranktune import Queries
+    >>> from ranktune.studies.summary import summarise
+    >>> summary = summarise(Queries.from_arrays([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [1, 0, 2], qid=[7, 7, 8]))
+    >>> summary.grades, summary.constant_features, summary.queries_with_one_grade
+    ({0.0: 1, 1.0: 1, 2.0: 1}, (2,), 1)
+    """
     features, lengths = queries.features, queries.lengths
     values, counts = np.unique(queries.grades, return_counts=True)
     common = np.sort(np.argsort(-counts, kind="stable")[:MOST_GRADES])
@@ -83,8 +118,8 @@ def summarise(queries: Queries) -> Summary:
     )
 
 
-def _constant(queries: Queries) -> NDArray[np.bool_]:
-    """Return which features have one value throughout, (n_features,)."""
+def _constant(queries: Queries) -> Mask:
+    """Return which features have the same value in all documents, (n_features,)."""
     features = queries.features
     if not queries.is_sparse:
         return np.asarray(features.min(axis=0) == features.max(axis=0))

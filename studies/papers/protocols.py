@@ -1,19 +1,19 @@
-"""How the papers measured: what is learnt from, what chooses, and what is scored.
+"""The papers' evaluation protocols: which queries models are fitted on, chosen by and scored on.
 
-folds        learn from a fold's train.txt every point of the grid, choose one by its vali.txt, score that one on its
+folds        fit every point of the grid on a fold's train.txt, choose one by its vali.txt, score that one on its
              test.txt; a figure is the mean over folds of each fold's mean over queries
-every-point  the same without a choice: every point is scored, for pictures of a trade-off
-progressive  go through all queries in random orders, each scored before it is learnt from; a figure is the mean over
-             orders of the mean over queries
+every-point  the same without a choice: every point is scored, for plots of a trade-off
+progressive  go through all queries in random orders, each scored before the model is updated with it; a figure is the
+             mean over orders of the mean over queries
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -24,44 +24,54 @@ from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.studies.papers.published import EACH, Entry, Measure
+from ranktune.studies.papers.published import EACH, Entry, Measure, Point
 from ranktune.tuner.evaluation.split import Split
 
 TIMINGS = 15
+"""Repetitions of a timing, of which the median counts."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What one part of a protocol (a fold, an order) found: for each point told apart, the value of each measure.
+class PartResult:
+    """The result of one part of a protocol (a fold or an order).
 
-    values   by the point's name ("" where one was chosen), then by the measure's label
-    chosen   the point that validation chose, by measure's label
-    warned   what the solvers warned of; error: why nothing was found
+    values    of each measure: by the point's name ("" where validation chose one), then by the measure's label
+    chosen    the point that validation chose, by the measure's label
+    warnings  messages of the solvers' warnings; error: why there is no result, "" where there is one
     """
 
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    chosen: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    warned: tuple[str, ...] = ()
+    chosen: Mapping[str, Point] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
     error: str = ""
 
 
-def watched(protocol: Any, entry: Entry, *arguments: Any) -> Outcome:
-    """Return protocol(entry, *arguments), with what the solvers warned of; an error of ours becomes an Outcome too."""
+Scored: TypeAlias = tuple[dict[str, dict[str, float]], dict[str, Point]]
+"""The values and chosen of a PartResult."""
+
+
+@runtime_checkable
+class OnlineRanker(Protocol):
+    """A ranker that learns query by query."""
+
+    def progressive(self, queries: Queries, order: Ints) -> Floats:
+        """Return the score of each document, given before the model is updated with its query."""
+
+
+def run_part(protocol: Callable[..., Scored], *arguments: object) -> PartResult:
+    """Return the result of protocol(*arguments) with the solvers' warnings; a RankTuneError becomes its error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", RankTuneWarning)
         try:
-            values, chosen = protocol(entry, *arguments)
+            values, chosen = protocol(*arguments)
         except RankTuneError as error:
-            return Outcome(error=str(error))
-    return Outcome(values, chosen, tuple(str(warning.message) for warning in caught))
+            return PartResult(error=str(error))
+    return PartResult(values, chosen, tuple(str(warning.message) for warning in caught))
 
 
-Found = tuple[dict[str, dict[str, float]], dict[str, dict[str, Any]]]
-
-
-def one_fold(entry: Entry, split: Split, seed: int) -> Found:
-    """Learn from split's training queries, choose by its validation queries, and score its test queries."""
+def one_fold(entry: Entry, split: Split, seed: int) -> Scored:
+    """Fit on split's training queries, choose by its validation queries, and score its test queries."""
     test = _present(split.test, split, "test")
     points = entry.points
     if len(points) == 1:
@@ -78,8 +88,8 @@ def one_fold(entry: Entry, split: Split, seed: int) -> Found:
     return {"": values}, {label: points[k] for label, k in best.items()}
 
 
-def every_point(entry: Entry, split: Split, seed: int) -> Found:
-    """Learn every point from split's training queries, and score it on the test queries."""
+def every_point(entry: Entry, split: Split, seed: int) -> Scored:
+    """Fit every point on split's training queries, and score it on the test queries."""
     test = _present(split.test, split, "test")
     values = {}
     for point in entry.points:
@@ -89,12 +99,12 @@ def every_point(entry: Entry, split: Split, seed: int) -> Found:
     return values, {}
 
 
-def one_order(entry: Entry, queries: Queries, order: Ints, seed: int) -> Found:
-    """Go through queries in that order with a new learner, and score each before it is learnt from."""
+def one_order(entry: Entry, queries: Queries, order: Ints, seed: int) -> Scored:
+    """Score each query in that order by a new model, then update the model with it."""
     (point,) = entry.points
-    model: Any = make(entry.solver, {**entry.parameters, **point}, seed)
-    if not hasattr(model, "progressive"):
-        raise ParameterError(f"{entry.solver} does not learn from query to query: take an online solver.")
+    model = make(entry.solver, {**entry.parameters, **point}, seed)
+    if not isinstance(model, OnlineRanker):
+        raise ParameterError(f"{entry.solver} does not learn query by query. Use an online solver.")
     scores = model.progressive(queries, order)
     return {"": {m.label: measured(m, model, scores, queries) for m in entry.measures}}, {}
 
@@ -105,7 +115,7 @@ def all_queries(split: Split) -> Queries:
 
 
 def measured(measure: Measure, model: BaseRanker, scores: Matrix, queries: Queries) -> float:
-    """Return one figure of a model that gave scores, (n_documents,), to queries."""
+    """Return one measure of a model whose scores of queries are scores, (n_documents,)."""
     if measure.metric is None:
         weights = np.asarray(getattr(model, "coef_", np.zeros(0)))
         return float(np.count_nonzero(weights)) if measure.label == "weights" else latency(weights, queries)
@@ -116,7 +126,7 @@ def measured(measure: Measure, model: BaseRanker, scores: Matrix, queries: Queri
 
 
 def latency(weights: Floats, queries: Queries) -> float:
-    """Return the microseconds to score one document of queries when only features whose weight is not zero are kept."""
+    """Return the microseconds to score one document of queries by the features whose weight is not zero."""
     kept = np.flatnonzero(weights)
     features, weights = queries.features[:, kept], weights[kept].astype(queries.features.dtype)
     seconds = []
@@ -127,13 +137,13 @@ def latency(weights: Floats, queries: Queries) -> float:
     return 1e6 * float(np.median(seconds)) / queries.n_documents
 
 
-def named(point: Mapping[str, Any]) -> str:
-    """Return a point of a grid in words: l1=0.001, passes=2."""
+def named(point: Point) -> str:
+    """Return the text of a point of a grid: l1=0.001, passes=2."""
     return ", ".join(f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
                      for name, value in point.items())  # fmt: skip
 
 
-def _fitted(entry: Entry, point: Mapping[str, Any], split: Split, seed: int) -> BaseRanker:
+def _fitted(entry: Entry, point: Point, split: Split, seed: int) -> BaseRanker:
     return make(entry.solver, {**entry.parameters, **point}, seed).fit(split.train, vali=split.vali)
 
 

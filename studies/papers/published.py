@@ -1,7 +1,7 @@
-"""The papers' tables as declared in reproduce-*.toml: what was printed, and how each system is run here.
+"""The papers' tables as declared in reproduce-*.toml: the printed figures, and how each system is run here.
 
-A paper has tables, a table has entries (one system each), an entry has measures. A measure is called as the paper
-prints it (ndcg@1), and says what is computed here under that name (ndcg@1:letor,short=pad).
+A paper has tables, a table has entries (one system each), an entry has measures. A measure has the name that the paper
+prints (ndcg@1) and the metric that is computed here under that name (ndcg@1:letor,short=pad).
 
     title = "..."
     [[tables]]
@@ -9,7 +9,7 @@ prints it (ndcg@1), and says what is computed here under that name (ndcg@1:letor
     protocol = "folds"                                 # folds, every-point or progressive: see protocols
     metrics = { "ndcg@1" = "ndcg@1:letor" }            # or { metric = "pairwise", over = "pairs", scale = 100 }
     tolerance = 0.01                                   # a difference up to this counts as reproduced
-    choose = "map:letor"                               # by what validation queries choose; "each": each measure its own
+    choose = "map:letor"                               # metric of the choice on vali; "each": each measure by itself
     [[tables.entries]]
     name = "RankSVM"
     solver = "RankSVM"
@@ -17,20 +17,22 @@ prints it (ndcg@1), and says what is computed here under that name (ndcg@1:letor
     grid = { C = { base = 10.0, low = -5, high = 3 } } # or without base, or a list; the product of all is tried
     published.MQ2008 = { "ndcg@1" = 0.3627 }
 
-metrics, choose and parameters of an entry go before those of its table.
+metrics, choose and parameters of an entry take precedence over those of its table.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import product
-from typing import Any
+from typing import TypeAlias
 
+from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.tuner.evaluation.split import Split
 
@@ -39,14 +41,18 @@ PROTOCOLS = ("folds", "every-point", "progressive")
 MODEL_FACTS = ("weights", "us/document")
 EACH = "each"
 
+Point: TypeAlias = Mapping[str, Value]
+"""A point of a grid: parameters by name."""
+
 
 @dataclass(frozen=True)
 class Measure:
-    """One printed column: label, and what is computed.
+    """One printed column.
 
-    metric  a metric, or None where label names a fact of the model: how many weights are not zero ("weights"), or the
-            microseconds to score one document with these alone ("us/document")
-    over    "queries": the mean over queries; "pairs": over all pairs of different grades: long queries count more
+    metric  a metric, or None where label names a fact of the model: the number of weights that are not zero
+            ("weights"), or the microseconds to score one document with these alone ("us/document")
+    over    "queries": the mean over queries; "pairs": over all pairs of different grades, so that long queries count
+            more
     scale   the factor of printed percentages
     """
 
@@ -57,23 +63,23 @@ class Measure:
 
     @property
     def spelling(self) -> str:
-        """What is computed, in words that parse_metric reads where it is a metric."""
+        """The metric as parse_metric reads it, or the fact of the model."""
         return self.label if self.metric is None else str(self.metric)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One system: the solver it is here, what is tried, by what is chosen, and what was printed for each data set.
+    """One system: its solver, the grid, the metric of the choice, and the printed figures of each data set.
 
-    ranks holds what was printed of the system's mean rank among the entries of its table, by measure. orders says over
-    how many random orders of the training queries the figure is a mean, where what is learnt depends on the order.
+    ranks holds the printed mean ranks of the system among the entries of its table, by measure. orders is the number of
+    random orders of the training queries over which figures are averaged, for solvers that depend on the order.
     """
 
     name: str
     solver: str
     measures: tuple[Measure, ...]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    parameters: Point = field(default_factory=dict)
+    grid: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     choose: str = EACH
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     ranks: Mapping[str, float] = field(default_factory=dict)
@@ -81,7 +87,7 @@ class Entry:
     note: str = ""
 
     @property
-    def points(self) -> list[dict[str, Any]]:
+    def points(self) -> list[Point]:
         """Every combination of the grid, in the order of declaration; one empty one without a grid."""
         return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
 
@@ -107,7 +113,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Paper:
-    """What was published in one place."""
+    """The tables of one paper."""
 
     name: str
     title: str
@@ -124,10 +130,7 @@ def load_paper(name: str) -> Paper:
 
 
 def recognised(splits: list[Split]) -> str | None:
-    """Return the name of the published data set that a folder of folds holds, told by its shape, or None.
-
-    The first fold's parts together are all queries.
-    """
+    """Return the name of the published data set with the shape of splits, the folds of a folder, or None."""
     parts = [part for part in (splits[0].train, splits[0].vali, splits[0].test) if part is not None]
     queries, documents = sum(part.n_queries for part in parts), sum(part.n_documents for part in parts)
     for name, shape in datasets().items():
@@ -144,11 +147,11 @@ def datasets() -> dict[str, dict[str, float]]:
 
 
 @cache
-def _declaration(name: str) -> dict[str, Any]:
+def _declaration(name: str) -> Json:
     return tomllib.loads((files("ranktune.studies") / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def _table(declared: Mapping[str, Any]) -> Table:
+def _table(declared: JsonView) -> Table:
     protocol = declared["protocol"]
     if protocol not in PROTOCOLS:
         raise ParameterError(f"protocol '{protocol}' is unknown. {nearest(protocol, PROTOCOLS)}")
@@ -157,15 +160,15 @@ def _table(declared: Mapping[str, Any]) -> Table:
     return Table(declared["title"], protocol, entries, folds=tuple(declared.get("folds", ())), **own)
 
 
-def _entry(declared: Mapping[str, Any], table: Mapping[str, Any]) -> Entry:
+def _entry(declared: JsonView, table: JsonView) -> Entry:
     metrics = declared.get("metrics", table.get("metrics", {}))
     choose = declared.get("choose", table.get("choose", EACH))
     return Entry(
         name=declared["name"],
         solver=declared["solver"],
-        measures=tuple(_measure(label, told) for label, told in metrics.items()),
+        measures=tuple(_measure(label, metric) for label, metric in metrics.items()),
         parameters={**table.get("parameters", {}), **declared.get("parameters", {})},
-        grid={name: _values(told) for name, told in declared.get("grid", {}).items()},
+        grid={name: _values(values) for name, values in declared.get("grid", {}).items()},
         choose=choose if choose == EACH else str(parse_metric(choose)),
         published=declared.get("published", {}),
         ranks=declared.get("ranks", {}),
@@ -174,17 +177,16 @@ def _entry(declared: Mapping[str, Any], table: Mapping[str, Any]) -> Entry:
     )
 
 
-def _measure(label: str, told: str | Mapping[str, Any]) -> Measure:
-    given = {"metric": told} if isinstance(told, str) else dict(told)
-    spelled = given.pop("metric")
-    return Measure(label, None if spelled in MODEL_FACTS else parse_metric(spelled), **given)
+def _measure(label: str, declared: str | JsonView) -> Measure:
+    options = {"metric": declared} if isinstance(declared, str) else dict(declared)
+    metric = options.pop("metric")
+    return Measure(label, None if metric in MODEL_FACTS else parse_metric(metric), **options)
 
 
-def _values(told: Any) -> tuple[Any, ...]:
+def _values(declared: Sequence[Value] | JsonView) -> tuple[Value, ...]:
     """Return the values of a grid: those of a list, or low to high, as exponents where there is a base."""
-    if not isinstance(told, Mapping):
-        return tuple(told)
-    step = told.get("step", 1)
-    count = int((told["high"] - told["low"]) / step + 1e-9) + 1
-    steps = [told["low"] + k * step for k in range(count)]
-    return tuple(float(told["base"] ** at) for at in steps) if "base" in told else tuple(steps)
+    if not isinstance(declared, Mapping):
+        return tuple(declared)
+    low, step = declared["low"], declared.get("step", 1)
+    steps = [low + k * step for k in range(int((declared["high"] - low) / step + 1e-9) + 1)]
+    return tuple(float(declared["base"] ** exponent) for exponent in steps) if "base" in declared else tuple(steps)

@@ -7,26 +7,28 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from scipy.stats import rankdata
 
+from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, nearest
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies.papers.protocols import Outcome, all_queries, every_point, named, one_fold, one_order, watched
+from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part
 from ranktune.studies.papers.published import Entry, Measure, Paper, Table, datasets, recognised
 from ranktune.studies.readers.letor import read_letor
 from ranktune.tuner.evaluation.plans import random_orders
 from ranktune.tuner.evaluation.split import Split
 from ranktune.tuner.workers.executor import Executor, make_executor
 
-Told = Callable[[int, int, str], None]
+OnPart: TypeAlias = Callable[[int, int, str], None]
+"""Called after each finished part: how many are done, of how many, and a line about this one."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A folder of folds under the name by which papers call it."""
+    """The folds of a folder, under the name that papers use."""
 
     name: str
     splits: tuple[Split, ...]
@@ -41,8 +43,8 @@ class Dataset:
 class Row:
     """One figure: as published (None where it was not), and ours (None where the system could not run).
 
-    metric is the name that the paper prints, convention what is computed here under it; tolerance is the difference
-    up to which the figure counts as reproduced, None where nothing was published.
+    metric is the name that the paper prints, convention the metric that is computed here under it; tolerance is the
+    difference up to which the figure counts as reproduced, None where nothing was published.
     """
 
     table: str
@@ -66,14 +68,14 @@ class Row:
             return None
         return bool(abs(self.difference) <= self.tolerance)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the row as plain values."""
+    def as_dict(self) -> Json:
+        """Return the fields as JSON values."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A table with its figures, and what was to be said about single systems."""
+    """A table with its figures, and remarks about single systems."""
 
     table: Table
     rows: tuple[Row, ...]
@@ -88,13 +90,13 @@ class _Task:
     entry: int
     dataset: int
     part: str
-    call: tuple[Any, ...]
+    call: tuple[object, ...]
 
 
 def load_dataset(path: str | Path, name: str | None = None) -> Dataset:
     """Return the folds in a folder; without a name, the published data set of that shape, or the folder's own name.
 
-    Raises DataError where the folder holds no folds, ParameterError for a name under which nothing was published.
+    Raises DataError where the folder holds no folds, ParameterError for an unknown name.
     """
     if name is not None and name not in datasets():
         raise ParameterError(f"there is no published data set '{name}'. {nearest(name, datasets())}")
@@ -103,7 +105,7 @@ def load_dataset(path: str | Path, name: str | None = None) -> Dataset:
 
 
 def load_datasets(paths: Sequence[str | Path], name: str | None = None) -> list[Dataset]:
-    """Return the data set in each folder. Raises ParameterError where a name stands for several, or two are one."""
+    """Return the data set in each folder. Raises ParameterError for one name of several folders, or equal data sets."""
     if name is not None and len(paths) > 1:
         raise ParameterError(f"dataset={name!r} names one data set, but {len(paths)} folders were given. Give one.")
     found = [load_dataset(path, name) for path in paths]
@@ -114,25 +116,28 @@ def load_datasets(paths: Sequence[str | Path], name: str | None = None) -> list[
     return found
 
 
-def reproduce(paper: Paper, found: Sequence[Dataset], *, jobs: int = 1, told: Told | None = None) -> list[Reproduced]:
+def reproduce(
+    paper: Paper, found: Sequence[Dataset], *, jobs: int = 1, on_part: OnPart | None = None
+) -> list[Reproduced]:
     """Return every table of paper with our figures on the data sets found, in the order of declaration.
 
-    jobs processes share the work; the figures do not depend on how many. told hears of each finished part: how many are
-    done, of how many, and which it was. A system that cannot run has no figures, and a remark says why.
+    The figures do not depend on jobs, the number of processes. A system that cannot run has no figures, and a remark
+    with the reason.
     """
     tasks = [task for number in range(len(paper.tables)) for task in _tasks(paper, number, found)]
-    ended: dict[int, Outcome] = {}
+    results: dict[int, PartResult] = {}
     with make_executor(jobs) as executor:
-        for number, outcome in _finished(executor, tasks):
-            ended[number] = outcome
-            if told is not None:
+        for number, result in _finished(executor, tasks):
+            results[number] = result
+            if on_part is not None:
                 task = tasks[number]
                 entry = paper.tables[task.table].entries[task.entry]
-                told(len(ended), len(tasks), f"{found[task.dataset].name} {entry.name}, {task.part}{_told(outcome)}")
-    outcomes: dict[tuple[int, int, int], dict[str, Outcome]] = {}
-    for number, task in enumerate(tasks):  # in the order of declaration: sums have the same bits whichever ended first
-        outcomes.setdefault((task.table, task.entry, task.dataset), {})[task.part] = ended[number]
-    return [_reproduced(paper, number, found, outcomes) for number in range(len(paper.tables))]
+                name = found[task.dataset].name
+                on_part(len(results), len(tasks), f"{name} {entry.name}, {task.part}{_message(result)}")
+    by_entry: dict[tuple[int, int, int], dict[str, PartResult]] = {}
+    for number, task in enumerate(tasks):  # in the order of declaration, so that sums do not depend on timing
+        by_entry.setdefault((task.table, task.entry, task.dataset), {})[task.part] = results[number]
+    return [_reproduced(paper, number, found, by_entry) for number in range(len(paper.tables))]
 
 
 def _tasks(paper: Paper, number: int, found: Sequence[Dataset]) -> Iterator[_Task]:
@@ -143,7 +148,7 @@ def _tasks(paper: Paper, number: int, found: Sequence[Dataset]) -> Iterator[_Tas
                 yield _Task(number, e, d, part, call)
 
 
-def _parts(table: Table, entry: Entry, dataset: Dataset) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _parts(table: Table, entry: Entry, dataset: Dataset) -> Iterator[tuple[str, tuple[object, ...]]]:
     if table.protocol == "progressive":
         orders = random_orders(dataset.queries, table.permutations, table.seed).orders
         for k, order in enumerate(orders):
@@ -162,45 +167,45 @@ def _parts(table: Table, entry: Entry, dataset: Dataset) -> Iterator[tuple[str, 
             yield name, (protocol, entry, split, table.seed + k)
 
 
-def _finished(executor: Executor, tasks: Sequence[_Task]) -> Iterator[tuple[int, Outcome]]:
-    """Yield the number of each task with its outcome, as they end; few wait in the executor, so memory stays small."""
-    running: dict[Future[Outcome], int] = {}
+def _finished(executor: Executor, tasks: Sequence[_Task]) -> Iterator[tuple[int, PartResult]]:
+    """Yield the number of each task with its result, as tasks end; few tasks wait, which bounds the memory."""
+    running: dict[Future[PartResult], int] = {}
     for number, task in enumerate(tasks):
-        running[executor.submit(watched, *task.call)] = number
+        running[executor.submit(run_part, *task.call)] = number
         while len(running) >= 2 * executor.jobs - 1:
             yield from _ready(running)
     while running:
         yield from _ready(running)
 
 
-def _ready(running: dict[Future[Outcome], int]) -> Iterator[tuple[int, Outcome]]:
+def _ready(running: dict[Future[PartResult], int]) -> Iterator[tuple[int, PartResult]]:
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in done:
         try:
-            outcome = future.result()
+            result = future.result()
         except BrokenExecutor:
             raise StudyError(
-                "a worker process died, most likely for want of memory. Run again with fewer processes (--jobs 1)."
+                "a worker process died, most likely out of memory. Run again with fewer processes (--jobs 1)."
             ) from None
-        yield running.pop(future), outcome
+        yield running.pop(future), result
 
 
-def _told(outcome: Outcome) -> str:
-    if outcome.error:
-        return f": not run, {outcome.error}"
-    points = {named(point) for point in outcome.chosen.values()}
+def _message(result: PartResult) -> str:
+    if result.error:
+        return f": not run, {result.error}"
+    points = {named(point) for point in result.chosen.values()}
     return f": {points.pop()}" if len(points) == 1 and points != {""} else ""
 
 
 def _reproduced(
-    paper: Paper, number: int, found: Sequence[Dataset], outcomes: Mapping[tuple[int, int, int], dict[str, Outcome]]
+    paper: Paper, number: int, found: Sequence[Dataset], results: Mapping[tuple[int, int, int], dict[str, PartResult]]
 ) -> Reproduced:
     table = paper.tables[number]
     rows: list[Row] = []
     remarks: list[str] = [f"{entry.name}: {entry.note}" for entry in table.entries if entry.note]
     for d, dataset in enumerate(found):
         for e, entry in enumerate(table.entries):
-            parts = outcomes[number, e, d]
+            parts = results[number, e, d]
             rows += _rows(table, entry, dataset.name, list(parts.values()))
             remarks += _remarks(entry, dataset.name, parts)
     if table.is_ranked:
@@ -208,7 +213,7 @@ def _reproduced(
     return Reproduced(table, tuple(rows), tuple(remarks))
 
 
-def _rows(table: Table, entry: Entry, dataset: str, parts: Sequence[Outcome]) -> Iterator[Row]:
+def _rows(table: Table, entry: Entry, dataset: str, parts: Sequence[PartResult]) -> Iterator[Row]:
     """Yield the mean over parts of each measure at each point; no figure where a part failed."""
     failed = any(part.error for part in parts)
     printed = entry.published.get(dataset, {})
@@ -226,26 +231,28 @@ def _convention(measure: Measure) -> str:
     return measure.spelling if measure.over == "queries" else f"{measure.spelling}, mean over {measure.over}"
 
 
-def _remarks(entry: Entry, dataset: str, parts: Mapping[str, Outcome]) -> Iterator[str]:
+def _remarks(entry: Entry, dataset: str, parts: Mapping[str, PartResult]) -> Iterator[str]:
     for name, part in parts.items():
         if part.error:
             yield f"{entry.name} could not run on {dataset} ({name}): {part.error}"
             return
-    warned = [text for part in parts.values() for text in part.warned]
-    if warned:
-        yield f"{entry.name} on {dataset}: {len(warned)} warnings, the first: {warned[0]}"
+    messages = [message for part in parts.values() for message in part.warnings]
+    if messages:
+        yield f"{entry.name} on {dataset}: {len(messages)} warnings, the first: {messages[0]}"
 
 
 def _rank_rows(table: Table, rows: Sequence[Row], names: Sequence[str]) -> Iterator[Row]:
     """Yield the mean rank of each entry over the data sets: 1 is the highest figure, equal ones share their ranks."""
     ours = {(row.dataset, row.algorithm, row.metric): row.ours for row in rows}
-    means: dict[str, Any] = {}
+    means: dict[str, Floats | None] = {}
     for m in table.entries[0].measures:
         figures = [[ours.get((name, entry.name, m.label)) for entry in table.entries] for name in names]
         complete = [line for line in figures if None not in line]
-        means[m.label] = np.mean([rankdata(-np.array(line)) for line in complete], axis=0) if complete else None
+        ranks = [rankdata(-np.array(line)) for line in complete]
+        means[m.label] = np.mean(ranks, axis=0) if ranks else None
     for e, entry in enumerate(table.entries):
         for m in entry.measures:
-            mean = None if means[m.label] is None else float(means[m.label][e])
+            ranks_of_all = means[m.label]
+            mean = None if ranks_of_all is None else float(ranks_of_all[e])
             label = f"rank by {m.label}"
             yield Row(table.title, "mean rank", entry.name, label, entry.ranks.get(m.label), mean, _convention(m))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,10 +19,8 @@ from rich.text import Text
 from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.papers.published import load_paper
-from ranktune.studies.papers.reproduce import Reproduced, Row, load_datasets, reproduce
+from ranktune.studies.papers.reproduce import OnPart, Reproduced, Row, load_datasets, reproduce
 from ranktune.terminal import SECONDS_BETWEEN_LINES
-
-Told = Callable[[int, int, str], None]
 
 
 def reproduce_paper(name: str, folders: Sequence[str], dataset: str | None, jobs: int | None) -> list[Reproduced]:
@@ -34,8 +32,8 @@ def reproduce_paper(name: str, folders: Sequence[str], dataset: str | None, jobs
             "train.txt, vali.txt and test.txt, such as LETOR's MQ2008."
         )
     found = load_datasets(folders, dataset)
-    with _watched() as told:
-        return reproduce(paper, found, jobs=jobs or int(cpu_count()), told=told)
+    with _watched() as on_part:
+        return reproduce(paper, found, jobs=jobs or int(cpu_count()), on_part=on_part)
 
 
 def as_list(found: Sequence[Reproduced]) -> list[dict[str, Any]]:
@@ -99,8 +97,8 @@ def _remarks(one: Reproduced) -> Iterator[RenderableType]:
 
 
 @contextmanager
-def _watched() -> Iterator[Told]:
-    """Yield what is told of each finished part: a bar on a terminal, elsewhere a line every two seconds at most."""
+def _watched() -> Iterator[OnPart]:
+    """Yield a callback that shows finished parts: a bar on a terminal, elsewhere a line every two seconds at most."""
     if not sys.stderr.isatty():
         yield _lines()
         return
@@ -116,7 +114,7 @@ def _watched() -> Iterator[Told]:
         yield lambda done, total, text: bar.update(task, completed=done, total=total, description=text)
 
 
-def _lines() -> Told:
+def _lines() -> OnPart:
     last = time.monotonic()
 
     def say(done: int, total: int, text: str) -> None:

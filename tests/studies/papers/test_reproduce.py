@@ -106,12 +106,12 @@ def test_the_choice_never_looks_at_test() -> None:
 
 
 def test_figures_do_not_depend_on_the_number_of_processes(tiny: Dataset) -> None:
-    told: list[tuple[int, int, str]] = []
+    parts: list[tuple[int, int, str]] = []
     declared = paper(svm(choose="map:letor"))
-    one = reproduce(declared, [tiny], jobs=1, told=lambda *part: told.append(part))
+    one = reproduce(declared, [tiny], jobs=1, on_part=lambda *part: parts.append(part))
     assert figures(one) == figures(reproduce(declared, [tiny], jobs=2))
-    assert [done for done, _, _ in told] == [1, 2] and {total for _, total, _ in told} == {2}
-    assert told[0][2].startswith("tiny RankSVM, Fold1: C=")
+    assert [done for done, _, _ in parts] == [1, 2] and {total for _, total, _ in parts} == {2}
+    assert parts[0][2].startswith("tiny RankSVM, Fold1: C=")
 
 
 def test_every_point_has_its_figures(tiny: Dataset) -> None:
@@ -165,7 +165,7 @@ def test_pairs_weigh_queries_by_their_length() -> None:
     assert protocols.measured(replace(pooled, over="queries"), model, X[:, 0], queries) == pytest.approx(50.0)
 
 
-def test_a_system_that_cannot_run_is_told_and_the_others_go_on(tiny: Dataset) -> None:
+def test_a_system_that_cannot_run_is_reported_and_the_others_go_on(tiny: Dataset) -> None:
     broken = Entry("Broken", "RankSVM", (NDCG,), {"C": -1.0}, published={"tiny": {"ndcg@3": 0.4}})
     (found,) = reproduce(paper(broken, svm()), [tiny])
     first, *others = found.rows
@@ -174,7 +174,7 @@ def test_a_system_that_cannot_run_is_told_and_the_others_go_on(tiny: Dataset) ->
     assert any("Broken could not run on tiny (Fold1): C=-1.0" in remark for remark in found.remarks)
 
 
-def test_a_warning_is_told(tiny: Dataset) -> None:
+def test_a_warning_is_reported(tiny: Dataset) -> None:
     hasty = Entry("Hasty", "RankSVM", (NDCG,), {"C": 100.0, "tol": 1e-12, "max_iterations": 1})
     (found,) = reproduce(paper(hasty), [tiny])
     assert any("Hasty on tiny: 2 warnings, the first: RankSVM stopped after 1" in remark for remark in found.remarks)
@@ -194,7 +194,7 @@ class Dying:
     def __exit__(self, *_: object) -> None: ...
 
 
-def test_the_death_of_a_worker_is_told(tiny: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_death_of_a_worker_is_an_error(tiny: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranktune.studies.papers.reproduce.make_executor", lambda _: Dying())
     with pytest.raises(StudyError, match=r"a worker process died.*--jobs 1"):
         reproduce(paper(svm()), [tiny])
@@ -217,7 +217,7 @@ def test_folds_without_test_are_refused() -> None:
         reproduce(paper(svm(), folds=("Fold3",)), [Dataset("tiny", (split(1),))])
 
 
-def test_data_sets_are_told_by_their_shape() -> None:
+def test_data_sets_are_recognised_by_their_shape() -> None:
     generator = np.random.default_rng(0)
     group = np.full(784, 19)
     group[:315] += 1  # 15,211 documents, as MQ2008
@@ -294,7 +294,7 @@ def test_the_command_prints_a_list_for_programs(folds: Path) -> None:
         (("ranksvm", "--data", ".", "--data", ".", "--dataset", "MQ2008"), "names one data set, but 2 folders"),
     ],
 )
-def test_what_cannot_be_is_told(
+def test_wrong_arguments_are_explained(
     arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     from ranktune.cli import main
