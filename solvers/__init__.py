@@ -1,151 +1,75 @@
-"""What is trained: queries, metrics, the solvers, and the losses, weights, penalties and optimizers they are made of.
+"""Queries, metrics, the solvers, and the losses, pair weights, penalties and optimizers that they are made of.
 
-Names are imported when first used, so that importing the package costs nothing.
+A name is imported when it is first used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ranktune.solvers.boosting.adarank import AdaRank
-    from ranktune.solvers.boosting.lightgbm import GBDTRanker, LambdaMART, RandomForestRanker
-    from ranktune.solvers.boosting.rank_boost import RankBoost
-    from ranktune.solvers.boosting.xgboost import XGBoostRanker
-    from ranktune.solvers.data.queries import Queries
-    from ranktune.solvers.linear.best_feature import BestFeature
-    from ranktune.solvers.linear.composition import Ranker
-    from ranktune.solvers.linear.domination import DominationRank
-    from ranktune.solvers.linear.elastic_rank import ElasticRank
-    from ranktune.solvers.linear.lambda_rank import LambdaRank
-    from ranktune.solvers.linear.list_net import ListNet
-    from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker, SVRRanker
-    from ranktune.solvers.linear.rank_svm import RankSVM
-    from ranktune.solvers.losses.domination import DominationLoss
-    from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
-    from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, Uniform
-    from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
-    from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
-    from ranktune.solvers.metrics.metrics import Metric, parse_metric
-    from ranktune.solvers.models.base import load_model
-    from ranktune.solvers.models.linear import LinearModel
-    from ranktune.solvers.models.tree_model import TreeModel
-    from ranktune.solvers.online.pamir import PAMIR
-    from ranktune.solvers.online.pegasos import PairwisePegasos
-    from ranktune.solvers.online.perceptrons import CommitteePerceptron, PairwisePerceptron, Prank
-    from ranktune.solvers.online.solar import SOLAR1, SOLAR2
-    from ranktune.solvers.optimizers.batch import LBFGS, OWLQN
-    from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
+from ranktune.solvers.names import MODULES
 
-__all__ = [
-    "FOBOS",
-    "L1",
-    "L2",
-    "LBFGS",
-    "OWLQN",
-    "PAMIR",
-    "PSGD",
-    "RDA",
-    "SOLAR1",
-    "SOLAR2",
-    "TGD",
-    "AdaRank",
-    "BestFeature",
-    "CommitteePerceptron",
-    "DeltaNDCG",
-    "DeltaRecall",
-    "DominationLoss",
-    "DominationRank",
-    "ElasticNet",
-    "ElasticRank",
-    "GBDTRanker",
-    "LambdaMART",
-    "LambdaRank",
-    "LinearModel",
-    "ListNet",
-    "LogisticRanker",
-    "Metric",
-    "PairwiseHinge",
-    "PairwiseLogistic",
-    "PairwisePegasos",
-    "PairwisePerceptron",
-    "PairwiseSquaredHinge",
-    "Prank",
-    "Queries",
-    "RandomForestRanker",
-    "RankBoost",
-    "RankSVM",
-    "Ranker",
-    "RidgeRanker",
-    "SVRRanker",
-    "SoftmaxCrossEntropy",
-    "TreeModel",
-    "Uniform",
-    "XGBoostRanker",
-    "load_model",
-    "parse_metric",
-]
+if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
+    from ranktune.solvers.boosting.adarank import AdaRank as AdaRank
+    from ranktune.solvers.boosting.lightgbm import GBDTRanker as GBDTRanker
+    from ranktune.solvers.boosting.lightgbm import LambdaMART as LambdaMART
+    from ranktune.solvers.boosting.lightgbm import RandomForestRanker as RandomForestRanker
+    from ranktune.solvers.boosting.rank_boost import RankBoost as RankBoost
+    from ranktune.solvers.boosting.xgboost import XGBoostRanker as XGBoostRanker
+    from ranktune.solvers.data.queries import Queries as Queries
+    from ranktune.solvers.linear.best_feature import BestFeature as BestFeature
+    from ranktune.solvers.linear.composition import Ranker as Ranker
+    from ranktune.solvers.linear.domination import DominationRank as DominationRank
+    from ranktune.solvers.linear.elastic_rank import ElasticRank as ElasticRank
+    from ranktune.solvers.linear.lambda_rank import LambdaRank as LambdaRank
+    from ranktune.solvers.linear.list_net import ListNet as ListNet
+    from ranktune.solvers.linear.pointwise import LogisticRanker as LogisticRanker
+    from ranktune.solvers.linear.pointwise import RidgeRanker as RidgeRanker
+    from ranktune.solvers.linear.pointwise import SVRRanker as SVRRanker
+    from ranktune.solvers.linear.rank_svm import RankSVM as RankSVM
+    from ranktune.solvers.losses.domination import DominationLoss as DominationLoss
+    from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy as SoftmaxCrossEntropy
+    from ranktune.solvers.losses.pair_weights import DeltaNDCG as DeltaNDCG
+    from ranktune.solvers.losses.pair_weights import DeltaRecall as DeltaRecall
+    from ranktune.solvers.losses.pair_weights import Uniform as Uniform
+    from ranktune.solvers.losses.pairwise import PairwiseHinge as PairwiseHinge
+    from ranktune.solvers.losses.pairwise import PairwiseLogistic as PairwiseLogistic
+    from ranktune.solvers.losses.pairwise import PairwiseSquaredHinge as PairwiseSquaredHinge
+    from ranktune.solvers.losses.penalties import L1 as L1
+    from ranktune.solvers.losses.penalties import L2 as L2
+    from ranktune.solvers.losses.penalties import ElasticNet as ElasticNet
+    from ranktune.solvers.metrics.metrics import Metric as Metric
+    from ranktune.solvers.metrics.metrics import parse_metric as parse_metric
+    from ranktune.solvers.models.base import load_model as load_model
+    from ranktune.solvers.models.linear import LinearModel as LinearModel
+    from ranktune.solvers.models.tree_model import TreeModel as TreeModel
+    from ranktune.solvers.online.pamir import PAMIR as PAMIR
+    from ranktune.solvers.online.pegasos import PairwisePegasos as PairwisePegasos
+    from ranktune.solvers.online.perceptrons import CommitteePerceptron as CommitteePerceptron
+    from ranktune.solvers.online.perceptrons import PairwisePerceptron as PairwisePerceptron
+    from ranktune.solvers.online.perceptrons import Prank as Prank
+    from ranktune.solvers.online.solar import SOLAR1 as SOLAR1
+    from ranktune.solvers.online.solar import SOLAR2 as SOLAR2
+    from ranktune.solvers.optimizers.batch import LBFGS as LBFGS
+    from ranktune.solvers.optimizers.batch import OWLQN as OWLQN
+    from ranktune.solvers.optimizers.one_pass import FOBOS as FOBOS
+    from ranktune.solvers.optimizers.one_pass import PSGD as PSGD
+    from ranktune.solvers.optimizers.one_pass import RDA as RDA
+    from ranktune.solvers.optimizers.one_pass import TGD as TGD
 
-_MODULES = {
-    "AdaRank": "boosting.adarank",
-    "BestFeature": "linear.best_feature",
-    "CommitteePerceptron": "online.perceptrons",
-    "DeltaNDCG": "losses.pair_weights",
-    "DeltaRecall": "losses.pair_weights",
-    "DominationLoss": "losses.domination",
-    "DominationRank": "linear.domination",
-    "ElasticNet": "losses.penalties",
-    "ElasticRank": "linear.elastic_rank",
-    "FOBOS": "optimizers.one_pass",
-    "GBDTRanker": "boosting.lightgbm",
-    "L1": "losses.penalties",
-    "L2": "losses.penalties",
-    "LBFGS": "optimizers.batch",
-    "LambdaMART": "boosting.lightgbm",
-    "LambdaRank": "linear.lambda_rank",
-    "LinearModel": "models.linear",
-    "ListNet": "linear.list_net",
-    "LogisticRanker": "linear.pointwise",
-    "Metric": "metrics.metrics",
-    "OWLQN": "optimizers.batch",
-    "PAMIR": "online.pamir",
-    "PSGD": "optimizers.one_pass",
-    "PairwiseHinge": "losses.pairwise",
-    "PairwiseLogistic": "losses.pairwise",
-    "PairwisePegasos": "online.pegasos",
-    "PairwisePerceptron": "online.perceptrons",
-    "PairwiseSquaredHinge": "losses.pairwise",
-    "Prank": "online.perceptrons",
-    "Queries": "data.queries",
-    "RDA": "optimizers.one_pass",
-    "RandomForestRanker": "boosting.lightgbm",
-    "RankBoost": "boosting.rank_boost",
-    "RankSVM": "linear.rank_svm",
-    "Ranker": "linear.composition",
-    "RidgeRanker": "linear.pointwise",
-    "SOLAR1": "online.solar",
-    "SOLAR2": "online.solar",
-    "SVRRanker": "linear.pointwise",
-    "SoftmaxCrossEntropy": "losses.listwise",
-    "TGD": "optimizers.one_pass",
-    "TreeModel": "models.tree_model",
-    "Uniform": "losses.pair_weights",
-    "XGBoostRanker": "boosting.xgboost",
-    "load_model": "models.base",
-    "parse_metric": "metrics.metrics",
-}
+__all__ = sorted(MODULES)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import the module of a public name and keep the name here (PEP 562)."""
-    if name not in _MODULES:
+    if name not in MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    value: object = getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     """Return the public names."""
-    return sorted(__all__)
+    return __all__

@@ -1,4 +1,4 @@
-"""The solvers by name. Importing this imports none of them; asking for one imports its module."""
+"""The solvers by name. The module of a solver is imported when the solver is looked up."""
 
 from __future__ import annotations
 
@@ -11,86 +11,47 @@ from typing import Any, cast
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
-
-_MODULES = {
-    "AdaRank": "boosting.adarank",
-    "BestFeature": "linear.best_feature",
-    "CommitteePerceptron": "online.perceptrons",
-    "DominationRank": "linear.domination",
-    "ElasticRank": "linear.elastic_rank",
-    "GBDTRanker": "boosting.lightgbm",
-    "LambdaMART": "boosting.lightgbm",
-    "LambdaRank": "linear.lambda_rank",
-    "ListNet": "linear.list_net",
-    "LogisticRanker": "linear.pointwise",
-    "PAMIR": "online.pamir",
-    "PairwisePegasos": "online.pegasos",
-    "PairwisePerceptron": "online.perceptrons",
-    "Prank": "online.perceptrons",
-    "RandomForestRanker": "boosting.lightgbm",
-    "RankBoost": "boosting.rank_boost",
-    "RankSVM": "linear.rank_svm",
-    "RidgeRanker": "linear.pointwise",
-    "SOLAR1": "online.solar",
-    "SOLAR2": "online.solar",
-    "SVRRanker": "linear.pointwise",
-    "XGBoostRanker": "boosting.xgboost",
-}
-
-_LIBRARIES = {
-    "GBDTRanker": "lightgbm",
-    "LambdaMART": "lightgbm",
-    "RandomForestRanker": "lightgbm",
-    "XGBoostRanker": "xgboost",
-}
-"""What a solver needs that may be missing: such a solver is then not among SOLVERS."""
+from ranktune.solvers.names import REGISTERED
 
 
 class _Solvers(Mapping[str, type[BaseRanker]]):
-    """Name -> class, imported when first asked for."""
+    """Name -> class, imported when it is looked up."""
 
     def __getitem__(self, name: str) -> type[BaseRanker]:
-        if not _is_there(name):
+        if not _is_available(name):
             raise KeyError(name)
-        module = import_module(f"ranktune.solvers.{_MODULES[name]}")
+        module = import_module(f"ranktune.solvers.{REGISTERED[name].module}")
         return cast(type[BaseRanker], getattr(module, name))
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in _MODULES if _is_there(name))
+        return (name for name in NAMES if _is_available(name))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
-def _is_there(name: str) -> bool:
-    return name not in _LIBRARIES or libraries.is_installed(_LIBRARIES[name])
+def _is_available(name: str) -> bool:
+    registered = REGISTERED.get(name)
+    return registered is not None and (registered.library is None or libraries.is_installed(registered.library))
+
+
+def _why_not(name: str) -> str | None:
+    """Return why the library of a solver cannot be loaded and what to install, or None if nothing is missing."""
+    library = REGISTERED[name].library
+    return None if library is None else libraries.why_not(library)
 
 
 SOLVERS: Mapping[str, type[BaseRanker]] = _Solvers()
 """Every solver that a study can name, in alphabetical order; without those whose library is not installed."""
 
-NAMES = tuple(_MODULES)
+NAMES = tuple(sorted(REGISTERED))
 """Every solver there is, also where its library is not installed."""
 
 ALL = "all"
 """What names every solver at once."""
 
-STANDARD = (
-    "BestFeature",
-    "RidgeRanker",
-    "LogisticRanker",
-    "SVRRanker",
-    "RankSVM",
-    "ListNet",
-    "ElasticRank",
-    "LambdaMART",
-    "GBDTRanker",
-)
-"""The solvers that compete unless others are named: of each family those that tend to win or to help in a blend, and a
-floor.
-
-What is learnt fast comes first, trees last: their defaults are tried in this order, and time may be short.
-"""
+STANDARD = tuple(name for name, solver in REGISTERED.items() if solver.standard)
+"""The solvers that compete unless others are named, in the order in which their defaults are tried."""
 
 
 def solver_class(name: str) -> type[BaseRanker]:
@@ -99,16 +60,16 @@ def solver_class(name: str) -> type[BaseRanker]:
     Raises ParameterError, with the nearest name, where there is none, and with what to install where its library is
     missing.
     """
-    for known in _MODULES:
+    for known in NAMES:
         if known.lower() == str(name).lower():
-            if not _is_there(known):
-                raise ParameterError(f"{known}: {libraries.why_not(_LIBRARIES[known])}.")
+            if not _is_available(known):
+                raise ParameterError(f"{known}: {_why_not(known)}.")
             return SOLVERS[known]
     raise ParameterError(f"there is no solver '{name}'. {nearest(str(name), SOLVERS)}")
 
 
 def make(name: str, parameters: Mapping[str, Any], seed: int | None = None) -> BaseRanker:
-    """Return an unfitted solver with the parameters, and with seed as its random_state where it takes one.
+    """Return an unfitted solver with parameters, and with seed as its random_state if it has one.
 
     Raises ParameterError for an unknown solver, or a parameter that the solver does not have.
     """
@@ -125,7 +86,7 @@ def make(name: str, parameters: Mapping[str, Any], seed: int | None = None) -> B
 
 def check_loadable(name: str) -> None:
     """Raise ParameterError, with what to install, where the library of the solver called name cannot be loaded."""
-    reason = libraries.why_not(_LIBRARIES[name]) if name in _LIBRARIES else None
+    reason = _why_not(name)
     if reason:
         raise ParameterError(f"{name}: {reason}.")
 
@@ -133,9 +94,9 @@ def check_loadable(name: str) -> None:
 def loadable(names: Iterable[str]) -> tuple[str, ...]:
     """Return the solvers of names whose libraries can be loaded; a warning says what to install for the others."""
     names = tuple(names)
-    reasons = {name: libraries.why_not(_LIBRARIES[name]) for name in names if name in _LIBRARIES}
+    reasons = {name: _why_not(name) for name in names}
     for reason in dict.fromkeys(filter(None, reasons.values())):
-        out = [name for name in names if reasons.get(name) == reason]
+        out = [name for name in names if reasons[name] == reason]
         verb = "are" if len(out) > 1 else "is"
         warnings.warn(f"{reason}; {listed(out)} {verb} left out.", RankTuneWarning, stacklevel=2)
-    return tuple(name for name in names if not reasons.get(name))
+    return tuple(name for name in names if reasons[name] is None)

@@ -27,7 +27,7 @@ LAYERS = {
         ("base", "losses", "export"),
         ("models", "metrics"),
         ("data",),
-        ("core",),
+        ("core", "names"),
     ),
     "tuner": (
         ("runner",),

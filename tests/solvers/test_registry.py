@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
 
@@ -11,7 +13,8 @@ import ranktune.solvers
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, defaults
-from ranktune.solvers.registry import SOLVERS, make, solver_class
+from ranktune.solvers.names import MODULES
+from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, make, solver_class
 
 
 def test_every_name_is_the_class_of_that_name() -> None:
@@ -61,10 +64,27 @@ def test_public_names_are_importable_and_every_solver_is_one() -> None:
         ranktune.solvers.Nonsense  # noqa: B018
 
 
+def test_type_checkers_see_every_public_name() -> None:
+    block = next(node for node in ast.parse(inspect.getsource(ranktune.solvers)).body if isinstance(node, ast.If))
+    seen = {
+        alias.asname: (node.module, alias.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == {name: (f"ranktune.solvers.{module}", name) for name, module in MODULES.items()}
+
+
+def test_the_standard_solvers_are_registered_from_the_fastest_on() -> None:
+    assert STANDARD[0] == "BestFeature" and STANDARD[-2:] == ("LambdaMART", "GBDTRanker")
+    assert set(STANDARD) <= set(NAMES)
+
+
 def test_importing_the_registry_imports_no_solver() -> None:
     code = (
-        "import sys, ranktune.solvers, ranktune.solvers.registry;"
-        "names = ('rank_svm', 'elastic_rank', 'pointwise', 'metrics');"
-        "print([name for name in names if f'ranktune.solvers.{name}' in sys.modules])"
+        "import sys, ranktune.solvers, ranktune.solvers.registry, ranktune.solvers.names as names;"
+        "modules = [f'ranktune.solvers.{solver.module}' for solver in names.REGISTERED.values()];"
+        "modules.append('ranktune.solvers.metrics.metrics');"
+        "print([name for name in modules if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
