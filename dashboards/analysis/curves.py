@@ -1,7 +1,7 @@
-"""Validation curves: of trials that were learnt along a path, the metric by the parameter that grew on the way.
+"""Validation curves: the metric of trials along their regularization path.
 
-One fit gives the models for many values of such a parameter (trees, rounds, passes, a penalty): a trial shows a curve
-where it would else show a point. Colours tell the other parameter that matters most.
+One fit gives a model for each of many values of one parameter (trees, rounds, passes, a penalty): such a trial is a
+curve and not a point. The colour of a curve is the value of the most important other parameter.
 """
 
 from __future__ import annotations
@@ -9,169 +9,160 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
-from ranktune.dashboards.analysis.pooling import Pooled, best_pooled
 from ranktune.dashboards.analysis.solver_trials import SolverTrials
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import COLOURS, Cell, Panel, Table
+from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace
+from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
 
-MOST_CURVES = 40
-"""Curves that can be told apart at most: half of them the best, the others an even choice."""
+MAX_CURVES = 40
+"""Curves of a figure: half of them the best, the others an even choice."""
 STOPS = ("#2a87c0", "#8795a8", "#b98d5c", "#d9650f")
-"""From low to high, seen on a light page and on a dark one."""
-UNKNOWN = "#7f7f7f"
-ALIKE = 0.5
-"""Share of the curves that may have one value of the parameter that colours tell: of more, all would look the same."""
+"""Colours from low to high, for a light page and a dark one."""
+MAX_SHARE_ALIKE = 0.5
+"""Fraction of the curves that may have the same value of the parameter that the colours show."""
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """A trial with the places of its path, rising; best and asked: which of them it is, and which was asked for."""
+    """A trial with its path in ascending order; best and requested are places on it."""
 
-    one: Pooled
+    trial: Trial
     x: list[float]
     y: list[float]
     best: int
-    asked: int
+    requested: int
 
 
 def curves(solver: SolverTrials, k: int) -> list[Panel]:
-    """Return the curves of a solver's trials; nothing where none of them has one."""
-    found = [curve for one in solver.good if (curve := _curve(one)) is not None]
-    along = next((curve.one.trial.path_parameter for curve in reversed(found)), "")
-    found = [curve for curve in found if curve.one.trial.path_parameter == along and along in solver.distributions]
+    """Return the panel of a solver's curves; nothing where no trial has one."""
+    found = [curve for trial in solver.valued if (curve := _curve(trial)) is not None]
+    parameter = next((curve.trial.path_parameter for curve in reversed(found)), "")
+    found = [curve for curve in found if curve.trial.path_parameter == parameter and parameter in solver.distributions]
     if not found:
         return []
     kept = _chosen(found)
-    metric, name = solver.data.metric, figures.short(along)
+    metric, name = solver.data.metric, figures.short(parameter)
     rows: list[list[Cell]] = [
         [
-            curve.one.trial.number, curve.one.split, figures.number(x), figures.number(y),
-            "best" if place == curve.best else "asked for" if place == curve.asked else None,
-            curve.one.trial.stopped or None,
+            curve.trial.number, curve.trial.split, figures.number(x), figures.number(y),
+            "best" if place == curve.best else "requested" if place == curve.requested else None,
+            curve.trial.stopped or None,
         ]
         for curve in kept
         for place, (x, y) in enumerate(zip(curve.x, curve.y, strict=True))
     ]  # fmt: skip
-    columns = ("Trial", "Split", along, metric, "Which", "Stopped after")
-    by = _other(solver, kept, along)
-    bounds, outside = figures.window(y for curve in kept for y in curve.y)
-    up = figures.axis(f"{metric} (validation)") | ({} if bounds is None else {"range": bounds})
-    shown = figures.figure(_traces(solver, kept, by), solver.axis(along), up, height=540)
-    note = solver.note(_read(found, name, by), _left_out(kept, found), outside)
+    columns = ("Trial", "Split", parameter, metric, "Which", "Stopped after")
+    by = _other_parameter(solver, kept, parameter)
+    y_axis, outside = figures.value_axis(f"{metric} (validation)", [y for curve in kept for y in curve.y])
+    shown = figures.figure(_traces(solver, kept, by), solver.axis(parameter), y_axis, height=540)
+    thinned = f"{len(kept)} of {len(found)} curves are shown, the best among them; the trials view has all."
+    note = solver.note(_explanation(found, name, by), thinned if len(kept) < len(found) else "", outside)
     title = f"{metric} along {name} of {figures.short(solver.name)}: the curve of each trial"
     return [Panel(f"curves-{k}", title, Table(columns, rows), shown, note, solver.name)]
 
 
-def _curve(one: Pooled) -> _Curve | None:
-    """Return the curve of a trial on the common level, None where it is none: of one point, or without its own."""
-    trial = one.trial
+def _curve(trial: Trial) -> _Curve | None:
+    """Return the curve of a trial, None of a path with one value or without the trial's own."""
     values = [value for value, _ in trial.path]
-    if len(values) < 2 or one.value is None or trial.params.get(trial.path_parameter) not in values:
+    if len(values) < 2 or trial.params.get(trial.path_parameter) not in values:
         return None
-    own = values.index(trial.params[trial.path_parameter])
-    level = one.value - trial.path[own][1]
+    own = values.index(float(trial.params[trial.path_parameter] or 0.0))
     order = [int(place) for place in np.argsort(values, kind="stable")]
-    y = [trial.path[place][1] + level for place in order]
-    return _Curve(one, [values[place] for place in order], y, order.index(own), order.index(len(values) - 1))
+    x, y = [values[place] for place in order], [trial.path[place][1] for place in order]
+    return _Curve(trial, x, y, order.index(own), order.index(len(values) - 1))
 
 
 def _chosen(found: Sequence[_Curve]) -> list[_Curve]:
     """Return the curves that are drawn, the best of them last, so that it lies on top."""
-    order = sorted(found, key=lambda curve: (curve.one.in_full is not None, curve.one.value or 0.0))
-    if len(order) <= MOST_CURVES:
+    order = sorted(found, key=lambda curve: (curve.trial.full_value is not None, curve.trial.value or 0.0))
+    if len(order) <= MAX_CURVES:
         return order
-    half = MOST_CURVES // 2
-    places = np.linspace(0, len(order) - half - 1, MOST_CURVES - half).astype(np.int64)
+    half = MAX_CURVES // 2
+    places = np.linspace(0, len(order) - half - 1, MAX_CURVES - half).astype(np.int64)
     return [order[place] for place in places] + order[-half:]
 
 
-def _other(solver: SolverTrials, kept: Sequence[_Curve], along: str) -> str | None:
-    """Return the parameter that matters most beside the one along, of those in which the curves differ."""
+def _other_parameter(solver: SolverTrials, kept: Sequence[_Curve], path_parameter: str) -> str | None:
+    """Return the most important other parameter of those in which the curves differ."""
     for name in solver.ranked:
-        values = Counter(str(curve.one.trial.params.get(name)) for curve in kept)
-        if name != along and max(values.values()) <= ALIKE * len(kept):
+        values = Counter(str(curve.trial.params.get(name)) for curve in kept)
+        if name != path_parameter and max(values.values()) <= MAX_SHARE_ALIKE * len(kept):
             return name
     return None
 
 
-def _read(found: Sequence[_Curve], name: str, by: str | None) -> str:
-    """Return how to read the curves, and what they say of what was asked for."""
-    own = [curve for curve in found if not curve.one.trial.stopped]
-    gains = [curve.y[curve.best] - curve.y[curve.asked] for curve in own if curve.best != curve.asked]
-    said = f"One fit gives the models for all values of {name} on a line, and the best of them, the dot, is the trial"
-    said += "." if by is None else f"; colours tell {figures.short(by)}."
+def _explanation(found: Sequence[_Curve], name: str, by: str | None) -> str:
+    """Return how to read the curves, and how often another value than the requested one was best."""
+    own = [curve for curve in found if not curve.trial.stopped]
+    gains = [curve.y[curve.best] - curve.y[curve.requested] for curve in own if curve.best != curve.requested]
+    text = f"Each line is one fit, which gives a model for every value of {name} on it. The dot is the best of them, "
+    text += "and is the value of the trial."
+    if by is not None:
+        text += f" Colours show {figures.short(by)}."
     if gains:
-        said += (
-            f" In {len(gains)} of {len(own)} trials that were judged in full another value than the one asked for was "
-            f"better, by {float(np.median(gains)):.2g} in the median."
+        text += (
+            f" In {len(gains)} of {len(own)} trials that were evaluated in full another value than the requested one "
+            f"was better, by {float(np.median(gains)):.2g} in the median."
         )
-    said += " What fell for sure behind the best of its line was judged on fewer parts, and is less sure."
+    text += " Values that were significantly worse than the best of their line are means over fewer parts of the plan."
     if len(own) < len(found):
-        said += " Dotted lines with hollow dots are trials that were stopped early: estimates."
-    return said
+        text += " Dotted lines with open markers are trials that were stopped early: their values are estimates."
+    return text
 
 
-def _left_out(kept: Sequence[_Curve], found: Sequence[_Curve]) -> str:
-    if len(kept) == len(found):
-        return ""
-    return f"{len(kept)} of {len(found)} curves are shown, the best among them; the trials view has all."
-
-
-def _traces(solver: SolverTrials, kept: Sequence[_Curve], by: str | None) -> list[figures.Trace]:
-    """Return a line a trial with a dot at its best, what the colours mean, and a star for the best of all."""
-    colours, key = _colours(solver, [curve.one for curve in kept], by)
-    best = best_pooled([curve.one for curve in kept])
-    traces: list[figures.Trace] = []
+def _traces(solver: SolverTrials, kept: Sequence[_Curve], by: str | None) -> list[Trace]:
+    """Return a line a trial with a dot at its best, the key of the colours, and a star for the best of all."""
+    trials = [curve.trial for curve in kept]
+    colours, key = _colours(solver, trials, by)
+    best = best_of(trials)
+    traces: list[Trace] = []
     for curve, colour in zip(kept, colours, strict=True):
-        text = _text(solver, curve, by)
-        line = {"width": 3.5 if curve.one is best else 1.5, "color": colour}
-        line |= {"dash": "dot"} if curve.one.trial.stopped else {}
+        text = _label(solver, curve, by)
+        line = {"width": 3.5 if curve.trial is best else 1.5, "color": colour}
+        line |= {"dash": "dot"} if curve.trial.stopped else {}
         trace = figures.scatter(
             "trial", curve.x, curve.y, mode="lines", line=line, text=[text] * len(curve.x), showlegend=False,
-            opacity=1.0 if curve.one is best else 0.75,
+            opacity=1.0 if curve.trial is best else 0.75,
         )  # fmt: skip
         traces.append(trace)
-    marker = {"color": colours, "size": 8, "symbol": ["circle-open" if c.one.trial.stopped else "circle" for c in kept]}
+    marker = {"color": colours, "size": 8, "symbol": ["circle-open" if t.stopped else "circle" for t in trials]}
     dots = figures.scatter(
         "best of a trial", [c.x[c.best] for c in kept], [c.y[c.best] for c in kept], marker=marker,
-        text=[_text(solver, c, by) for c in kept], showlegend=False,
+        text=[_label(solver, c, by) for c in kept], showlegend=False,
     )  # fmt: skip
     traces += [dots, *key]
-    star = next((curve for curve in kept if curve.one is best), None)
-    if star is not None:
-        marker = {"symbol": "star", "size": 16, "color": "#d55e00", "line": {"width": 1, "color": "#ffffff"}}
-        x, y = [star.x[star.best]], [star.y[star.best]]
-        traces.append(figures.scatter("best trial", x, y, marker=marker, text=[_text(solver, star, by)]))
-    return early_stopped.with_key(traces, [curve.one.trial for curve in kept])
+    top = next((curve for curve in kept if curve.trial is best), None)
+    if top is not None:
+        traces.append(figures.star("best trial", top.x[top.best], top.y[top.best], [_label(solver, top, by)]))
+    return early_stopped.with_legend(traces, trials)
 
 
-def _text(solver: SolverTrials, curve: _Curve, by: str | None) -> str:
-    said = early_stopped.said(curve.one.trial, figures.plain(curve.one.split))
-    value = None if by is None else curve.one.trial.params.get(by)
+def _label(solver: SolverTrials, curve: _Curve, by: str | None) -> str:
+    text = early_stopped.label(curve.trial, figures.plain(curve.trial.split))
+    value = None if by is None else curve.trial.params.get(by)
     if by is None or value is None:
-        return said
-    return f"{said}<br>{figures.plain(by)}: {solver.cell(by, value)}"
+        return text
+    return f"{text}<br>{figures.plain(by)}: {solver.coordinate(by, value)}"
 
 
-def _colours(solver: SolverTrials, own: Sequence[Pooled], by: str | None) -> tuple[list[str], list[figures.Trace]]:
-    """Return the colour of each trial, and what tells what colours mean: entries of the legend, or a scale."""
-    values = [None if by is None else one.trial.params.get(by) for one in own]
+def _colours(solver: SolverTrials, own: Sequence[Trial], by: str | None) -> tuple[list[str], list[Trace]]:
+    """Return the colour of each trial, and the key of the colours: entries of the legend, or a scale."""
+    values = [None if by is None else trial.params.get(by) for trial in own]
     if by is None or len({value for value in values if value is not None}) < 2:
         return [solver.marker["color"]] * len(own), []
     if solver.is_choice(by):
-        choices = list(dict.fromkeys(figures.plain(value) for value in values if value is not None))
-        looks = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(sorted(choices))}
+        choices = sorted({figures.plain(value) for value in values if value is not None})
+        colours = {name: figures.COLOURS[place % len(figures.COLOURS)] for place, name in enumerate(choices)}
         key = [
-            figures.scatter(f"{by}: {name}", [None], [None], mode="lines", line={"color": looks[name], "width": 3})
-            for name in looks
+            figures.scatter(f"{by}: {name}", [None], [None], mode="lines", line={"color": colour, "width": 3})
+            for name, colour in colours.items()
         ]
-        return [UNKNOWN if value is None else looks[figures.plain(value)] for value in values], key
+        return [figures.GREY if value is None else colours[figures.plain(value)] for value in values], key
     log = solver.axis(by).get("type") == "log"
     places = np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
     places = np.log10(places) if log else places
@@ -179,21 +170,20 @@ def _colours(solver: SolverTrials, own: Sequence[Pooled], by: str | None) -> tup
     return [_shade((place - low) / (high - low)) for place in places], [_scale(by, low, high, log)]
 
 
-def _shade(share: float) -> str:
-    """Return the colour at a share of the way from low to high, grey where that is not known."""
-    if not np.isfinite(share):
-        return UNKNOWN
+def _shade(fraction: float) -> str:
+    """Return the colour at a fraction of the way from low to high, grey where that is NaN."""
+    if not np.isfinite(fraction):
+        return figures.GREY
     ends: Floats = np.array([[int(stop[k : k + 2], 16) for k in (1, 3, 5)] for stop in STOPS], dtype=np.float64)
     at = np.linspace(0.0, 1.0, len(STOPS))
-    return "#" + "".join(f"{round(float(np.interp(share, at, ends[:, c]))):02x}" for c in range(3))
+    return "#" + "".join(f"{round(float(np.interp(fraction, at, ends[:, c]))):02x}" for c in range(3))
 
 
-def _scale(by: str, low: float, high: float, log: bool) -> figures.Trace:
-    """Return what draws the scale of the colours beside the figure; it has no points."""
+def _scale(by: str, low: float, high: float, log: bool) -> Trace:
+    """Return a trace without points that draws the scale of the colours below the figure."""
     ticks = np.linspace(low, high, 4)
-    bar: dict[str, Any] = {
-        "title": {"text": figures.plain(by, 24), "side": "top"}, "thickness": 12, "tickmode": "array",
-        "orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.2, "yanchor": "top", "len": 0.6,
+    bar = figures.colour_bar(by, 24) | {
+        "tickmode": "array", "orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.2, "yanchor": "top", "len": 0.6,
         "tickvals": figures.numbers(ticks), "ticktext": [f"{10**tick if log else tick:.2g}" for tick in ticks],
     }  # fmt: skip
     stops = [list(stop) for stop in zip(np.linspace(0.0, 1.0, len(STOPS)).tolist(), STOPS, strict=True)]

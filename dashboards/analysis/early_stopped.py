@@ -1,51 +1,80 @@
-"""Trials that were stopped early as hollow points, beside those that were judged in full.
+"""Open markers for trials that were stopped early, beside the filled markers of those that were evaluated in full.
 
-What they would have scored is estimated: a point among others, but never the best of anything.
+The value of a stopped trial is an estimate: it is drawn, but is never the best of anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.records.study import Trial
+from ranktune.dashboards.figures.panels import Trace
+from ranktune.dashboards.records.trial import Trial
 
-NOTE = "Hollow points are trials that were stopped early, for sure behind the best: their values are estimates."
-KEY = "stopped early"
+NOTE = (
+    "Open markers are trials that were stopped early because they were significantly worse: their values are estimates."
+)
+LEGEND = "stopped early"
 
 
-def told_apart(trace: figures.Trace, stopped: Sequence[bool]) -> list[figures.Trace]:
-    """Return the points of a trace as two, filled ones and hollow ones, one entry of the legend for both.
+def note(trials: Iterable[Trial]) -> str:
+    """Return what open markers are, "" where no trial was stopped early."""
+    return NOTE if any(trial.stopped for trial in trials) else ""
 
-    stopped, (n,), tells of each point whether it is hollow.
+
+def with_open_markers(trace: Trace, stopped: Sequence[bool]) -> list[Trace]:
+    """Return the points of a trace as two traces, filled and open markers, with one entry in the legend.
+
+    stopped, (n,), marks the points that get open markers.
     """
     if not any(stopped):
         return [trace]
     filled = _part(trace, [not one for one in stopped])
-    hollow = _part(trace, stopped)
+    opened = _part(trace, stopped)
     marker = dict(trace["marker"])
-    hollow["marker"] = marker | {"symbol": f"{marker.get('symbol', 'circle')}-open", "opacity": 0.9}
+    opened["marker"] = marker | {"symbol": f"{marker.get('symbol', 'circle')}-open", "opacity": 0.9}
     group = {"legendgroup": trace["name"]}
     if not filled["x"]:
-        return [hollow | group]
-    return [filled | group, hollow | group | {"showlegend": False}]
+        return [opened | group]
+    return [filled | group, opened | group | {"showlegend": False}]
 
 
-def with_key(traces: Sequence[figures.Trace], trials: Iterable[Trial]) -> list[figures.Trace]:
-    """Return traces, and where any of their trials was stopped, an entry of the legend that says what hollow is."""
+def with_legend(traces: Sequence[Trace], trials: Iterable[Trial]) -> list[Trace]:
+    """Return traces, and an entry of the legend for open markers where a trial was stopped early."""
     if not any(trial.stopped for trial in trials):
         return list(traces)
-    marker = {"symbol": "circle-open", "size": 8, "color": "#7f7f7f"}
-    return [*traces, figures.scatter(KEY, [None], [None], marker=marker, hoverinfo="skip")]
+    marker = {"symbol": "circle-open", "size": 8, "color": figures.GREY}
+    return [*traces, figures.scatter(LEGEND, [None], [None], marker=marker, hoverinfo="skip")]
 
 
-def said(trial: Trial, name: str = "") -> str:
-    """Return what the label of a trial's point says, after the plain name of its solver or split where one is given."""
+def solver_points(
+    points: Sequence[tuple[Trial, float, float | None]],
+    styles: Mapping[str, Mapping[str, str]],
+    errors: Sequence[float] | None = None,
+) -> list[Trace]:
+    """Return the points (trial, x, y) as one trace a solver with open markers and their entry in the legend.
+
+    errors, (n,), is half the length of each point's error bar.
+    """
+    traces: list[Trace] = []
+    for solver in sorted({trial.solver for trial, _, _ in points}):
+        places = [k for k, (trial, _, _) in enumerate(points) if trial.solver == solver]
+        trials, x, y = zip(*(points[k] for k in places), strict=True)
+        marker = {**styles[solver], "size": 7, "opacity": 0.7}
+        text = [label(trial, figures.plain(solver)) for trial in trials]
+        error = None if errors is None else [errors[k] for k in places]
+        trace = figures.scatter(solver, x, y, marker=marker, text=text, error=error)
+        traces += with_open_markers(trace, [bool(trial.stopped) for trial in trials])
+    return with_legend(traces, [trial for trial, _, _ in points])
+
+
+def label(trial: Trial, name: str = "") -> str:
+    """Return the label of a trial's point, after the plain name of its solver or split where one is given."""
     about = f"{name}, trial {trial.number}" if name else f"trial {trial.number}"
     return f"{about}, stopped after {figures.plain(trial.stopped, 30)}" if trial.stopped else about
 
 
-def _part(trace: figures.Trace, kept: Sequence[bool]) -> figures.Trace:
+def _part(trace: Trace, kept: Sequence[bool]) -> Trace:
     def those(values: Sequence[object]) -> list[object]:
         return [value for value, keep in zip(values, kept, strict=True) if keep]
 

@@ -1,50 +1,25 @@
-"""Trials of several splits together: values moved so that every split has the same median.
+"""Trials of several splits together, their values moved so that every split has the same median.
 
-Splits differ in how hard their queries are by more than configurations differ; without that step a figure would show
-the splits, and not what it asks for.
+The queries of one split are harder than those of another by more than configurations differ; without that step a
+figure would show the splits instead of what its title names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
-from ranktune.dashboards.records.study import StudyData, Trial
+from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.space import Value
 
-MOVED = (
-    "Trials of all splits together, their values moved so that every split has the same median: splits differ in how "
-    "hard their queries are."
+POOLED_NOTE = (
+    "Trials of all splits, their values moved so that every split has the same median: the queries of some splits are "
+    "harder."
 )
 
 
-@dataclass(frozen=True)
-class Pooled:
-    """A trial with its split and its value on the common level; None where it failed.
-
-    The value of one that was stopped early is an estimate: in_full leaves it out.
-    """
-
-    split: str
-    trial: Trial
-    value: float | None
-
-    @property
-    def in_full(self) -> float | None:
-        """The value where the trial was judged in full: what a best may be made of."""
-        return None if self.trial.stopped else self.value
-
-
-def best_pooled(trials: Sequence[Pooled]) -> Pooled | None:
-    """Return the best of the trials that were judged in full, None where there is none."""
-    known = [one for one in trials if one.in_full is not None]
-    return max(known, key=lambda one: one.in_full or 0.0, default=None)
-
-
-def pooled(data: StudyData) -> list[Pooled]:
-    """Return every finished trial of the study, split by split.
+def pooled(data: StudyData) -> list[Trial]:
+    """Return every finished trial of the study on the common level, split by split.
 
     Estimates count for the medians: without them a split of which more trials were stopped would seem the easier one.
     """
@@ -53,41 +28,34 @@ def pooled(data: StudyData) -> list[Pooled]:
         for split in data.splits
         if any(t.value is not None for t in split.trials)
     }
-    level = float(np.mean(list(medians.values()))) if medians else 0.0
-    one = len(medians) < 2
-    return [
-        Pooled(
-            split.name,
-            trial,
-            None if trial.value is None else trial.value if one else trial.value - medians[split.name] + level,
-        )
-        for split in data.splits
-        for trial in split.trials
-    ]
+    if len(medians) < 2:
+        return list(data.trials)
+    level = float(np.mean(list(medians.values())))
+    return [trial.shifted(level - medians.get(split.name, level)) for split in data.splits for trial in split.trials]
 
 
-def competing(data: StudyData) -> list[str]:
-    """Return the solvers that compete, then any other that trials name."""
-    return list(dict.fromkeys([*data.solvers, *(trial.solver for _, trial in data.trials)]))
+def pooled_note(data: StudyData) -> str:
+    """Return how trials of several splits were put together, "" where one split has all of them."""
+    return POOLED_NOTE if sum(bool(split.trials) for split in data.splits) > 1 else ""
 
 
 def default_params(data: StudyData) -> dict[str, dict[str, Value]]:
-    """Return what is tried first of each solver, under the parameters' own names."""
+    """Return the default configuration of each solver, under the parameters' own names."""
     space = data.study.union_space()
     return dict(space.split(params) for params in space.defaults())
 
 
-def state_note(data: StudyData) -> str:
-    """Return why there is nothing to see of trials, or nothing."""
+def no_trials_note(data: StudyData) -> str:
+    """Return why there are no values of trials, "" where there are some."""
     if not data.trials:
         return "No trial has finished yet."
-    if all(trial.value is None for _, trial in data.trials):
-        return f"All of the {len(data.trials)} finished trials failed; the trials view says why."
+    if all(trial.value is None for trial in data.trials):
+        return f"All {len(data.trials)} finished trials failed; the trials view has their errors."
     return ""
 
 
-def unfinished_note(data: StudyData) -> str:
-    """Return why there are no models to look at."""
+def no_models_note(data: StudyData) -> str:
+    """Return why there are no models."""
     if data.result is None:
-        return "The study is not finished: models are chosen and learnt again when all trials are in."
-    return "The study has kept no values by query: `ranktune resume` makes them again from the record."
+        return "The study is not finished: models are selected and refitted after the last trial."
+    return "The study has no values by query: `ranktune resume` computes them again from the record."

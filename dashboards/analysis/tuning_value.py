@@ -1,56 +1,90 @@
-"""Was tuning worth it: the best so far, against the solvers' defaults and against random search."""
+"""The value of tuning: the best so far, against the solvers' defaults and against random search.
+
+b    trials of the budget        c    random configurations        f    functions drawn from the surrogate
+r    simulated runs of random search
+
+Random search is known as far as trials were drawn at random. Beyond, it is simulated with the surrogate model of all
+trials. A simulated run begins as the study did, with the defaults and the random trials, and continues with random
+configurations: the value of each is that of one function drawn from the surrogate, plus the noise of a trial. Noise
+raises the best of such values as it raises the best so far of the study, so that the two compare. In simulated studies
+the mean is somewhat above what random search reaches, because the surrogate is uncertain where nothing was tried.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranktune.dashboards.analysis.random_search import Expected, expected
+from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table, look, plain, thinned
-from ranktune.dashboards.records.study import SplitData, StudyData, best_so_far
+from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace
+from ranktune.dashboards.records.study import SplitData, StudyData
+from ranktune.dashboards.records.trial import Trial, best_so_far
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.samplers.registry import STARTUP
 
-Figure = dict[str, Any]
+if TYPE_CHECKING:
+    from ranktune.tuner.samplers.belief import Belief
 
-DRAWN = 500
-"""Points of the line of what is expected at most."""
-RANDOM = "#d55e00"
-"""The colour of random search."""
+MAX_POINTS = 500
+"""Points of the simulated curve in the figure."""
+RANDOM_COLOUR = figures.ACCENT
+MIN_TRIALS = 10
+"""Trials with a value below which nothing is simulated: it would show the prior."""
+MAX_OBSERVATIONS = 100
+"""Observations that the surrogate is fitted to; half of them where there are several splits."""
+CONFIGURATIONS, FUNCTIONS, ORDERS = 1024, 128, 8
+MAX_TRIALS_AHEAD = 2000
+"""Simulated trials beyond the known ones."""
+PATH_STEPS = 8
+"""Values on the path of a simulated fit, from the cheap end to the requested value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """The best of random search after k trials, k = 1, 2, ...: mean and ends of a 90 % interval, (b,) each.
+
+    NaN before the last trial at which random search is known; at that trial all three are equal.
+    """
+
+    mean: Floats
+    low: Floats
+    high: Floats
 
 
 def panel(data: StudyData) -> Panel:
-    """Return the best so far, with the best default and expected random search to measure it by."""
-    title = f"Was tuning worth it? Best validation {data.metric} after so many trials"
+    """Return the best so far, with the best default and random search."""
+    title = f"Value of tuning: best validation {data.metric} by number of trials"
     curve = mean_of_splits([best_by_number(split) for split in data.splits])
     if not np.isfinite(curve).any():
         return Panel("worth", title, Table(("trials", "best so far"), []), None, "No trial has succeeded yet.")
-    floors = [_defaults(split, len(data.solvers)) for split in data.splits]
+    floors = [_best_default(split, len(data.solvers)) for split in data.splits]
     known_floors = [floor for floor in floors if floor is not None]
-    defaults = float(np.mean(known_floors)) if known_floors and len(known_floors) == len(floors) else None
+    default = float(np.mean(known_floors)) if len(known_floors) == len(floors) else None
     known = [random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
     random = mean_of_splits(known)
-    beyond = expected(data, known, max(data.study.n_trials if data.by_number else 0, len(curve)))
-    figure = worth_figure(data, {"best so far": curve}, defaults, random, beyond)
-    table = _table(curve, defaults, random, beyond)
-    return Panel("worth", title, table, figure, _worth_note(data, curve, defaults, random, beyond))
+    beyond = expected_random_search(data, known, max(data.study.n_trials if data.ends_by_count else 0, len(curve)))
+    figure = best_so_far_figure(data, {"best so far": curve}, default, random, beyond)
+    note = _note(data, curve, default, random, beyond)
+    return Panel("worth", title, _table(curve, default, random, beyond), figure, note)
 
 
-def _table(curve: Floats, defaults: float | None, random: Floats, beyond: Expected | None) -> Table:
+def _table(curve: Floats, default: float | None, random: Floats, beyond: Expected | None) -> Table:
     """Return the curves at the trials where the best so far changes, where random search is known, and at the end."""
     steps = {k for k in range(len(curve)) if k == len(curve) - 1 or k == 0 or curve[k] != curve[k - 1]}
+    places = sorted(steps | set(_known(random)))
     columns = ["trials", "best so far", "best default", "random search"]
-    rows = [[k + 1, _at(curve, k), defaults, _at(random, k)] for k in sorted(steps | set(_known(random)))]
     if beyond is not None:
-        if rows[-1][0] != len(beyond.mean):
-            rows.append([len(beyond.mean), None, defaults, None])
+        places = sorted({*places, len(beyond.mean) - 1})
         columns += ["random search, expected", "expected low", "expected high"]
-        sides = (beyond.mean, beyond.low, beyond.high)
-        rows = [[*row, *(_at(side, int(row[0] or 0) - 1) for side in sides)] for row in rows]
+    expected = () if beyond is None else (beyond.mean, beyond.low, beyond.high)
+    rows: list[list[Cell]] = [
+        [k + 1, _at(curve, k), default, _at(random, k), *(_at(side, k) for side in expected)] for k in places
+    ]
     return Table(tuple(columns), rows)
 
 
@@ -60,22 +94,22 @@ def best_by_number(split: SplitData) -> Floats:
     return best_so_far(split.trials[:missing])
 
 
-def _defaults(split: SplitData, solvers: int) -> float | None:
-    """Return the best value of the solvers' defaults, which are what the first trials are asked for."""
-    values = (trial.asked_value for trial in split.trials if trial.number < solvers)
+def _best_default(split: SplitData, solvers: int) -> float | None:
+    """Return the best value of the solvers' defaults, which are the parameters requested of the first trials."""
+    values = (trial.requested_value for trial in split.trials if trial.number < solvers)
     return max((value for value in values if value is not None), default=None)
 
 
 def random_search(split: SplitData, solvers: int, sampler: str) -> Floats:
-    """Return what the defaults and then k - solvers blind draws reach on average after k trials, (k,).
+    """Return the mean of the best after k trials: the defaults, then k - solvers of the random trials, (k,).
 
-    Blind are the trials that were drawn without looking at results. Of n of them the expected best of m drawn without
-    replacement is known for m <= n, and nothing beyond is claimed. One that was stopped early was for sure behind the
-    best: its estimate stands for it. NaN up to the last default.
+    The random trials are those that the sampler drew without a model. The expected best of m of them, drawn without
+    replacement, is exact; nothing is claimed beyond. The estimate of a trial that was stopped early stands for its
+    value. NaN up to the last default.
     """
-    blind = [t.value for t in split.trials if solvers <= t.number and (sampler == "random" or t.number < STARTUP)]
-    drawn = np.array([value for value in blind if value is not None])
-    floor = _defaults(split, solvers)
+    values = [t.value for t in split.trials if solvers <= t.number and (sampler == "random" or t.number < STARTUP)]
+    drawn = np.array([value for value in values if value is not None])
+    floor = _best_default(split, solvers)
     lifted = np.sort(drawn if floor is None else np.maximum(drawn, floor))
     found = np.full(solvers + len(lifted), np.nan)
     if floor is not None and solvers:
@@ -94,7 +128,7 @@ def expected_best(ascending: Floats, count: int) -> float:
 
 
 def mean_of_splits(curves: Sequence[Floats]) -> Floats:
-    """Return the mean over the splits as far as all of them go, (k,); empty where one has nothing."""
+    """Return the mean over the splits up to the end of the shortest curve, (k,); empty where one is empty."""
     length = min((len(curve) for curve in curves), default=0)
     if length == 0:
         return np.full(0, np.nan)
@@ -109,103 +143,182 @@ def _at(curve: Floats, k: int) -> float | None:
     return float(curve[k]) if k < len(curve) and np.isfinite(curve[k]) else None
 
 
-def worth_figure(
+def best_so_far_figure(
     data: StudyData,
     curves: Mapping[str, Floats],
-    defaults: float | None,
+    default: float | None,
     random: Floats,
     beyond: Expected | None = None,
 ) -> Figure:
-    """Return best-so-far curves as steps, with the best default and random search, run and expected, below them."""
-    traces = [
-        step_trace(curve, plain(name), style["color"], dash)
-        for (name, curve), style, dash in zip(
-            curves.items(), look(["a", "b", "c"]).values(), ("solid", "dash", "dot"), strict=False
-        )
-    ]
+    """Return best-so-far curves as steps, with the best default and random search, known and simulated."""
+    looks = zip(figures.COLOURS, ("solid", "dash", "dot"), strict=False)
+    traces = [_step_trace(curve, name, *look) for (name, curve), look in zip(curves.items(), looks, strict=False)]
     longest = max(*(len(curve) for curve in curves.values()), 0 if beyond is None else len(beyond.mean))
-    if defaults is not None:
-        line = {"color": "#7f7f7f", "dash": "dot", "width": 1.5}
-        y = [defaults, defaults]
-        x = [1, max(longest, 2)]
-        traces.append({"type": "scatter", "mode": "lines", "name": "best default", "x": x, "y": y, "line": line})
+    if default is not None:
+        line = {"color": figures.GREY, "dash": "dot", "width": 1.5}
+        traces.append(
+            figures.scatter("best default", [1, max(longest, 2)], [default, default], mode="lines", line=line)
+        )
     known = _known(random)
     if len(known) > 1:
-        traces.append({
-            "type": "scatter", "mode": "lines+markers", "name": "random search", "x": [k + 1 for k in known],
-            "y": [float(random[k]) for k in known], "line": {"color": RANDOM, "dash": "dash", "width": 1.5},
-            "marker": {"symbol": "x", "size": 6},
-        })  # fmt: skip
+        line = {"color": RANDOM_COLOUR, "dash": "dash", "width": 1.5}
+        x, marker = [k + 1 for k in known], {"symbol": "x", "size": 6}
+        trace = figures.scatter("random search", x, random[known], mode="lines+markers", line=line, marker=marker)
+        traces.append(trace)
     if beyond is not None:
-        traces = [*_expected_traces(beyond), *traces]  # the band lies behind all else
-    return {
-        "data": traces,
-        "layout": {
-            "xaxis": {"title": {"text": "trials"}, "rangemode": "tozero"},
-            "yaxis": {"title": {"text": f"best validation {plain(data.metric)}"}},
-        },
-    }
+        traces = [*_expected_traces(beyond), *traces]  # the band lies behind the lines
+    y_axis = figures.axis(f"best validation {data.metric}")
+    return figures.figure(traces, figures.axis("trials", rangemode="tozero"), y_axis)
 
 
-def _expected_traces(beyond: Expected) -> list[Figure]:
-    """Return the band and the mean of what random search is expected to reach."""
+def _expected_traces(beyond: Expected) -> list[Trace]:
+    """Return the mean and the band of simulated random search."""
     known = _known(beyond.mean)
-    known = [known[i] for i in thinned(len(known), most=DRAWN)]
+    known = [known[i] for i in figures.evenly(len(known), most=MAX_POINTS)]
     x = [k + 1 for k in known]
-    line = {"color": RANDOM, "dash": "2px,3px", "width": 1.5}
-    last = {"legendrank": 1001}  # after all others in the legend, although behind them in the figure
+    line = {"color": RANDOM_COLOUR, "dash": "2px,3px", "width": 1.5}
+    last = {"legendrank": 1001}  # last in the legend, although behind the others in the figure
     return [
-        figures.band("its 90 % band", x, beyond.low[known], beyond.high[known], RANDOM) | last,
+        figures.band("its 90 % band", x, beyond.low[known], beyond.high[known], RANDOM_COLOUR) | last,
         figures.scatter("random search, expected", x, beyond.mean[known], mode="lines", line=line) | last,
     ]
 
 
-def step_trace(curve: Floats, name: str, colour: str, dash: str = "solid") -> Figure:
+def _step_trace(curve: Floats, name: str, colour: str, dash: str) -> Trace:
     """Return a curve that changes in steps, by the places where it changes."""
     known = _known(curve)
     kept = [k for k in known if k in (known[0], known[-1]) or curve[k] != curve[k - 1]] if known else []
-    return {
-        "type": "scatter", "mode": "lines", "name": name, "x": [k + 1 for k in kept],
-        "y": [float(curve[k]) for k in kept], "line": {"shape": "hv", "color": colour, "width": 2.5, "dash": dash},
-    }  # fmt: skip
+    return figures.steps(name, [k + 1 for k in kept], curve[kept], colour, dash)
 
 
-def _worth_note(data: StudyData, curve: Floats, defaults: float | None, random: Floats, beyond: Expected | None) -> str:
+def _note(data: StudyData, curve: Floats, default: float | None, random: Floats, beyond: Expected | None) -> str:
     parts = []
-    if defaults is not None:
-        gain = float(np.nanmax(curve)) - defaults
+    if default is not None:
+        gain = float(np.nanmax(curve)) - default
         parts.append(f"Tuning gained {gain:.4f} over the best of the solvers' defaults on validation queries.")
     drawn = len(_known(random)) - 1
     if drawn > 0:
+        trials = "trial that was" if drawn == 1 else "trials that were"
         parts.append(
-            f"Random search is what a random order of the {drawn} trial{'s' if drawn > 1 else ''} drawn without "
-            f"looking at results reaches on average; {'its line' if beyond is not None else 'the line'} ends there."
+            f"The curve of random search is the mean over random orders of the {drawn} {trials} drawn at random."
         )
     if beyond is not None:
-        parts.append(_predicted(curve, beyond))
-    parts.append("To see random search at the full budget, run the study with sampler random and compare the two.")
+        parts.append(_expected_note(curve, beyond))
+    parts.append('For random search with the full budget, run the study with sampler "random" and compare the two.')
     if len(data.splits) > 1:
-        parts.append(f"Means over {len(data.splits)} folds.")
+        parts.append(f"Values are means over {len(data.splits)} folds.")
     return " ".join(parts)
 
 
-def _predicted(curve: Floats, beyond: Expected) -> str:
-    """Return what the surrogate predicts of random search at the full budget, and what tuning gained over it."""
-    said = (
-        "From there on random search was not run: the dotted line is what the model that the optimiser has of the "
-        "trials predicts that it would reach on average, the band holds 90 % of its runs, and where little was tried "
-        "both rather promise too much"
+def _expected_note(curve: Floats, beyond: Expected) -> str:
+    """Return what random search is expected to reach, and what tuning gained over it."""
+    text = (
+        "Beyond these trials random search was not run: the dotted line is the mean of runs that the surrogate model "
+        "simulates and the band holds 90 % of them. Both tend to be too high where few configurations were tried. "
     )
     end, now = len(beyond.mean) - 1, min(len(curve), len(beyond.mean)) - 1
-    told = f"{said}. After {end + 1} trials that is {_with_range(beyond, end)}"
-    if not np.isfinite(beyond.mean[now]):  # no further than random search is known
-        return f"{told}."
-    at_now = "" if now == end else f"; after the {now + 1} of now it is {_with_range(beyond, now)}"
+    text += f"After {end + 1} trials random search is expected to reach {_with_range(beyond, end)}"
+    if not np.isfinite(beyond.mean[now]):  # random search is known further than the study has come
+        return f"{text}."
+    at_now = "" if now == end else f", after the {now + 1} trials so far {_with_range(beyond, now)}"
     gain = float(curve[now] - beyond.mean[now])
     inside = ", within that range" if beyond.low[now] <= curve[now] <= beyond.high[now] else ""
     gained = f"gained {gain:.4f} over" if gain >= 0.0 else f"is {-gain:.4f} behind"
-    return f"{told}{at_now}: tuning {gained} it{inside}."
+    return f"{text}{at_now}: tuning {gained} it{inside}."
 
 
 def _with_range(beyond: Expected, k: int) -> str:
     return f"{beyond.mean[k]:.4f} ({beyond.low[k]:.4f} to {beyond.high[k]:.4f})"
+
+
+def expected_random_search(data: StudyData, known: Sequence[Floats], budget: int) -> Expected | None:
+    """Return what random search is expected to reach after up to budget trials, the mean over the splits.
+
+    known has random_search of each split. None where random search was run, or where too few trials have a value.
+    """
+    ends = [int(np.flatnonzero(np.isfinite(own))[-1]) if np.isfinite(own).any() else -1 for own in known]
+    if data.study.sampler == "random" or not ends or min(ends) < 0 or budget <= min(ends) + 1:
+        return None
+    budget = min(budget, min(ends) + 1 + MAX_TRIALS_AHEAD)
+    most = MAX_OBSERVATIONS if len(known) == 1 else MAX_OBSERVATIONS // 2
+    total = np.zeros((FUNCTIONS * ORDERS, budget))
+    for k, (split, own, end) in enumerate(zip(data.splits, known, ends, strict=True)):
+        generator = np.random.default_rng([data.study.seed, k])
+        ahead = _simulated(data, split, float(own[end]), budget - end - 1, most, generator)
+        if ahead is None:
+            return None
+        total[:, : end + 1] += own[: min(end + 1, budget)]
+        total[:, end + 1 :] += ahead
+    total /= len(known)
+    total[:, : min(ends)] = np.nan
+    begin = total[0, min(ends)]  # equal in all runs; subtracted, so that the mean is exactly that value
+    low, high = np.quantile(total, (0.05, 0.95), axis=0)
+    return Expected(begin + (total - begin).mean(axis=0), low, high)
+
+
+def _simulated(
+    data: StudyData, split: SplitData, reached: float, count: int, most: int, generator: np.random.Generator
+) -> Floats | None:
+    """Return the best after each of count further random trials, (r, count), None where no surrogate can be fitted."""
+    from ranktune.tuner.samplers.belief import fit_belief  # loads the Gaussian process
+
+    trials = [trial for trial in split.trials if trial.solver in data.solvers]
+    if sum(trial.value is not None for trial in trials) < MIN_TRIALS:
+        return None
+    if count <= 0:
+        return np.zeros((FUNCTIONS * ORDERS, 0))
+    surrogate = fit_belief(data.study.union_space(), [one for one, _ in observations(trials)], most)
+    if surrogate is None or not surrogate.spread > 1e-12 * max(1.0, abs(surrogate.centre)):
+        return None
+    values = function_values(surrogate, path_directions(trials), max(CONFIGURATIONS, count), generator)
+    runs = best_in_random_orders(values, count, surrogate.noise_sd, generator)
+    return np.maximum(runs, reached) if np.isfinite(runs).all() else None
+
+
+def path_directions(trials: Sequence[Trial]) -> dict[str, bool]:
+    """Return whether the path ascends, by flat name of the parameter along which most trials of a solver have one."""
+    found = {}
+    for solver in {trial.solver for trial in trials}:
+        valued = [trial for trial in trials if trial.solver == solver and trial.value is not None]
+        paths = [trial for trial in valued if len(trial.path) > 1]
+        if 2 * len(paths) > len(valued):
+            last = paths[-1]
+            found[f"{solver}.{last.path_parameter}"] = last.path[-1][0] > last.path[0][0]
+    return found
+
+
+def function_values(
+    surrogate: Belief, directions: Mapping[str, bool], count: int, generator: np.random.Generator
+) -> Floats:
+    """Return the values of functions drawn from the surrogate at random configurations, without noise, (c, f).
+
+    Solvers and the values of their parameters are drawn uniformly. Where one fit gives the models of a path, up to the
+    value that was drawn, the best of PATH_STEPS values on it counts, as in the study.
+    """
+    encoding = surrogate.encoding
+    rows = encoding.masked(encoding.from_unit(generator.random((count, len(encoding.axes)))))
+    places = {surrogate.axis(name): up for name, up in directions.items() if name in surrogate.space.distributions}
+    follows = np.full(count, -1)
+    for j in places:
+        follows[~np.isnan(rows[:, j])] = j
+    owner = np.repeat(np.arange(count), np.where(follows >= 0, PATH_STEPS, 1))
+    first = np.searchsorted(owner, np.arange(count))
+    rows, share = rows[owner], (np.arange(len(owner)) - first[owner] + 1) / PATH_STEPS
+    for j, ascends in places.items():
+        own = follows[owner] == j
+        drawn = rows[own, j]
+        rows[own, j] = drawn * share[own] if ascends else 1.0 - (1.0 - drawn) * share[own]
+    values = surrogate.draws(rows, FUNCTIONS, generator, levelled=True).T
+    return np.asarray(np.maximum.reduceat(values, first, axis=0))
+
+
+def best_in_random_orders(values: Floats, count: int, noise: float, generator: np.random.Generator) -> Floats:
+    """Return the best of the first k of count configurations, k = 1, 2, ..., for each function and order, (r, count).
+
+    values (c, f); noise is the standard deviation of a trial.
+    """
+    runs = []
+    for _ in range(ORDERS):
+        order, errors = generator.permutation(len(values)), generator.standard_normal(values.shape)
+        runs.append(np.maximum.accumulate(values[order[:count]] + noise * errors[:count], axis=0).T)
+    return np.concatenate(runs)

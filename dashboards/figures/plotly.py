@@ -1,69 +1,99 @@
 """Plotly's figures as plain dictionaries: scatter, lines, bands, bars, heat maps, and the titles of their axes.
 
-Built without importing Plotly, which takes seconds. Numbers are rounded to what can be seen; NaN becomes null. Names of
-studies, parameters, features, queries and documents are anybody's text: Plotly reads <b> or <a href> in them as markup,
-so every name goes through plain or distinct before it reaches a figure.
+Built without importing Plotly, which takes seconds. Numbers are rounded to six digits; NaN becomes null. Names of
+studies, parameters, features, queries and documents are untrusted text: Plotly reads <b> or <a href> in them as markup,
+so every name passes through plain or distinct before it enters a figure.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from ranktune.dashboards.figures.panels import plain as plain
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.dashboards.figures.panels import Axis, Figure, Trace
+from ranktune.solvers.core.arrays import Floats, Ints, Json
 
-Trace: TypeAlias = dict[str, Any]
-Figure: TypeAlias = dict[str, Any]
-
-MOST_POINTS = 2_000
-"""Points of a trace; more cannot be told apart, and make a page slow."""
-LONGEST_NAME = 80
-WRAPPED = 24
-"""Letters of a name at the side of a chart."""
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00", "#7f7f7f")
+"""Distinct for colour-blind readers too. Source: Okabe & Ito 2008, with two greys of another lightness."""
+SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star", "hexagon")
+"""With the colour, so that colour is never the only difference."""
+GREY, ACCENT = "#7f7f7f", "#d55e00"
+MAX_POINTS = 2_000
+"""Points of a trace; more are indistinct and make a page slow."""
+MAX_NAME = 80
+"""Characters of a name in a figure or a title."""
+MAX_LABEL = 24
+"""Characters of a name at the side of a chart."""
 DIVERGING = ((0.0, "#d55e00"), (0.5, "#f7f7f7"), (1.0, "#0072b2"))
-"""Below zero, zero, above: told apart by colour-blind people, and by lightness from the middle."""
-RISING = "Cividis"
-"""From low to high; the same to nearly every eye."""
+"""Below zero, zero, above: distinct for colour-blind readers."""
+SEQUENTIAL = "Cividis"
+"""From low to high; nearly the same for colour-blind readers."""
 
 
-def short(name: object, longest: int = LONGEST_NAME) -> str:
-    """Return a name for titles and notes, which are text and not markup: as plain does, letter by letter."""
-    return unescape(plain(name, longest)) or "(no name)"
+def solver_styles(solvers: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the marker (color, symbol) of each solver: the same in every figure of a study."""
+    return {
+        name: {"color": COLOURS[k % len(COLOURS)], "symbol": SYMBOLS[(k + k // len(COLOURS)) % len(SYMBOLS)]}
+        for k, name in enumerate(sorted(set(solvers)))
+    }
 
 
-def distinct(names: Iterable[object], longest: int = LONGEST_NAME) -> list[str]:
-    """Return plain names of which no two are equal: those that look alike get a number."""
+def plain(name: object, longest: int = MAX_NAME) -> str:
+    """Return name for a figure: one line, no markup, no control or direction characters, at most longest characters.
+
+    Plotly reads `<b>`, `<a href>` and entities in every text.
+    """
+    kept = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in str(name)[: 4 * longest])
+    line = " ".join(kept.split())
+    short = line if len(line) <= longest and len(str(name)) <= 4 * longest else line[: longest - 1] + "…"
+    return short.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def short(name: object) -> str:
+    """Return a name for titles and notes, which are text and not markup: the visible characters of plain(name)."""
+    return unescape(plain(name)) or "(no name)"
+
+
+def distinct(names: Iterable[object], longest: int = MAX_NAME) -> list[str]:
+    """Return plain names of which no two are equal: those that would be get a number."""
     found: list[str] = []
-    seen: dict[str, int] = {}
+    taken: dict[str, int] = {}
     for name in names:
         text = plain(name, longest) or "(no name)"
-        seen[text] = count = seen.get(text, 0) + 1
-        while count > 1 and f"{text} ({count})" in seen:
+        taken[text] = count = taken.get(text, 0) + 1
+        while count > 1 and f"{text} ({count})" in taken:
             count += 1
         text = text if count == 1 else f"{text} ({count})"
-        seen.setdefault(text, 1)
+        taken.setdefault(text, 1)
         found.append(text)
     return found
 
 
-def number(value: Any) -> float | None:
-    """Return value with six significant digits; None for what is no finite number."""
+def number(value: float | None) -> float | None:
+    """Return value with six significant digits; None for NaN and infinity."""
     if value is None or not np.isfinite(value):
         return None
     return float(f"{float(value):.6g}")
 
 
-def numbers(values: Iterable[Any]) -> list[float | None]:
+def numbers(values: Iterable[float | None]) -> list[float | None]:
     """Return every value as number does."""
     return [number(value) for value in values]
 
 
-def thinned(values: Sequence[float | None] | Floats, most: int = MOST_POINTS) -> Ints:
-    """Return rising places of at most about most values: both extremes, where a new best came, and an even choice."""
+def evenly(count: int, keep: Sequence[int] = (), most: int = MAX_POINTS) -> list[int]:
+    """Return the indices of count points: all, or about most at even distances, and always those in keep."""
+    if count <= most:
+        return list(range(count))
+    step = count / most
+    return sorted({int(k * step) for k in range(most)} | {int(k) for k in keep} | {count - 1})
+
+
+def thinned(values: Sequence[float | None] | Floats, most: int = MAX_POINTS) -> Ints:
+    """Return ascending indices of at most about most values: extremes, improvements of the best, an even choice."""
     known = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     if len(known) <= most:
         return np.arange(len(known))
@@ -76,9 +106,9 @@ def thinned(values: Sequence[float | None] | Floats, most: int = MOST_POINTS) ->
     return np.array(sorted(kept), dtype=np.int64)
 
 
-def axis(title: str, *, log: bool = False, categories: Sequence[str] | None = None, **more: Any) -> dict[str, Any]:
-    """Return an axis with a title, logarithmic or of named categories in their order; title is text, not markup."""
-    found: dict[str, Any] = {"title": {"text": plain(title, 120), "standoff": 12}, "automargin": True}
+def axis(title: str, *, log: bool = False, categories: Sequence[str] | None = None, **more: object) -> Axis:
+    """Return an axis with a title, logarithmic or of categories in their order; title is text, not markup."""
+    found: Axis = {"title": {"text": plain(title, 120), "standoff": 12}, "automargin": True}
     if log:
         found["type"] = "log"
     if categories is not None:
@@ -86,11 +116,51 @@ def axis(title: str, *, log: bool = False, categories: Sequence[str] | None = No
     return found | more
 
 
-def figure(traces: Sequence[Trace], x: Mapping[str, Any], y: Mapping[str, Any], **layout: Any) -> Figure:
+def value_axis(title: str, values: Iterable[float | None], always: float = np.inf) -> tuple[Axis, str]:
+    """Return an axis that leaves out a long low tail, and the note that says so, "" where all values fit.
+
+    A value is left out where it lies further below the median than three times the distance from the median to the
+    best, and below always.
+    """
+    known = np.array([value for value in values if value is not None], dtype=np.float64)
+    if len(known) < 4:
+        return axis(title), ""
+    median, best = float(np.median(known)), float(known.max())
+    lowest = min(median - 3.0 * (best - median), always)
+    outside = int((known < lowest).sum())
+    if best <= median or not outside:
+        return axis(title), ""
+    room = 0.05 * (best - lowest)
+    count = "One value lies" if outside == 1 else f"{outside} values lie"
+    note = f"{count} far below the others, outside the figure until it is zoomed out."
+    return axis(title, range=[lowest - room, best + room]), note
+
+
+def log_axis(title: str, low: float, high: float) -> Axis:
+    """Return a logarithmic axis from low to high: ticks at powers of ten, and at 2 and 5 where those are few.
+
+    Plotly's own ticks are crowded on a narrow page, and read 2 or 5 without the power of ten.
+    """
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    steps = (1, 2, 5) if last - first <= 2 else (1,)
+    marks = [(step, k) for k in range(first, last + 1) for step in steps]
+    values, labels = [step * 10.0**k for step, k in marks], [_power(*mark) for mark in marks]
+    return axis(f"{title} (log)", log=True, tickmode="array", tickvals=values, ticktext=labels)
+
+
+def _power(step: int, exponent: int) -> str:
+    """Return step * 10 ** exponent as text; with an exponent where there would be many zeros."""
+    if -4 <= exponent <= 5:
+        return f"{step * 10.0**exponent:,.10g}"
+    raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{raised}" if step == 1 else f"{step}·10{raised}"
+
+
+def figure(traces: Sequence[Trace], x: Axis, y: Axis, **layout: object) -> Figure:
     """Return the figure of traces over two axes."""
-    base: dict[str, Any] = {
-        "xaxis": dict(x),
-        "yaxis": dict(y),
+    base: Json = {
+        "xaxis": x,
+        "yaxis": y,
         "hovermode": "closest",
         "showlegend": sum(trace.get("showlegend", True) for trace in traces) > 1,
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "traceorder": "normal"},
@@ -99,16 +169,24 @@ def figure(traces: Sequence[Trace], x: Mapping[str, Any], y: Mapping[str, Any], 
     return {"data": list(traces), "layout": base | layout}
 
 
+def bar_figure(traces: Sequence[Trace], x_title: str, y_title: str, labels: Sequence[str], **layout: object) -> Figure:
+    """Return the figure of horizontal bars, the first label on top; many bars are thinner."""
+    dense = len(labels) > 12
+    y = axis(y_title, categories=labels, autorange="reversed") | ({"tickfont": {"size": 11}} if dense else {})
+    height = max(230, 120 + (18 if dense else 32) * len(labels))
+    return figure(traces, axis(x_title), y, height=height, **layout)
+
+
 def scatter(
     name: str,
-    x: Iterable[Any],
-    y: Iterable[Any],
+    x: Iterable[str | float | None],
+    y: Iterable[str | float | None],
     *,
-    marker: Mapping[str, Any] | None = None,
+    marker: Mapping[str, object] | None = None,
     mode: str = "markers",
     text: Sequence[str] | None = None,
-    error: Iterable[Any] | None = None,
-    **more: Any,
+    error: Iterable[float | None] | None = None,
+    **more: object,
 ) -> Trace:
     """Return points, or a line with mode "lines"; x and y are numbers or plain names, error half a bar's length."""
     trace: Trace = {"type": "scatter", "mode": mode, "name": plain(name), "x": _cells(x), "y": _cells(y)}
@@ -121,14 +199,25 @@ def scatter(
     return trace | more
 
 
-def band(name: str, x: Iterable[Any], low: Iterable[Any], high: Iterable[Any], colour: str) -> Trace:
+def star(name: str, x: str | float | None, y: str | float | None, text: Sequence[str] | None = None) -> Trace:
+    """Return one point marked with a star."""
+    return scatter(name, [x], [y], marker={"symbol": "star", "size": 15, "color": ACCENT}, text=text)
+
+
+def steps(name: str, x: Iterable[float], y: Iterable[float], colour: str, dash: str = "solid") -> Trace:
+    """Return a line that changes in steps, such as the best value so far."""
+    line = {"shape": "hv", "color": colour, "width": 2, "dash": dash}
+    return scatter(name, x, y, mode="lines", line=line)
+
+
+def band(name: str, x: Iterable[str | float | None], low: Iterable[float], high: Iterable[float], colour: str) -> Trace:
     """Return the area between low and high over x, colour as #rrggbb."""
-    along = _cells(x)
+    across = _cells(x)
     return {
         "type": "scatter",
         "mode": "lines",
         "name": plain(name),
-        "x": along + along[::-1],
+        "x": across + across[::-1],
         "y": numbers(high) + numbers(low)[::-1],
         "fill": "toself",
         "fillcolor": faint(colour, 0.2),
@@ -137,83 +226,60 @@ def band(name: str, x: Iterable[Any], low: Iterable[Any], high: Iterable[Any], c
     }
 
 
-def bars(name: str, labels: Iterable[Any], lengths: Iterable[Any], *, lying: bool = False, **more: Any) -> Trace:
-    """Return bars, one a label; lying ones leave room for long labels."""
-    x, y = (lengths, labels) if lying else (labels, lengths)
-    trace: Trace = {"type": "bar", "name": plain(name), "x": _cells(x), "y": _cells(y)}
-    return trace | ({"orientation": "h"} if lying else {}) | more
+def bars(
+    name: str,
+    labels: Iterable[str | float | None],
+    lengths: Iterable[float | None],
+    *,
+    horizontal: bool = False,
+    **more: object,
+) -> Trace:
+    """Return bars, one a label; horizontal ones leave room for long labels."""
+    x, y = (_cells(lengths), _cells(labels)) if horizontal else (_cells(labels), _cells(lengths))
+    trace: Trace = {"type": "bar", "name": plain(name), "x": x, "y": y}
+    return trace | ({"orientation": "h"} if horizontal else {}) | more
+
+
+def error_bars(above: Iterable[float | None], below: Iterable[float | None], **more: object) -> Json:
+    """Return the error bars of points, with lengths above and below each."""
+    lengths = {"array": numbers(above), "arrayminus": numbers(below)}
+    return {"type": "data", "symmetric": False, "thickness": 1.5} | lengths | more
 
 
 def heat_map(
-    x: Sequence[Any], y: Sequence[Any], z: Iterable[Iterable[Any]], title: str, *, zero_in_middle: bool = False
+    x: Sequence[str | float | None],
+    y: Sequence[str | float | None],
+    z: Iterable[Iterable[float | None]],
+    title: str,
+    *,
+    zero_in_middle: bool = False,
 ) -> Trace:
     """Return cells coloured by z, a row for each y; title says what the colours measure."""
     rows = [numbers(row) for row in z]
-    trace: Trace = {
-        "type": "heatmap", "x": _cells(x), "y": _cells(y), "z": rows,
-        "colorscale": RISING, "colorbar": {"title": {"text": plain(title), "side": "top"}, "thickness": 12},
-        "showlegend": False,
-    }  # fmt: skip
+    trace: Trace = {"type": "heatmap", "x": _cells(x), "y": _cells(y), "z": rows, "showlegend": False}
+    trace |= {"colorscale": SEQUENTIAL, "colorbar": colour_bar(title)}
     if zero_in_middle:
         widest = max((abs(value) for row in rows for value in row if value is not None), default=1.0) or 1.0
         trace |= {"colorscale": [list(stop) for stop in DIVERGING], "zmin": -widest, "zmax": widest, "zmid": 0.0}
     return trace
 
 
-def pattern(shape: str | list[str]) -> dict[str, Any]:
-    """Return a hatching over the colour of a bar, or of each, "" for none: what tells bars apart without colour."""
+def colour_bar(title: str, longest: int = MAX_NAME) -> Json:
+    """Return the scale of a figure's colours."""
+    return {"title": {"text": plain(title, longest), "side": "top"}, "thickness": 12}
+
+
+def pattern(shape: str | list[str]) -> Json:
+    """Return a hatching over the colour of a bar, or of each bar, "" for none; colour is not the only difference."""
     return {"shape": shape, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.65, "size": 7, "solidity": 0.25}
 
 
-def window(values: Iterable[float | None], always: float = np.inf) -> tuple[list[float] | None, str]:
-    """Return the range of an axis that leaves out a long bad tail, None where all fit, and a note that says so.
-
-    What lies further below the median than three times the way from there to the best squeezes all else into a line;
-    only what lies below always, too, is left out.
-    """
-    known = np.array([value for value in values if value is not None], dtype=np.float64)
-    if len(known) < 4:
-        return None, ""
-    median, best = float(np.median(known)), float(known.max())
-    lowest = min(median - 3.0 * (best - median), always)
-    outside = int((known < lowest).sum())
-    if best <= median or not outside:
-        return None, ""
-    room = 0.05 * (best - lowest)
-    said = "One value lies" if outside == 1 else f"{outside} values lie"
-    return [lowest - room, best + room], f"{said} far below the rest, outside the figure until it is zoomed out."
-
-
-def log_axis(title: str, low: float, high: float) -> dict[str, Any]:
-    """Return a logarithmic axis for values from low to high: marks at powers of ten, and few more where those are few.
-
-    A title and marks of Plotly's own would be crowded on a narrow page, and read 2, 5 without saying of what.
-    """
-    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
-    steps = (1, 2, 5) if last - first <= 2 else (1,)
-    marks = [(step, k) for k in range(first, last + 1) for step in steps]
-    ticks: dict[str, Any] = {
-        "tickmode": "array",
-        "tickvals": [s * 10.0**k for s, k in marks],
-        "ticktext": [_power(*m) for m in marks],
-    }
-    return axis(f"{title} (log)", log=True, **ticks)
-
-
-def _power(step: int, exponent: int) -> str:
-    """Return step * 10 ** exponent as text; with an exponent where there would be many zeros."""
-    if -4 <= exponent <= 5:
-        return f"{step * 10.0**exponent:,.10g}"
-    raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if step == 1 else f"{step}·10{raised}"
-
-
 def faint(colour: str, opacity: float) -> str:
-    """Return #rrggbb seen through."""
+    """Return the colour #rrggbb with an opacity."""
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
 
 
-def _cells(values: Iterable[Any]) -> list[Any]:
+def _cells(values: Iterable[str | float | None]) -> list[str | float | None]:
     """Return names as they are and numbers as number does."""
     return [value if isinstance(value, str) else number(value) for value in values]

@@ -1,37 +1,39 @@
-"""Finished trials of a study whose record is in a PostgreSQL database, read as those of a file are, never written."""
+"""Finished trials of a record in a PostgreSQL database, read in read-only transactions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from ranktune.dashboards.records.file import Finished, finished_since
+from ranktune.dashboards.records.file import trials_since
+from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.storage.database import check_url, shown_url
 
-OPENING = 5
-"""Seconds to wait for a server: a page would rather say that it is away."""
+CONNECT_TIMEOUT = 5
+"""Seconds to wait for a server before a page reports that it cannot be reached."""
 
 
 @dataclass
 class StoredReader:
-    """The trials of the Optuna study of that name in the database at url, read as they come."""
+    """The trials of the Optuna study of that name in the database at url; each is read once."""
 
     url: str
     study: str
-    _known: list[Finished] = field(default_factory=list)
+    split: str = ""
+    _known: list[Trial] = field(default_factory=list)
     _last: int = -1
 
-    def trials(self) -> list[Finished]:
+    def trials(self) -> list[Trial]:
         """Return every finished trial in the order of finishing; none while there is no such study.
 
         Raises StudyError where the database cannot be read.
         """
-        engine = create_engine(check_url(self.url), poolclass=NullPool, connect_args={"connect_timeout": OPENING})
+        waits = {"connect_timeout": CONNECT_TIMEOUT}
+        engine = create_engine(check_url(self.url), poolclass=NullPool, connect_args=waits)
         cause = ""
         try:
             with engine.connect().execution_options(
@@ -44,7 +46,7 @@ class StoredReader:
             raise StudyError(f"cannot read the record in {shown_url(self.url)}: {cause}.")
         return list(self._known)
 
-    def _read_new(self, connection: Any) -> None:
+    def _read_new(self, connection: Connection) -> None:
         if not connection.execute(text("SELECT to_regclass('trials')")).scalar():
             return
         number = connection.execute(
@@ -53,5 +55,7 @@ class StoredReader:
         if number is None:
             return
         since = f"trial_id IN (SELECT trial_id FROM trials WHERE study_id = {int(number)} AND trial_id > {self._last})"
-        found, self._last = finished_since(lambda query: connection.execute(text(query)).all(), self._last, since)
+        found, self._last = trials_since(
+            lambda query: connection.execute(text(query)).all(), self._last, self.split, since
+        )
         self._known += found

@@ -1,15 +1,15 @@
-"""Finished trials straight from a record's file, without ever writing to it.
+"""Finished trials read from a record's SQLite file, without ever writing to it.
 
-The record has Optuna's SQLite schema. Optuna's own storage opens it for writing and builds an object for every row,
-which takes seconds at 10,000 trials; a page looks often while the study needs the processor. A record only ever
-grows, so what was read before is kept, and only what is new is read.
+The record has Optuna's schema. Optuna's storage opens it for writing and builds an object for every row, which takes
+seconds at 10,000 trials, and pages read it often. A record only grows: trials that were read are kept, and only new
+rows are read.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,44 +20,35 @@ from urllib.parse import quote
 
 from optuna.distributions import BaseDistribution, json_to_distribution
 
+from ranktune.dashboards.records.trial import Trial
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
 
-
-@dataclass(frozen=True)
-class Finished:
-    """A trial as it was written: params by flat name, value None where it failed, begun and ended since 1970.
-
-    The value of one that was stopped is an estimate.
-    """
-
-    params: Mapping[str, Any]
-    value: float | None
-    user_attrs: Mapping[str, Any]
-    begun: float | None
-    ended: float | None
+FileState = tuple[int, int, int] | None
 
 
 class Reader(Protocol):
     """The finished trials of a record."""
 
-    def trials(self) -> list[Finished]:
+    def trials(self) -> list[Trial]:
         """Return every finished trial in the order of finishing."""
         ...
 
 
 @dataclass
 class RecordReader:
-    """The trials of one record.db, read as they come."""
+    """The trials of one record.db; each is read once."""
 
     path: Path
-    _known: list[Finished] = field(default_factory=list)
+    split: str = ""
+    _known: list[Trial] = field(default_factory=list)
     _last: int = 0
     _file: tuple[int, int] | None = None
 
-    def trials(self) -> list[Finished]:
+    def trials(self) -> list[Trial]:
         """Return every finished trial in the order of finishing; none while there is no record.
 
-        Raises StudyError where the file is no record.
+        Raises StudyError where the file is not a record.
         """
         try:
             stat = self.path.stat()
@@ -75,37 +66,38 @@ class RecordReader:
 
     def _read_new(self, connection: sqlite3.Connection) -> None:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trials'").fetchone():
-            return  # just being made
-        connection.execute("BEGIN")  # one moment of the record, however many tables
-        found, self._last = finished_since(lambda query: connection.execute(query, (self._last,)), self._last)
+            return  # the file is being created
+        connection.execute("BEGIN")  # all tables as they are at one moment
+        found, self._last = trials_since(lambda query: connection.execute(query, (self._last,)), self._last, self.split)
         self._known += found
 
 
-def finished_since(
-    run: Callable[[str], Iterable[Sequence[Any]]], last: int, since: str = "trial_id > ?"
-) -> tuple[list[Finished], int]:
-    """Return the trials after the id last, and the id of the last of them.
+def trials_since(
+    run: Callable[[str], Iterable[Sequence[Any]]], last: int, split: str, since: str = "trial_id > ?"
+) -> tuple[list[Trial], int]:
+    """Return the finished trials of a split after the id last, and the id of the last of them.
 
-    since is which trials those are, in SQL; run returns the rows of a query.
+    run returns the rows of an SQL query; since is the condition that selects those trials.
     """
-    params: dict[int, dict[str, Any]] = {}
+    params: dict[int, Json] = {}
     for trial, name, value, distribution in run(_PARAMS.format(since)):
         params.setdefault(trial, {})[name] = _distribution(distribution).to_external_repr(value)
-    attrs: dict[int, dict[str, Any]] = {}
-    for trial, name, text in run(_ATTRS.format(since)):
-        attrs.setdefault(trial, {})[name] = json.loads(text)
+    attributes: dict[int, Json] = {}
+    for trial, name, text in run(_ATTRIBUTES.format(since)):
+        attributes.setdefault(trial, {})[name] = json.loads(text)
     found = []
     for trial, state, begun, ended, value in run(_TRIALS.format(since)):
         if state not in ("COMPLETE", "PRUNED", "FAIL"):
-            break  # not ours: whatever follows is read when this one has ended
-        told = None if state == "FAIL" else value
-        found.append(Finished(params.get(trial, {}), told, attrs.get(trial, {}), _seconds(begun), _seconds(ended)))
+            break  # whatever follows is read when this trial has ended
+        scored = None if state == "FAIL" else value
+        times = (_seconds(begun), _seconds(ended))
+        found.append(Trial.from_record(params.get(trial, {}), scored, attributes.get(trial, {}), *times, split))
         last = trial
     return found, last
 
 
 _PARAMS = "SELECT trial_id, param_name, param_value, distribution_json FROM trial_params WHERE {}"
-_ATTRS = "SELECT trial_id, key, value_json FROM trial_user_attributes WHERE {}"
+_ATTRIBUTES = "SELECT trial_id, key, value_json FROM trial_user_attributes WHERE {}"
 _TRIALS = (
     "SELECT trial_id, state, datetime_start, datetime_complete, "
     "(SELECT v.value FROM trial_values v WHERE v.trial_id = trials.trial_id) "
@@ -113,14 +105,9 @@ _TRIALS = (
 )
 
 
-def read_record(path: Path) -> list[Finished]:
-    """Return the finished trials of a record.db."""
-    return RecordReader(path).trials()
-
-
-def changes(files: Iterator[Path]) -> tuple[tuple[int, int, int] | None, ...]:
-    """Return what tells that files have changed: when, how long, which."""
-    found: list[tuple[int, int, int] | None] = []
+def file_states(files: Iterable[Path]) -> tuple[FileState, ...]:
+    """Return the modification time, the size and the inode of each file, None of a missing one."""
+    found: list[FileState] = []
     for file in files:
         try:
             stat = file.stat()
@@ -131,7 +118,7 @@ def changes(files: Iterator[Path]) -> tuple[tuple[int, int, int] | None, ...]:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    """Return a connection that cannot write; a record that nobody has open is read as a file that does not change."""
+    """Return a read-only connection; without a write-ahead log nothing else has the file open, and it is immutable."""
     open_elsewhere = Path(f"{path}-wal").exists()
     mode = "mode=ro" if open_elsewhere else "mode=ro&immutable=1"
     return sqlite3.connect(f"file:{quote(str(path.resolve()))}?{mode}", uri=True, timeout=5, isolation_level=None)
@@ -139,12 +126,11 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 @lru_cache(maxsize=4096)
 def _distribution(text: str) -> BaseDistribution:
-    found: BaseDistribution = json_to_distribution(text)
-    return found
+    return json_to_distribution(text)
 
 
 def _seconds(moment: str | datetime | None) -> float | None:
-    """Return the seconds since 1970 of a moment as Optuna keeps it: in UTC, and without saying so."""
+    """Return the seconds since 1970 of a time as Optuna stores it: in UTC, without a time zone."""
     if moment is None:
         return None
     known = datetime.fromisoformat(moment) if isinstance(moment, str) else moment

@@ -1,34 +1,29 @@
-"""A finished study in the terminal: the leaderboard as a table, and the conclusion in words.
-
-Reads the JSON of a result (`result.json`), never a running study.
-"""
+"""A finished study in the terminal: the leaderboard and the conclusion, from the content of `result.json`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ranktune.dashboards.terminal.tables import table, titled
+from ranktune.dashboards.terminal.tables import four_digits, table, titled
+from ranktune.solvers.core.arrays import JsonView
+from ranktune.tuner.selection.results import ALIKE, BETTER
 
-Json = Mapping[str, Any]
 
-
-def report(result: Json) -> RenderableType:
-    """Return the table, what was chosen on each fold if there are folds, and what it means."""
+def report(result: JsonView) -> RenderableType:
+    """Return the leaderboard, the chosen model of each fold if there are folds, and the conclusion."""
     parts = [titled(f"{result['study']}: {result['metric']}", leaderboard_table(result))]
     if result.get("folds"):
-        parts.append(titled("chosen on each fold", fold_table(result)))
+        parts.append(titled("chosen model of each fold", fold_table(result)))
     return Group(*parts, Text(conclusion(result)))
 
 
-def leaderboard_table(result: Json) -> Table:
+def leaderboard_table(result: JsonView) -> Table:
     """Return the leaderboard: a row a solver, the chosen first."""
     found = table(("solver",), ("vali", "again", "test [95%]", "p Holm", "features", "kB", "us/doc", "fit s", "trials"))
     for place, row in enumerate(result["leaderboard"]):
@@ -36,8 +31,8 @@ def leaderboard_table(result: Json) -> Table:
     return found
 
 
-def fold_table(result: Json) -> Table:
-    """Return what was chosen on each fold."""
+def fold_table(result: JsonView) -> Table:
+    """Return the chosen model of each fold."""
     found = table(("fold", "solver"), ("vali", "test [95%]"))
     for fold in result["folds"]:
         best = fold["best"]
@@ -45,28 +40,26 @@ def fold_table(result: Json) -> Table:
     return found
 
 
-def conclusion(result: Json) -> str:
-    """Return in words which model was chosen, how good it is, what cannot be told from it, and where it is."""
+def conclusion(result: JsonView) -> str:
+    """Return which model was chosen, its scores, the models without a significant difference, and its file."""
     best = result["best"]
     lines = [f"Chosen by validation: {_chosen(result)}."]
     low, high = result["estimate_interval"]
     lines.append(
-        f"Validation promises {result['metric']} {_number(result['estimate'])} ({low:.3f} to {high:.3f}), "
-        "corrected for having been chosen."
+        f"Expected {result['metric']} by validation, corrected for selection: {_number(result['estimate'])} "
+        f"({low:.3f} to {high:.3f})."
     )
-    judged = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
-    lines.append(f"Test: {', '.join(judged)}." if judged else "There are no test queries: only validation is known.")
-    strange = _outside(result)
-    if strange:
-        lines.append(strange)
-    alike = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == "not told apart"]
+    scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
+    lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
+    lines += filter(None, [_outside(result)])
+    alike = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == ALIKE]
     if alike:
-        lines.append(f"Not told apart from it (Holm, 0.05): {', '.join(alike)}.")
+        lines.append(f"Not significantly different (Holm, 0.05): {', '.join(alike)}.")
         instead = {kind: result["alternatives"].get(kind) for kind in ("smallest", "fastest")}
         lines.append("Of these the " + ", the ".join(f"{kind} is {label}" for kind, label in instead.items()) + ".")
-    better = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == "better"]
+    better = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == BETTER]
     if better:
-        lines.append(f"Better on test, which must not choose: {', '.join(better)}.")
+        lines.append(f"Better on the test queries, which are not used for selection: {', '.join(better)}.")
     if result["failures"]:
         count, last = len(result["failures"]), result["failures"][-1]
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
@@ -75,37 +68,37 @@ def conclusion(result: Json) -> str:
     return "\n".join(lines)
 
 
-def _trials(result: Json) -> str:
-    """Return how many trials there were, and how they ended where not all were judged in full."""
+def _trials(result: JsonView) -> str:
+    """Return the number of trials, and how they ended where not all were evaluated in full."""
     failed = sum(failure.get("number") is not None for failure in result["failures"])
     stopped = result.get("stopped", 0)
-    told = [f"{count} {how}" for count, how in ((stopped, "stopped early"), (failed, "failed")) if count]
-    if not told:
+    others = [f"{count} {how}" for count, how in ((stopped, "stopped early"), (failed, "failed")) if count]
+    if not others:
         return f"{result['trials']} trials"
-    return f"{result['trials']} trials ({result['trials'] - stopped - failed} judged in full, {', '.join(told)})"
+    return f"{result['trials']} trials ({result['trials'] - stopped - failed} evaluated in full, {', '.join(others)})"
 
 
-def _outside(result: Json) -> str:
-    """Return a remark where test shows what validation did not lead to expect."""
+def _outside(result: JsonView) -> str:
+    """Return a remark where the test value is outside of its interval by validation."""
     limits, test = result["expected_on_test_interval"], result["best"]["test"]
     if limits is None or test is None or limits[0] <= test <= limits[1]:
         return ""
     side = "below" if test < limits[0] else "above"
     return (
-        f"That is {side} what such a test should show ({limits[0]:.3f} to {limits[1]:.3f}): "
-        "are its queries unlike the others?"
+        f"That is {side} the interval expected by validation ({limits[0]:.3f} to {limits[1]:.3f}): "
+        "the test queries may differ from the others."
     )
 
 
-def _chosen(result: Json) -> str:
-    """Return which solver, and with which parameters; over folds, how often each."""
+def _chosen(result: JsonView) -> str:
+    """Return the solver with its parameters; over folds, how often each was chosen."""
     if not result.get("folds"):
         return f"{result['best']['solver']}{_params(result['best']['params'])}"
     counts = Counter(fold["best"]["solver"] for fold in result["folds"])
     return ", ".join(f"{solver} on {count}" for solver, count in counts.most_common()) + " folds"
 
 
-def _cells(row: Json) -> list[str]:
+def _cells(row: JsonView) -> list[str]:
     return [
         _number(row["vali"]),
         _number(row["again"]),
@@ -119,7 +112,7 @@ def _cells(row: Json) -> list[str]:
     ]
 
 
-def _with_interval(row: Json, name: str) -> str:
+def _with_interval(row: JsonView, name: str) -> str:
     if row[name] is None:
         return "-"
     low, high = row[f"{name}_interval"]
@@ -127,20 +120,20 @@ def _with_interval(row: Json, name: str) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+    return four_digits(value) or "-"
 
 
 def _nearby(path: str) -> str:
-    """Return path as a person in this folder would type it."""
+    """Return path relative to the current folder where it is below it."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
-def _params(params: Json | None) -> str:
+def _params(params: JsonView | None) -> str:
     if not params:
         return ""
-    told = (f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in params.items())
-    return f" ({', '.join(told)})"
+    pairs = (f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in params.items())
+    return f" ({', '.join(pairs)})"
 
 
 def _duration(seconds: float) -> str:

@@ -1,26 +1,26 @@
-"""The studies of a home folder, and how far an unfinished one is."""
+"""The studies of a home folder, and the progress of an unfinished one."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from ranktune.dashboards.terminal.tables import table
+from ranktune.dashboards.terminal.tables import four_digits, table
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.home import StudyFolder, all_folders
 
 
-def listing(home: Path) -> list[dict[str, Any]]:
-    """Return a line for each study of home, oldest first; an unreadable one says why."""
+def listing(home: Path) -> list[Json]:
+    """Return a line for each study of home, oldest first; that of an unreadable study has the reason."""
     return [_line(folder) for folder in all_folders(home)]
 
 
-def _line(folder: StudyFolder) -> dict[str, Any]:
+def _line(folder: StudyFolder) -> Json:
     changed = datetime.fromtimestamp((folder.path / "study.json").stat().st_mtime).astimezone()
     line = {"study": folder.path.name, "changed": changed.isoformat(timespec="seconds")}
     try:
@@ -44,41 +44,34 @@ def _line(folder: StudyFolder) -> dict[str, Any]:
         return line | {"state": f"unreadable: {error}"}
 
 
-def state(path: Path) -> dict[str, Any]:
-    """Return how far an unfinished study is: finished trials, how they ended, and the best by validation.
+def state(path: Path) -> Json:
+    """Return the progress of an unfinished study: finished trials, how they ended, and the best by validation.
 
-    Only what was judged in full can be the best.
+    Only trials that were evaluated in full can be the best.
     """
     from ranktune.dashboards.records.study import reader_of
-    from ranktune.tuner.storage.record import STOPPED
+    from ranktune.dashboards.records.trial import best_of, counts
 
     folder = StudyFolder(path)
     study = folder.study()
     trials = [trial for name in folder.split_names() for trial in reader_of(folder, name).trials()]
-    stopped = [trial for trial in trials if trial.user_attrs.get(STOPPED)]
-    values = [
-        (trial.value, str(trial.params["solver"]))
-        for trial in trials
-        if trial.value is not None and not trial.user_attrs.get(STOPPED)
-    ]
-    done = len(trials)
-    best, solver = max(values, default=(None, None))
+    own, best = counts(trials), best_of(trials)
     return {
         "study": path.name,
         "data": study.data,
         "metric": study.metric,
         "state": "unfinished",
-        "done": done,
-        "stopped": len(stopped),
-        "failed": done - len(values) - len(stopped),
+        "done": len(trials),
+        "stopped": own.stopped,
+        "failed": own.failed,
         "trials": study.n_trials * len(folder.split_names()),
-        "solver": solver,
-        "best": best,
+        "solver": None if best is None else best.solver,
+        "best": None if best is None else best.value,
         "test": None,
     }
 
 
-def listing_table(studies: list[dict[str, Any]]) -> Table:
+def listing_table(studies: list[Json]) -> Table:
     """Return the lines as a table."""
     found = table(("study", "data", "metric", "solver", "state", "changed"), ("trials", "vali", "test"))
     for line in studies:
@@ -91,9 +84,5 @@ def listing_table(studies: list[dict[str, Any]]) -> Table:
             line["changed"][:16].replace("T", " "),
         )
         trials = f"{line['done']} of {line['trials']}" if "done" in line else ""
-        found.add_row(*map(escape, words), trials, _number(line.get("best")), _number(line.get("test")))
+        found.add_row(*map(escape, words), trials, four_digits(line.get("best")), four_digits(line.get("test")))
     return found
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"

@@ -1,20 +1,20 @@
-"""Compare: two studies side by side; which settings differ, how fast each got where, what each chose."""
+"""Compare: two studies side by side, their settings, their best value by number of trials, their leaderboards."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ranktune.dashboards.analysis.tuning_value import best_by_number, mean_of_splits, worth_figure
+from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_figure, mean_of_splits
 from ranktune.dashboards.figures.panels import Cell, Panel, Table
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_table, sentences, setting
 from ranktune.solvers.core.arrays import Floats
 
-NOWHERE = np.full(0, np.nan)
+NO_CURVE = np.full(0, np.nan)
 
 
 def panels(a: StudyData, b: StudyData) -> list[Panel]:
-    """Return where the studies differ, their best so far, and their leaderboards."""
+    """Return the settings that differ, the best so far, and the leaderboards."""
     return [_settings(a, b), _race(a, b), _leaderboard("first", a), _leaderboard("second", b)]
 
 
@@ -39,10 +39,10 @@ def _race(a: StudyData, b: StudyData) -> Panel:
         name: mean_of_splits([best_by_number(split) for split in study.splits])
         for name, study in zip(_names(a, b), (a, b), strict=True)
     }
-    title = f"Best validation {a.metric} after so many trials"
+    title = f"Best validation {a.metric} by number of trials"
     longest = max(len(curve) for curve in curves.values())
-    told = [k for k in range(longest) if k == longest - 1 or any(_changed(curve, k) for curve in curves.values())]
-    rows = [[k + 1, *(_at(curve, k) for curve in curves.values())] for k in told]
+    shown = [k for k in range(longest) if k == longest - 1 or any(_changed(curve, k) for curve in curves.values())]
+    rows = [[k + 1, *(_at(curve, k) for curve in curves.values())] for k in shown]
     table = Table(("trials", *curves), rows)
     if a.metric != b.metric:
         why = f"The studies maximise different metrics ({a.metric} and {b.metric}): their values are not comparable."
@@ -50,8 +50,8 @@ def _race(a: StudyData, b: StudyData) -> Panel:
     if not any(np.isfinite(curve).any() for curve in curves.values()):
         return Panel("race", title, table, None, "No trial has succeeded yet.")
     same = a.study.data == b.study.data
-    note = "" if same else "The studies name different data: their values are not comparable unless it is the same."
-    return Panel("race", title, table, worth_figure(a, curves, None, NOWHERE), note)
+    note = "" if same else "The studies name different data: their values compare only where the content is equal."
+    return Panel("race", title, table, best_so_far_figure(a, curves, None, NO_CURVE), note)
 
 
 def _changed(curve: Floats, k: int) -> bool:
@@ -66,6 +66,6 @@ def _at(curve: Floats, k: int) -> float | None:
 def _leaderboard(key: str, study: StudyData) -> Panel:
     title = f"Leaderboard of {study.name}"
     if study.result is None:
-        return Panel(f"leaderboard-{key}", title, Table(("solver",), []), None, "It is not finished.")
+        return Panel(f"leaderboard-{key}", title, Table(("solver",), []), None, "The study is not finished.")
     table, figure = leaderboard_table(study.result), leaderboard_figure(study.result)
     return Panel(f"leaderboard-{key}", title, table, figure, sentences(study.result))

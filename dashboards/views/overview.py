@@ -1,127 +1,115 @@
-"""Overview: what was found, how sure that is, and whether tuning was worth it."""
+"""Overview: the chosen model, its uncertainty, and what tuning gained."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ranktune.dashboards.analysis import tuning_value
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, plain
-from ranktune.dashboards.records.study import StudyData, Trial, best_of, counts, duration, study_state, trials_told
-
-Json = Mapping[str, Any]
-Figure = dict[str, Any]
+from ranktune.dashboards.figures import plotly as figures
+from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
+from ranktune.dashboards.records.study import StudyData, duration
+from ranktune.dashboards.records.trial import best_of, counts
+from ranktune.solvers.core.arrays import JsonView
+from ranktune.tuner.selection.results import ALIKE, WORSE
 
 
 def panels(data: StudyData) -> list[Panel]:
-    """Return the conclusion, the leaderboard, the best so far with what it is measured against, and the settings."""
+    """Return the conclusion, the leaderboard, the value of tuning, and the settings."""
     found = [_conclusion(data), _leaderboard(data), tuning_value.panel(data)]
     if data.result is not None and data.result.get("folds"):
         found.append(_folds(data.result))
-    if any(trial.error for _, trial in data.trials) or (data.result is not None and data.result["failures"]):
+    if any(trial.error for trial in data.trials) or (data.result is not None and data.result["failures"]):
         found.append(_failures(data))
     return [*found, _settings(data)]
 
 
 def _conclusion(data: StudyData) -> Panel:
-    """Return what was found, in two sentences and in a table."""
-    rows: list[tuple[str, Cell]] = [("state", study_state(data)), ("trials", trials_told(data)), *_ends(data)]
-    racing = spared_sentence(data)
-    if data.result is None:
-        note = f"{_unfinished(data)} {racing}".strip()
-        return Panel("conclusion", "What was found", Table(("what", "value"), rows), None, note)
+    """Return the conclusion in two sentences and as a table."""
+    rows: list[tuple[str, Cell]] = [("state", data.state), ("trials", data.progress), *_endings(data)]
     result = data.result
-    best = result["best"]
-    rows += [("chosen", best["solver"]), *(_told(best.get("params")))]
-    rows += [(f"test {name}", value) for name, value in best["test_metrics"].items()]
-    if result.get("estimate") is not None:
-        rows.append((f"{data.metric} to expect, corrected for the choice", result["estimate"]))
-        rows.append(("its 95 percent interval", _interval(result.get("estimate_interval"))))
-    if result.get("expected_on_test_interval") is not None:
-        limits = _interval(result["expected_on_test_interval"])
-        rows.append((f"where {data.metric} of so few test queries lies in 95 of 100 cases", limits))
-    for name, label in (result.get("alternatives") or {}).items():
-        rows.append((f"{name} that is not told apart" if name != "knee" else "best bargain", label))
-    rows += [("seconds", result["seconds"]), ("model", result["model"])]
-    note = f"{sentences(result)} {racing}".strip()
-    return Panel("conclusion", "What was found", Table(("what", "value"), rows), None, note)
+    if result is None:
+        text = _unfinished(data)
+    else:
+        best, text = result["best"], sentences(result)
+        rows += [("chosen", best["solver"]), *((f"its {name}", v) for name, v in (best.get("params") or {}).items())]
+        rows += [(f"test {name}", value) for name, value in best["test_metrics"].items()]
+        if result.get("estimate") is not None:
+            rows.append((f"expected {data.metric}, corrected for selection", result["estimate"]))
+            rows.append(("its 95 % interval", _interval(result.get("estimate_interval"))))
+        if result.get("expected_on_test_interval") is not None:
+            limits = _interval(result["expected_on_test_interval"])
+            rows.append((f"95 % interval of {data.metric} on so few test queries", limits))
+        for name, label in (result.get("alternatives") or {}).items():
+            rows.append(("best trade-off" if name == "knee" else f"{name} without a significant difference", label))
+        rows += [("seconds", result["seconds"]), ("model", result["model"])]
+    note = joined(text, early_stopping_sentence(data))
+    return Panel("conclusion", "Conclusion", Table(("what", "value"), rows), None, note)
 
 
-def _ends(data: StudyData) -> list[tuple[str, Cell]]:
-    """Return how many trials ended how, where not all were judged in full."""
-    own = counts(trial for _, trial in data.trials)
-    told = (("judged in full", own.complete), ("stopped early", own.stopped), ("failed", own.failed))
-    return [(name, count) for name, count in told if count] if own.stopped or own.failed else []
+def _endings(data: StudyData) -> list[tuple[str, Cell]]:
+    """Return how many trials ended how, where not all were evaluated in full."""
+    own = counts(data.trials)
+    rows = (("evaluated in full", own.complete), ("stopped early", own.stopped), ("failed", own.failed))
+    return [(name, count) for name, count in rows if count] if own.stopped or own.failed else []
 
 
-def spared_sentence(data: StudyData) -> str:
-    """Return in one sentence how many trials were stopped early and roughly what that spared; "" where none was."""
-    own = counts(trial for _, trial in data.trials)
+def early_stopping_sentence(data: StudyData) -> str:
+    """Return how many trials were stopped early and about what that saved; "" where none was."""
+    own = counts(data.trials)
     if not own.stopped:
         return ""
-    share = own.spared / (own.spent + own.spared) if own.spared > 0.0 else 0.0
-    said = "One trial was stopped" if own.stopped == 1 else f"{own.stopped} trials were stopped"
+    share = own.saved / (own.spent + own.saved) if own.saved > 0.0 else 0.0
+    number, they = ("One trial was", "it was") if own.stopped == 1 else (f"{own.stopped} trials were", "they were")
     return (
-        f"{said} early, as soon as {'it was' if own.stopped == 1 else 'they were'} for sure behind the best, which "
-        f"spared roughly {duration(own.spared)} of processor time: {share:.0%} of what learning would have taken."
+        f"{number} stopped early because {they} significantly worse, which saved about {duration(own.saved)} of "
+        f"processor time, {share:.0%} of a full search."
     )
 
 
-def sentences(result: Json) -> str:
-    """Return in two sentences which model was chosen and how good it is, and what is not told apart from it."""
+def sentences(result: JsonView) -> str:
+    """Return in two sentences which model was chosen with which score, and which are not significantly different."""
     best, metric = result["best"], result["metric"]
     test = best["test_metrics"].get(metric)
-    values = "there are no test queries to judge it by"
+    values = "there are no test queries"
     if test is not None:
         values = f"{metric} is {test:.4f} {_interval(best.get('test_interval'))} on test queries"
     if result.get("estimate") is not None:
         values += (
             f", and {result['estimate']:.4f} {_interval(result.get('estimate_interval'))} by validation, "
-            "corrected for having been chosen"
+            "corrected for selection"
         )
-    first = f"{_chosen(result)} was chosen by validation among {result['trials']} trials; {values}."
-    return f"{first} {_rivals(result)}"
+    chosen = str(best["solver"])
+    if result.get("folds"):
+        solvers = Counter(fold["best"]["solver"] for fold in result["folds"])
+        chosen = ", ".join(f"{name} on {n}" for name, n in solvers.items()) + f" of {len(result['folds'])} folds"
+    return f"{chosen} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
 
 
-def _chosen(result: Json) -> str:
-    folds = result.get("folds")
-    if not folds:
-        return str(result["best"]["solver"])
-    counts: dict[str, int] = {}
-    for fold in folds:
-        counts[fold["best"]["solver"]] = counts.get(fold["best"]["solver"], 0) + 1
-    return ", ".join(f"{name} on {n}" for name, n in counts.items()) + " of " + f"{len(folds)} folds"
-
-
-def _rivals(result: Json) -> str:
+def _rivals(result: JsonView) -> str:
     others = result["leaderboard"][1:]
     if not others:
-        return "Nothing else competed."
+        return "There was no other model."
     p_name = "p_holm" if any(row.get("p_holm") is not None for row in others) else "p_value"
     equal = [row["solver"] for row in others if row.get(p_name) is not None and row[p_name] > 0.05]
-    corrected = ", corrected for so many comparisons" if p_name == "p_holm" else ""
+    corrected = ", corrected for multiple comparisons" if p_name == "p_holm" else ""
     if not equal:
-        return f"Each of the other {len(others)} is told apart from it (p <= 0.05{corrected})."
-    return f"Not told apart from it (p > 0.05{corrected}): {', '.join(equal)}."
+        return f"It differs significantly from each of the other {len(others)} (p <= 0.05{corrected})."
+    return f"Not significantly different (p > 0.05{corrected}): {', '.join(equal)}."
 
 
 def _unfinished(data: StudyData) -> str:
-    trials = [trial for _, trial in data.trials]
-    best, own = best_of(trials), counts(trials)
-    if not trials:
-        return "No trial has finished yet. What they find appears here as they finish."
+    best, own = best_of(data.trials), counts(data.trials)
+    if not data.trials:
+        return "No trial has finished yet. Results appear here as trials finish."
     if best is None:
-        last = next((trial.error for trial in reversed(trials) if trial.error), "")
-        return f"All of the {len(trials)} finished trials failed; the last: {last}"
+        last = next((trial.error for trial in reversed(data.trials) if trial.error), "")
+        return f"All {len(data.trials)} finished trials failed, the last with: {last}"
     return (
         f"The best of {own.complete + own.stopped} finished trials so far is {best.solver} with {data.metric} "
-        f"{best.value:.4f} on validation "
-        "queries. That value is high by luck too: what is chosen, and how good it is, is told when it is finished."
+        f"{best.value:.4f} on validation queries. The best of many values is too high: the finished study shows a "
+        "corrected estimate."
     )
-
-
-def _told(params: Mapping[str, Any] | None) -> list[tuple[str, Cell]]:
-    return [(f"its {name}", value) for name, value in (params or {}).items()]
 
 
 def _interval(interval: Sequence[float] | None) -> str:
@@ -133,124 +121,106 @@ _COLUMNS = (
     ("validation high", "vali_interval"), ("fresh folds", "again"), ("test", "test"), ("test low", "test_interval"),
     ("test high", "test_interval"), ("difference", "difference"),
     ("difference low", "difference_interval"), ("difference high", "difference_interval"), ("p", "p_value"),
-    ("p Holm", "p_holm"),
-    ("verdict", "verdict"), ("weights", "nonzeros"), ("bytes", "bytes"), ("us a document", "microseconds"),
-    ("seconds to learn", "seconds"), ("trials", "trials"),
+    ("p Holm", "p_holm"), ("verdict", "verdict"), ("weights", "nonzeros"), ("bytes", "bytes"),
+    ("us a document", "microseconds"), ("fit seconds", "seconds"), ("trials", "trials"),
 )  # fmt: skip
 
 
-def leaderboard_table(result: Json) -> Table:
-    """Return every row of the leaderboard with all that is known of it; columns that say nothing are left out."""
+def leaderboard_table(result: JsonView) -> Table:
+    """Return every row of the leaderboard; columns without a value are left out."""
     rows = [[_cell(row, title, name) for title, name in _COLUMNS] for row in result["leaderboard"]]
-    told = [k for k in range(len(_COLUMNS)) if any(row[k] is not None for row in rows)]
-    return Table(tuple(_COLUMNS[k][0] for k in told), [[row[k] for k in told] for row in rows])
+    kept = [k for k in range(len(_COLUMNS)) if any(row[k] is not None for row in rows)]
+    return Table(tuple(_COLUMNS[k][0] for k in kept), [[row[k] for k in kept] for row in rows])
 
 
-def _cell(row: Json, title: str, name: str) -> Cell:
+def _cell(row: JsonView, title: str, name: str) -> Cell:
     value = row.get(name)
     if name.endswith("_interval"):
-        return None if value is None else value[0 if title.endswith("low") else 1]
-    found: Cell = value
+        value = None if value is None else value[0 if title.endswith("low") else 1]
+    found: Cell = "not significantly different" if value == ALIKE else value
     return found
 
 
 def _leaderboard(data: StudyData) -> Panel:
-    title = f"Leaderboard: the best of each solver, {data.metric} with 95 percent intervals"
+    title = f"Leaderboard: the best of each solver, {data.metric} with 95 % intervals"
     if data.result is None:
-        return Panel("leaderboard", title, _standing(data), None, "The best trial of each solver until now.")
+        return Panel("leaderboard", title, _standing(data), None, "The best trial of each solver so far.")
     note = (
-        "Intervals are over queries. Paired by query, a difference can be sure although the intervals overlap: see p."
+        "Intervals are over queries. Models are compared query by query, so a difference can be significant although "
+        "the intervals overlap: see p."
     )
     return Panel("leaderboard", title, leaderboard_table(data.result), leaderboard_figure(data.result), note)
 
 
-def leaderboard_figure(result: Json) -> Figure:
-    """Return a dot and an interval for every row, the chosen on top; filled where it is not told apart from it."""
+def leaderboard_figure(result: JsonView) -> Figure:
+    """Return a point and an interval for every row, the chosen on top; open where it is significantly worse."""
     rows = result["leaderboard"]
-    places = list(range(len(rows)))
     parts = [
-        _dots(rows, places, "vali", "validation", -0.13, "#7f7f7f", "diamond"),
-        _dots(rows, places, "test", "test", 0.13, "#0072b2", "circle"),
+        *_points(rows, "vali", "validation", -0.13, figures.GREY, "diamond"),
+        *_points(rows, "test", "test", 0.13, figures.COLOURS[0], "circle"),
     ]
-    names = [plain(row["solver"], 28) for row in rows]
-    return {
-        "data": [part for part in parts if part],
-        "layout": {
-            "height": 130 + 38 * len(rows),
-            "xaxis": {"title": {"text": f"{plain(result['metric'])} (mean over queries)"}},
-            "yaxis": {
-                "tickvals": places, "ticktext": names, "range": [len(rows) - 0.5, -0.5], "zeroline": False,
-                "automargin": True,
-            },
-            "hovermode": "closest",
-        },
-    }  # fmt: skip
+    names = [figures.plain(row["solver"], 28) for row in rows]
+    y_axis = figures.axis("model", tickvals=list(range(len(rows))), ticktext=names, zeroline=False)
+    y_axis["range"] = [len(rows) - 0.5, -0.5]
+    return figures.figure(
+        parts, figures.axis(f"{result['metric']} (mean over queries)"), y_axis, height=130 + 38 * len(rows)
+    )
 
 
-def _dots(
-    rows: Sequence[Json], places: Sequence[int], name: str, label: str, offset: float, colour: str, symbol: str
-) -> Figure | None:
-    known = [k for k in places if rows[k].get(name) is not None]
+def _points(rows: Sequence[JsonView], name: str, label: str, offset: float, colour: str, symbol: str) -> list[Trace]:
+    known = [k for k, row in enumerate(rows) if row.get(name) is not None]
     if not known:
-        return None
-    values = [rows[k][name] for k in known]
+        return []
+    values = [float(rows[k][name]) for k in known]
     limits = [rows[k].get(f"{name}_interval") or [rows[k][name]] * 2 for k in known]
-    sure = [rows[k].get("verdict") == "worse" for k in known]
-    return {
-        "type": "scatter", "mode": "markers", "name": label, "x": values, "y": [k + offset for k in known],
-        "marker": {"color": colour, "size": 10, "symbol": [f"{symbol}-open" if s else symbol for s in sure]},
-        "error_x": {
-            "type": "data", "symmetric": False, "thickness": 1.5, "width": 4, "color": colour,
-            "array": [high - value for value, (_, high) in zip(values, limits, strict=True)],
-            "arrayminus": [value - low for value, (low, _) in zip(values, limits, strict=True)],
-        },
-        "text": [plain(rows[k]["solver"]) for k in known],
-        "hovertemplate": "%{text}<br>" + label + " %{x:.4f}<extra></extra>",
-    }  # fmt: skip
+    symbols = [f"{symbol}-open" if rows[k].get("verdict") == WORSE else symbol for k in known]
+    above = [high - value for value, (_, high) in zip(values, limits, strict=True)]
+    below = [value - low for value, (low, _) in zip(values, limits, strict=True)]
+    trace = figures.scatter(
+        label, values, [k + offset for k in known], marker={"color": colour, "size": 10, "symbol": symbols},
+        text=[figures.plain(rows[k]["solver"]) for k in known],
+        error_x=figures.error_bars(above, below, width=4, color=colour),
+    )  # fmt: skip
+    return [trace | {"hovertemplate": "%{text}<br>" + label + " %{x:.4f}<extra></extra>"}]
 
 
 def _standing(data: StudyData) -> Table:
     """Return the best finished trial of each solver."""
-    best: dict[str, Trial] = {}
-    counts: dict[str, int] = {}
-    for _, trial in data.trials:
-        counts[trial.solver] = counts.get(trial.solver, 0) + 1
-        ahead = best_of(own for own in (best.get(trial.solver), trial) if own is not None)
-        best |= {} if ahead is None else {trial.solver: ahead}
-    order = sorted(best.values(), key=lambda trial: -(trial.value or 0.0))
-    rows = [[t.solver, t.value, t.error_of_mean, t.nonzeros, t.seconds, counts[t.solver]] for t in order]
-    return Table(("solver", "validation", "standard error", "weights", "seconds to learn", "trials"), rows)
+    numbers = Counter(trial.solver for trial in data.trials)
+    best = [best_of(trial for trial in data.trials if trial.solver == solver) for solver in numbers]
+    order = sorted((t for t in best if t is not None), key=lambda trial: -(trial.value or 0.0))
+    rows = [[t.solver, t.value, t.error_of_mean, t.nonzeros, t.seconds, numbers[t.solver]] for t in order]
+    return Table(("solver", "validation", "standard error", "weights", "fit seconds", "trials"), rows)
 
 
-def _folds(result: Json) -> Panel:
+def _folds(result: JsonView) -> Panel:
     rows: list[list[Cell]] = []
     for fold in result["folds"]:
         best = fold["best"]
         interval = best.get("test_interval") or (None, None)
         rows.append([fold["name"], best["solver"], best["vali"], best["test"], *interval, best["nonzeros"]])
     columns = ("fold", "chosen", "validation", "test", "test low", "test high", "weights")
-    return Panel("folds", "What was chosen on each fold", Table(columns, rows))
+    return Panel("folds", "Chosen model of each fold", Table(columns, rows))
 
 
 def _failures(data: StudyData) -> Panel:
-    rows: list[list[Cell]] = [[split, t.number, t.solver, t.error] for split, t in data.trials if t.error]
+    rows: list[list[Cell]] = [[t.split, t.number, t.solver, t.error] for t in data.trials if t.error]
     if data.result is not None:
-        again = (f for f in data.result["failures"] if f.get("number") is None)
-        rows += [[f.get("split", ""), None, f["solver"], f["error"]] for f in again]
-    return Panel("failures", "What failed, and why", Table(("fold", "trial", "solver", "error"), rows))
+        refits = (f for f in data.result["failures"] if f.get("number") is None)
+        rows += [[f.get("split", ""), None, f["solver"], f["error"]] for f in refits]
+    return Panel("failures", "Failures", Table(("fold", "trial", "solver", "error"), rows))
 
 
 def _settings(data: StudyData) -> Panel:
-    told = ((name, setting(value)) for name, value in data.study.as_dict().items())
-    rows = [(name, value) for name, value in told if value is not None and name != "name"]
-    return Panel("settings", "The study's settings", Table(("setting", "value"), rows), None, "Others are not set.")
+    settings = ((name, setting(value)) for name, value in data.study.as_dict().items())
+    rows = [(name, value) for name, value in settings if value is not None and name != "name"]
+    return Panel("settings", "Settings of the study", Table(("setting", "value"), rows), None, "Others are not set.")
 
 
-def setting(value: Any) -> Cell:
+def setting(value: object) -> Cell:
     """Return a setting as a cell: lists and tables in one line."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {setting(inner)}" for name, inner in value.items()) or None
     if isinstance(value, (list, tuple)):
         return ", ".join(str(one) for one in value) or None
-    found: Cell = value
-    return found
+    return value if value is None or isinstance(value, str | int | float) else str(value)

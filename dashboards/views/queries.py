@@ -1,35 +1,34 @@
-"""Queries: on which queries the chosen model beats another, and on which it fails, with their documents.
+"""Queries: where the chosen model ranks better or worse than others, and the queries that it ranks worst.
 
-A panel's group is the other model. Where there are several splits, each has its own chosen model; queries are pooled.
+A panel's group is the other model. Each of several splits has its own chosen model; their queries are pooled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ranktune.dashboards.analysis.pooling import unfinished_note
+from ranktune.dashboards.analysis.pooling import no_models_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import COLOURS, Cell, Panel, Table
+from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
 from ranktune.dashboards.records.study import StudyData
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, JsonView
 from ranktune.tuner.selection.evidence import QueryDocuments
 from ranktune.tuner.statistics.comparisons import compare_splits
 
-OTHERS = 6
+MAX_OTHERS = 6
 """Models that the chosen one is compared with."""
-WORST = 5
+MAX_WORST = 5
 """Queries whose documents are shown."""
-DOCUMENTS = 20
-"""Documents of a query that are shown: those that the chosen model ranks first, and every good one."""
+MAX_DOCUMENTS = 20
+"""Documents of a query that are shown: those that the chosen model ranks first; others of the best grade are added."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Splits:
-    """The evidence of all finished splits, by split: names of queries, and values by model."""
+    """The evidence of all finished splits: names of queries, and values by model and split."""
 
     metric: str
     part: str
@@ -46,15 +45,15 @@ def panels(data: StudyData) -> list[Panel]:
     found = _splits(data)
     if found is None:
         title = f"{data.metric}, query by query"
-        return [Panel("queries", title, Table(("Query", data.metric), []), None, unfinished_note(data))]
-    labels = list(found.others)[:OTHERS]
+        return [Panel("queries", title, Table(("Query", data.metric), []), None, no_models_note(data))]
+    labels = list(found.others)[:MAX_OTHERS]
     compared = [_counts(data, found, labels)] if labels else []
     differences = [_difference(found, label, f"difference-{k}") for k, label in enumerate(labels)]
     return [*compared, *differences, _distribution(found), *_worst(data, found)]
 
 
 def _splits(data: StudyData) -> _Splits | None:
-    """Return what is known by query; other models are those of every split, in the order of the leaderboard."""
+    """Return the values by query; the other models are those of every split, in the order of the leaderboard."""
     known = [(s.name, s.evidence) for s in data.splits if s.evidence is not None and s.evidence.labels]
     known = [(name, evidence) for name, evidence in known if data.metric in evidence.values]
     if not known:
@@ -82,46 +81,43 @@ def _splits(data: StudyData) -> _Splits | None:
 
 def _chosen_name(found: _Splits) -> str:
     one = len(set(found.chosen_labels)) == 1
-    return figures.short(found.chosen_labels[0]) if one else "the model chosen in each split"
+    return figures.short(found.chosen_labels[0]) if one else "the chosen model of each split"
 
 
 def _counts(data: StudyData, found: _Splits, labels: Sequence[str]) -> Panel:
     """Return wins, ties and losses of the chosen model against each other."""
     rows: list[list[Cell]] = []
+    counts: list[list[int]] = []
     board = {row.get("solver"): row for row in (data.result or {}).get("leaderboard", [])}
     for k, label in enumerate(labels):
         own = _compared(found, label, board.get(label, {}), np.random.default_rng([data.study.seed, k]))
         gap = np.concatenate(found.chosen) - np.concatenate(found.others[label])
-        counted = [int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())]
-        rows.append([label, *counted, *figures.numbers(own)])
+        counts.append([int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())])
+        rows.append([label, *counts[k], *figures.numbers(own)])
     columns = ("Against", "Wins", "Ties", "Losses", "Difference", "Low", "High", "p")
-    names = figures.distinct(labels, figures.WRAPPED)
-    looks = ((1, "wins", COLOURS[0], ""), (2, "ties", "#9a9a9a", "/"), (3, "losses", COLOURS[5], "x"))
+    names = figures.distinct(labels, figures.MAX_LABEL)
+    styles = ((0, "wins", figures.COLOURS[0], ""), (1, "ties", "#9a9a9a", "/"), (2, "losses", figures.ACCENT, "x"))
     traces = [
-        figures.bars(name, names, [row[c] for row in rows], lying=True, marker=_hatched(colour, shape))
-        for c, name, colour, shape in looks
+        figures.bars(name, names, [own[c] for own in counts], horizontal=True, marker=_hatched(colour, shape))
+        for c, name, colour, shape in styles
     ]
-    shown = figures.figure(
-        traces,
-        figures.axis(f"{found.part} queries"),
-        figures.axis("against", categories=names, autorange="reversed"),
-        barmode="stack",
-        height=max(220, 130 + 34 * len(names)),
-    )
+    shown = figures.bar_figure(traces, f"{found.part} queries", "against", names, barmode="stack")
     note = (
-        f"Over {len(found.queries)} {found.part} queries. The difference is {_chosen_name(found)} minus the other, "
-        "with its 95 % bootstrap interval and the p of the randomisation test, not corrected for their number."
+        f"{len(found.queries)} {found.part} queries. The difference is {_chosen_name(found)} minus the other, with a "
+        "95 % bootstrap interval and the p of a randomisation test, not corrected for multiple comparisons."
     )
-    title = f"How often {_chosen_name(found)} ranks a query better, equally well or worse ({found.metric})"
+    title = f"Queries that {_chosen_name(found)} ranks better, equally well or worse ({found.metric})"
     return Panel("wins", title, Table(columns, rows), shown, note)
 
 
-def _hatched(colour: str, shape: str) -> dict[str, Any]:
+def _hatched(colour: str, shape: str) -> dict[str, object]:
     return {"color": colour, "pattern": figures.pattern(shape)}
 
 
-def _compared(found: _Splits, label: str, row: dict[str, Any], generator: np.random.Generator) -> tuple[Any, ...]:
-    """Return difference, its interval and p: those of the leaderboard where it tells them."""
+def _compared(
+    found: _Splits, label: str, row: JsonView, generator: np.random.Generator
+) -> tuple[float | None, float | None, float | None, float | None]:
+    """Return the difference, its interval and p, from the leaderboard where it has them."""
     difference, interval, p = row.get("difference"), row.get("difference_interval"), row.get("p_value")
     if difference is not None and interval and None not in interval and p is not None:
         return -difference, -interval[1], -interval[0], p
@@ -143,9 +139,10 @@ def _difference(found: _Splits, label: str, key: str) -> Panel:
     columns = ("Query", "Split", f"{found.metric} of the chosen", f"{found.metric} of the other", "Difference")
     title = f"{found.metric} of {_chosen_name(found)} minus that of {figures.short(label)}, query by query"
     if not len(kept):
-        return Panel(key, title, Table(columns, []), None, "The metric counts no query.", label)
+        return Panel(key, title, Table(columns, []), None, "The metric is defined for no query.", label)
     traces = []
-    for name, colour, mask in (("chosen better", COLOURS[0], gap > 0), ("other better", COLOURS[5], gap < 0)):
+    sides = (("chosen better", figures.COLOURS[0], gap > 0), ("other better", figures.ACCENT, gap < 0))
+    for name, colour, mask in sides:
         text = [figures.plain(found.queries[q]) for q in kept[mask]]
         own = figures.bars(name, place[mask] + 1.0, gap[mask], marker={"color": colour}, text=text, textposition="none")
         traces.append(own | {"hovertemplate": "query %{text}<br>%{y}<extra></extra>"})
@@ -157,22 +154,24 @@ def _difference(found: _Splits, label: str, key: str) -> Panel:
     )
     ties = int((gap == 0).sum())
     skipped = len(a) - len(counted)
-    note = f"{ties} queries are tied: no bar." if ties else ""
-    note += f" The metric skips {skipped} queries." if skipped else ""
-    note += f" Of {len(order)} queries {len(kept)} are shown." if len(kept) < len(order) else ""
-    return Panel(key, title, Table(columns, rows), shown, note.strip(), label)
+    note = joined(
+        f"{ties} queries are tied and have no bar." if ties else "",
+        f"The metric is not defined for {skipped} queries." if skipped else "",
+        f"{len(kept)} of {len(order)} queries are shown." if len(kept) < len(order) else "",
+    )
+    return Panel(key, title, Table(columns, rows), shown, note, label)
 
 
 def _distribution(found: _Splits) -> Panel:
-    """Return how many queries the models rank how well."""
+    """Return the distribution of the metric over the queries."""
     models = {_chosen_name(found): found.chosen} | dict(list(found.others.items())[:1])
     values = {name: np.concatenate(parts) for name, parts in models.items()}
     values = {name: own[~np.isnan(own)] for name, own in values.items()}
     everything = np.concatenate(list(values.values()))
-    title = f"How many queries are ranked how well by {found.metric}"
+    title = f"Distribution of {found.metric} over the queries"
     columns = ("From", "To", *values)
     if not len(everything):
-        return Panel("distribution", title, Table(columns, []), None, "The metric counts no query.")
+        return Panel("distribution", title, Table(columns, []), None, "The metric is defined for no query.")
     high = max(1.0, float(everything.max()))
     low = min(0.0, float(everything.min()))
     edges = np.linspace(low, high, 21)
@@ -182,19 +181,19 @@ def _distribution(found: _Splits) -> Panel:
     ]
     middles = (edges[1:] + edges[:-1]) / 2
     traces = [
-        figures.bars(name, middles, own, marker=_hatched(COLOURS[k], "" if k == 0 else "/"))
+        figures.bars(name, middles, own, marker=_hatched(figures.COLOURS[k], "" if k == 0 else "/"))
         for k, (name, own) in enumerate(counts.items())
     ]
     shown = figures.figure(
         traces, figures.axis(f"{found.metric} of a query"), figures.axis(f"{found.part} queries"), barmode="group"
     )
     return Panel(
-        "distribution", title, Table(columns, rows), shown, "Each group of bars covers a twentieth of the range."
+        "distribution", title, Table(columns, rows), shown, "Each group of bars covers one twentieth of the range."
     )
 
 
 def _worst(data: StudyData, found: _Splits) -> list[Panel]:
-    """Return the queries that the chosen model ranks worst of those whose documents were kept."""
+    """Return the worst-ranked queries of those whose documents are in the evidence."""
     kept: list[tuple[float, str, str, QueryDocuments]] = []
     for split in data.splits:
         if split.evidence is None or data.metric not in split.evidence.values:
@@ -207,9 +206,9 @@ def _worst(data: StudyData, found: _Splits) -> list[Panel]:
         ]
     kept.sort(key=lambda found: found[0])
     if not kept:
-        title = "Queries that are ranked worst"
-        return [Panel("worst", title, Table(("Document",), []), None, "No query's documents were kept.")]
-    return [_documents(found, k, *one) for k, one in enumerate(kept[:WORST])]
+        title = "Worst-ranked queries"
+        return [Panel("worst", title, Table(("Document",), []), None, "The evidence has the documents of no query.")]
+    return [_documents(found, k, *one) for k, one in enumerate(kept[:MAX_WORST])]
 
 
 def _documents(found: _Splits, k: int, value: float, split: str, chosen: str, one: QueryDocuments) -> Panel:
@@ -220,7 +219,7 @@ def _documents(found: _Splits, k: int, value: float, split: str, chosen: str, on
     own = ranks.get(chosen, np.arange(1, len(one.documents) + 1))
     best = max(one.grades, default=0.0)
     order = [int(i) for i in np.argsort(own, kind="stable")]
-    shown = [i for i in order if own[i] <= DOCUMENTS or (one.grades[i] == best and best > 0)][: 2 * DOCUMENTS]
+    shown = [i for i in order if own[i] <= MAX_DOCUMENTS or (one.grades[i] == best and best > 0)][: 2 * MAX_DOCUMENTS]
     rows: list[list[Cell]] = [
         [
             int(own[i]), one.documents[i], figures.number(one.grades[i]),
@@ -228,15 +227,17 @@ def _documents(found: _Splits, k: int, value: float, split: str, chosen: str, on
         ]
         for i in shown
     ]  # fmt: skip
-    told = [name for label in labels for name in (f"Score by {label}", f"Rank by {label}")]
+    names = [name for label in labels for name in (f"Score by {label}", f"Rank by {label}")]
     where = f" of {figures.short(split)}" if split else ""
     title = f"Query {figures.short(one.query)}{where}: {found.metric} {value:.3f} by {figures.short(chosen)}"
     left_out = len(one.documents) - len(shown)
-    note = f"Number {k + 1} from the bottom of the queries whose documents were kept."
-    note += (
-        f" The first {DOCUMENTS} and those of the best grade are shown, {left_out} others are not." if left_out else ""
+    note = joined(
+        f"Number {k + 1} from the bottom of the queries whose documents are in the evidence.",
+        f"The first {MAX_DOCUMENTS} and those of the best grade are shown, {left_out} others are not."
+        if left_out
+        else "",
     )
-    return Panel(f"worst-{k}", title, Table(("Rank", "Document", "Grade", *told), rows), None, note)
+    return Panel(f"worst-{k}", title, Table(("Rank", "Document", "Grade", *names), rows), None, note)
 
 
 def _ranks(scores: Floats) -> Ints:

@@ -1,4 +1,4 @@
-"""The views of a study, in their order, and their panels as JSON: what the live page and the report both show."""
+"""The views of a study, in their order, and their panels as JSON for the live page and the report."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any
 
 from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.records.study import StudyData
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError, nearest
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class View:
-    """A view: its key in addresses, its title on the page, the module whose function panels makes it."""
+    """A view: its key in addresses, its title on the page, and the module whose function panels makes it."""
 
     key: str
     title: str
@@ -35,16 +34,15 @@ VIEWS = (
     View("optimiser", "Optimiser", "optimiser"),
     View("trials", "Trials", "trials"),
 )
-"""Loaded when first looked at: some need models, one the Gaussian process."""
+"""Each is imported when it is first shown: some need models, one the Gaussian process."""
 
 
 def build(key: str, data: StudyData) -> list[Panel]:
     """Return the panels of a view. Raises StudyError with the nearest key where there is no such view."""
-    found = next((view for view in VIEWS if view.key == key), None)
-    if found is None:
+    view = next((view for view in VIEWS if view.key == key), None)
+    if view is None:
         raise StudyError(f"there is no view '{key}'. {nearest(key, [view.key for view in VIEWS])}")
-    module: Any = import_module(f"ranktune.dashboards.views.{found.module}")
-    panels: list[Panel] = module.panels(data)
+    panels: list[Panel] = import_module(f"ranktune.dashboards.views.{view.module}").panels(data)
     return panels
 
 
@@ -55,30 +53,33 @@ def view_json(key: str, data: StudyData) -> Json:
 
 
 def panels_json(panels: Sequence[Panel]) -> list[Json]:
-    """Return panels as JSON knows them: numbers that are none become null."""
+    """Return panels as JSON, NaN and infinity as null."""
     return [
         {
             "key": panel.key,
             "title": panel.title,
             "note": panel.note,
             "group": panel.group,
-            "table": {"columns": list(panel.table.columns), "rows": finite(panel.table.rows)},
-            "figure": finite(panel.figure),
+            "table": {"columns": list(panel.table.columns), "rows": to_json(panel.table.rows)},
+            "figure": to_json(panel.figure),
         }
         for panel in panels
     ]
 
 
-def finite(value: Any) -> Any:
-    """Return value made of what JSON has: lists, NaN and infinities as null, NumPy's numbers as plain ones."""
+def to_json(value: object) -> Any:
+    """Return value made of JSON's types: sequences as lists, NaN and infinity as None, NumPy's numbers as Python's.
+
+    Raises TypeError for any other type.
+    """
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(name): finite(inner) for name, inner in value.items()}
+        return {str(name): to_json(inner) for name, inner in value.items()}
     if hasattr(value, "tolist"):
-        return finite(value.tolist())
+        return to_json(value.tolist())
     if isinstance(value, Sequence):
-        return [finite(inner) for inner in value]
-    raise TypeError(f"a panel holds a {type(value).__name__}, which is no plain value")
+        return [to_json(inner) for inner in value]
+    raise TypeError(f"a panel holds a {type(value).__name__}, which JSON does not have")

@@ -1,4 +1,4 @@
-"""Trials: every finished trial with all that is known of it, to filter, sort and take away."""
+"""Trials: every finished trial with all of its values, to filter, sort and save."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from ranktune.dashboards.figures.panels import Cell, Panel, Table
-from ranktune.dashboards.records.study import StudyData, Trial
-from ranktune.dashboards.views.registry import finite
+from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.records.trial import Trial
+from ranktune.dashboards.views.registry import to_json
+from ranktune.solvers.core.arrays import Json
 
 COLUMNS = (
-    "trial", "solver", "value", "standard error", "stopped after", "give or take", "parameters", "on its path",
+    "trial", "solver", "value", "standard error", "stopped after", "error of estimate", "parameters", "path",
     "seconds", "weights", "us a document", "bytes", "ended", "worker", "restarts", "error", "warnings",
 )  # fmt: skip
 
@@ -23,20 +23,17 @@ COLUMNS = (
 def panels(data: StudyData) -> list[Panel]:
     """Return the table of all trials."""
     note = "" if data.trials else "No trial has finished yet."
-    if any(trial.stopped for _, trial in data.trials):
-        note = (
-            "The value of a trial that was stopped early is an estimate of what it would have been in full, give or "
-            "take one standard deviation."
-        )
+    if any(trial.stopped for trial in data.trials):
+        note = "The value of a trial that was stopped early is an estimate; its error is one standard deviation."
     return [Panel("trials", "Every finished trial", trials_table(data), None, note)]
 
 
 def trials_table(data: StudyData) -> Table:
-    """Return a row a trial; columns in which nothing is known are left out."""
+    """Return a row a trial; empty columns are left out."""
     several = len(data.splits) > 1
     others = [name for name in data.study.metrics if name != data.metric]
     columns = (*(("fold",) if several else ()), *COLUMNS[:6], *others, *COLUMNS[6:])
-    rows = [[*((split,) if several else ()), *_row(trial, others)] for split, trial in data.trials]
+    rows = [[*((trial.split,) if several else ()), *_row(trial, others)] for trial in data.trials]
     always = {"trial", "solver", "value", "parameters"}
     kept = [k for k, name in enumerate(columns) if name in always or any(row[k] not in (None, "", 0) for row in rows)]
     named = [data.metric if columns[k] == "value" else columns[k] for k in kept]
@@ -66,14 +63,14 @@ def _row(trial: Trial, others: list[str]) -> list[Cell]:
     ]
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _path(trial: Trial) -> str | None:
-    """Return what the values of the parameter along which it was learnt scored, in the order in which they came."""
-    told = ", ".join(f"{value:.4g}: {mean:.4f}" for value, mean in trial.path)
-    return f"{trial.path_parameter} {told}" if told else None
+    """Return the metric at each value of the path, in the order of the path."""
+    points = ", ".join(f"{value:.4g}: {mean:.4f}" for value, mean in trial.path)
+    return f"{trial.path_parameter} {points}" if points else None
 
 
 def _when(seconds: float | None) -> str | None:
@@ -82,20 +79,20 @@ def _when(seconds: float | None) -> str | None:
 
 def trials_json(data: StudyData) -> str:
     """Return every trial with all its fields as JSON, parameters and metrics by name."""
-    return json.dumps([{"fold": split} | _plain(trial) for split, trial in data.trials], allow_nan=False)
+    return json.dumps([_fields(trial) for trial in data.trials], allow_nan=False)
 
 
-def _plain(trial: Trial) -> dict[str, Any]:
-    plain: dict[str, Any] = finite(dict(vars(trial)))
-    return plain
+def _fields(trial: Trial) -> Json:
+    fields: Json = to_json(vars(trial))
+    return {"fold": fields.pop("split")} | fields
 
 
 def trials_csv(data: StudyData) -> str:
-    """Return every trial as csv: a column a parameter and a metric; empty where a trial has none.
+    """Return every trial as CSV: a column a parameter and a metric; empty where a trial has none.
 
-    Texts that a spreadsheet would take for a formula get an apostrophe before them.
+    Texts that a spreadsheet would evaluate as a formula get an apostrophe before them.
     """
-    trials = [{"fold": split} | _flat(trial) for split, trial in data.trials]
+    trials = [_flat(trial) for trial in data.trials]
     names = list(dict.fromkeys(name for trial in trials for name in trial))
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
@@ -105,27 +102,21 @@ def trials_csv(data: StudyData) -> str:
     return buffer.getvalue()
 
 
-def _flat(trial: Trial) -> dict[str, Any]:
-    kept: dict[str, Any] = _plain(trial)
-    kept["warnings"] = "; ".join(trial.warnings)
-    kept |= {
+def _flat(trial: Trial) -> Json:
+    flat = _fields(trial) | {
+        "warnings": "; ".join(trial.warnings),
         "parts": " ".join(map(str, trial.parts)),
         "path": " ".join(f"{value}:{mean}" for value, mean in trial.path),
     }
-    kept |= {f"mean {name}": value for name, value in _mapping(kept.pop("means")).items()}
-    return kept | {f"{trial.solver}.{name}": value for name, value in _mapping(kept.pop("params")).items()}
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = value
-    return found
+    flat |= {f"mean {name}": value for name, value in flat.pop("means").items()}
+    return flat | {f"{trial.solver}.{name}": value for name, value in flat.pop("params").items()}
 
 
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 
 
-def guarded(value: Any) -> Any:
-    """Return a cell that no spreadsheet runs: a text that begins like a formula begins with an apostrophe instead."""
+def guarded(value: object) -> object:
+    """Return a cell that no spreadsheet evaluates: text that begins like a formula begins with an apostrophe."""
     if isinstance(value, str) and _FORMULA.match(value):
         return f"'{value}"
     return "" if value is None else value

@@ -1,7 +1,7 @@
-"""What every request passes before anything answers it: method, address, host, token; and the headers of every answer.
+"""The checks of every request (method, address, host, token) and the headers of every response.
 
-Pages show what a study found to whoever can ask for them, so only those may ask whom the user meant. Reading is all
-that can be asked for. Source of the threats: DNS rebinding (the Host header), links with encoded dots, other sites.
+Pages show the results of a study, so only clients that the user meant may read them, and no request changes anything.
+The threats are DNS rebinding (the Host header), links with encoded dots, and other sites.
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Message: TypeAlias = MutableMapping[str, Any]
+Scope: TypeAlias = Message
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 COOKIE = "ranktune_token"
-LONGEST = 4096
-"""Bytes that an address may have: two names of studies, each letter of them encoded."""
+MAX_ADDRESS = 4096
+"""Bytes of an address: two names of studies, each character of them encoded."""
 
 
 @dataclass(frozen=True)
 class Guard:
-    """An ASGI application that lets a request through to app only where all of these hold.
+    """An ASGI application that passes a request on to app only where it is allowed.
 
-    hosts   names that the Host header may have, without port; where any_address, every IP address too: a name is
-            needed to rebind, so an address cannot have been
-    token   what a request has to bring as ?token= (then kept as a cookie) or as a bearer; None asks for none
-    policy  the Content-Security-Policy of every answer
+    hosts   names allowed in the Host header, without port; with any_address every IP address too, which is safe because
+            DNS rebinding needs a name
+    token   required of a request as ?token= (then kept as a cookie) or as a bearer token; None requires none
+    policy  the Content-Security-Policy of every response
     """
 
     app: App
@@ -43,7 +44,7 @@ class Guard:
     policy: str = "default-src 'none'"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or say why not."""
+        """Respond to a request."""
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
         if scope["type"] != "http":
@@ -51,26 +52,26 @@ class Guard:
         headers = {name.lower(): value for name, value in scope["headers"]}
         refused = self._refused(scope, headers)
         if refused is not None:
-            return await _plainly(*refused, _guarded(send, self.policy))
+            return await _send_text(*refused, _with_headers(send, self.policy))
         if self.token is not None:
             given = _query_token(scope)
             if given is not None and self._is_token(given):
-                return await _plainly(303, "", _guarded(send, self.policy), self._without_token(scope, given))
-            if not self._knows(headers):
-                words = "This page needs its token: open the address that `ranktune dashboard` printed."
-                return await _plainly(401, words, _guarded(send, self.policy))
-        return await self.app(scope, receive, _guarded(send, self.policy))
+                return await _send_text(303, "", _with_headers(send, self.policy), self._without_token(scope, given))
+            if not self._has_token(headers):
+                text = "This page needs its token: open the address that `ranktune dashboard` printed."
+                return await _send_text(401, text, _with_headers(send, self.policy))
+        return await self.app(scope, receive, _with_headers(send, self.policy))
 
     def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         raw = scope.get("raw_path") or scope["path"].encode()
-        if len(raw) + len(scope["query_string"]) > LONGEST:
+        if len(raw) + len(scope["query_string"]) > MAX_ADDRESS:
             return 414, "This address is too long."
         if not self._is_host(headers.get(b"host", b"").decode("latin-1")):
-            return 421, "This server answers to other names: use the address that `ranktune dashboard` printed."
+            return 421, "This server has other names: use the address that `ranktune dashboard` printed."
         if scope["method"] not in ("GET", "HEAD"):
             return 405, "Pages are read only."
         if any(c in scope["path"] for c in "\\\0") or {".", ".."} & set(scope["path"].split("/")):
-            return 400, "This address cannot be."
+            return 400, "This address is not valid."
         return None
 
     def _is_host(self, header: str) -> bool:
@@ -80,7 +81,7 @@ class Guard:
     def _is_token(self, given: str) -> bool:
         return self.token is not None and secrets.compare_digest(given.encode(), self.token.encode())
 
-    def _knows(self, headers: dict[bytes, bytes]) -> bool:
+    def _has_token(self, headers: dict[bytes, bytes]) -> bool:
         bearer = headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
         try:
             cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
@@ -98,13 +99,13 @@ class Guard:
 
 
 def host_name(header: str) -> str:
-    """Return the name in a Host header, lower case, without port; "" where it cannot be one."""
+    """Return the name in a Host header, lower case, without port; "" where the header is not valid."""
     found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d*)?", header.strip().lower())
     return found[1] if found else ""
 
 
 def allowed_hosts(bound: str) -> tuple[frozenset[str], bool]:
-    """Return the names that a server bound to an address answers to, and whether any IP address is one."""
+    """Return the allowed host names of a server bound to an address, and whether any IP address is allowed."""
     names = {"127.0.0.1", "localhost", "[::1]"}
     everywhere = bound in ("0.0.0.0", "::", "")
     if everywhere:
@@ -115,7 +116,7 @@ def allowed_hosts(bound: str) -> tuple[frozenset[str], bool]:
 
 
 def is_loopback(bound: str) -> bool:
-    """Return whether only this machine reaches a server bound to that address."""
+    """Return whether only this machine can reach a server bound to that address."""
     if bound.lower() == "localhost":
         return True
     try:
@@ -136,8 +137,8 @@ def _query_token(scope: Scope) -> str | None:
     return dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token")
 
 
-def _guarded(send: Send, policy: str) -> Send:
-    """Return send with the headers that every answer has."""
+def _with_headers(send: Send, policy: str) -> Send:
+    """Return send with the headers of every response."""
     always = [
         (b"x-content-type-options", b"nosniff"),
         (b"referrer-policy", b"no-referrer"),
@@ -147,7 +148,7 @@ def _guarded(send: Send, policy: str) -> Send:
         (b"content-security-policy", f"{policy}; frame-ancestors 'none'".encode()),
     ]
 
-    async def sent(message: MutableMapping[str, Any]) -> None:
+    async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             names = {name for name, _ in always}
             message["headers"] = [pair for pair in message.get("headers", []) if pair[0].lower() not in names] + always
@@ -156,9 +157,9 @@ def _guarded(send: Send, policy: str) -> Send:
     return sent
 
 
-async def _plainly(status: int, words: str, send: Send, headers: list[tuple[bytes, bytes]] | None = None) -> None:
-    """Answer with a line of text."""
-    body = words.encode()
+async def _send_text(status: int, text: str, send: Send, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    """Respond with a line of text."""
+    body = text.encode()
     base = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
     if status == 405:
         base.append((b"allow", b"GET, HEAD"))

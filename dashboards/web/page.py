@@ -1,4 +1,4 @@
-"""The page as text: the one template of the live page and the report, with its data put in so that it stays data."""
+"""The HTML page: one template for the live page and the report, with the data escaped."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
-from typing import Any
 
-from ranktune.dashboards.records.study import StudyData, counts, study_state, trials_told
-from ranktune.dashboards.views.registry import VIEWS, finite
+from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.records.trial import counts
+from ranktune.dashboards.views.registry import VIEWS, to_json
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError
 
-Json = dict[str, Any]
-
-FOOT = "Made by RankTune. Intervals are 95 percent bootstrap intervals over queries."
+FOOT = "Made by RankTune. Intervals are 95 % bootstrap intervals over queries."
 
 
 def study_json(data: StudyData) -> Json:
-    """Return what the head of a page says of a study."""
-    stopped = counts(trial for _, trial in data.trials).stopped
-    trials = f"{trials_told(data)} trials" + (f", {stopped} stopped early" if stopped else "")
+    """Return the title, the state and the facts of a study in the head of a page."""
+    stopped = counts(data.trials).stopped
+    trials = f"{data.progress} trials" + (f", {stopped} stopped early" if stopped else "")
     facts = [data.metric, trials, f"data: {data.study.data}"]
     if len(data.splits) > 1:
         facts.insert(2, f"{len(data.splits)} folds")
     return {
         "title": data.name,
         "name": data.name,
-        "state": study_state(data),
+        "state": data.state,
         "done": len(data.trials),
         "total": 0 if data.study.timeout is not None else data.total,
         "facts": facts,
@@ -53,21 +52,21 @@ def filled(*, title: str, payload: Json, style: str, scripts: str, policy: str =
     )
 
 
-def as_script(value: Any) -> str:
-    """Return value as JSON that may stand within a script element: nothing in it can end the element."""
-    text = json.dumps(finite(value), allow_nan=False, separators=(",", ":"))
+def as_script(value: object) -> str:
+    """Return value as JSON for a script element: nothing in it can end the element."""
+    text = json.dumps(to_json(value), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @cache
 def static(name: str) -> str:
-    """Return one of our own files: page.html, page.css, page.js."""
+    """Return the text of page.html, page.css or page.js."""
     return (files("ranktune.dashboards.web") / "static" / name).read_text(encoding="utf-8")
 
 
 @cache
 def plotly_js() -> bytes:
-    """Return plotly.min.js out of the installed plotly. Raises ParameterError that names the extra where it is not."""
+    """Return plotly.min.js of the installed plotly. Raises ParameterError, which names the extra, without plotly."""
     found = find_spec("plotly")  # without importing it: that takes most of a second
     places = [] if found is None else list(found.submodule_search_locations or [])
     for place in places:
@@ -78,10 +77,9 @@ def plotly_js() -> bytes:
 
 
 def content_policy(*, scripts: str, styles: str, connect: str) -> str:
-    """Return the Content-Security-Policy of a page: these sources, what Plotly writes into style elements, no other.
+    """Return the Content-Security-Policy of a page: these sources and the style elements that Plotly adds.
 
-    Plotly adds an empty style element that it fills by rules, one with the text of its maps, and style attributes; it
-    evaluates no text.
+    Plotly adds an empty style element, one with the text of its maps, and style attributes; it evaluates no text.
     """
     plotly = plotly_js().decode("utf-8")
     written = re.findall(r"""createElement\("style"\)[^'"]*;\w+\.id="\w+",\w+\.textContent='([^'\\]*)'""", plotly)
@@ -94,5 +92,5 @@ def content_policy(*, scripts: str, styles: str, connect: str) -> str:
 
 
 def source_hash(text: str) -> str:
-    """Return how a policy names an inline script or style."""
+    """Return the source of an inline script or style in a policy: its hash."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

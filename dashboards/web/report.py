@@ -1,4 +1,4 @@
-"""The report: a study in one HTML file that opens anywhere, without a network and without a server."""
+"""The report: a study in one HTML file, which needs no network and no server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ranktune.solvers.core.errors import ParameterError
 
 
 def report_html(data: StudyData) -> str:
-    """Return the report of a study: template, style, scripts, every view's panels, nothing from elsewhere."""
+    """Return the report of a study: template, style, scripts and the panels of every view in one file."""
     payload = {
         "mode": "report",
         "kind": "study",
@@ -32,7 +32,7 @@ def report_html(data: StudyData) -> str:
     plotly, script, style = plotly_js().decode("utf-8"), static("page.js"), static("page.css")
     for text in (plotly, script):
         if "</script" in text.lower() or "<!--" in text:
-            raise ParameterError("this version of plotly cannot stand within a page: install another (plotly>=6).")
+            raise ParameterError("this version of plotly cannot be embedded in a page: install plotly>=6.")
     hashes = f"{source_hash(plotly)} {source_hash(script)}"
     policy = content_policy(scripts=hashes, styles=source_hash(style), connect="'none'")
     return filled(

@@ -1,4 +1,4 @@
-"""The live page: a read-only server of one home folder's studies. Names are looked up among them, never made paths.
+"""The live page: a read-only server of the studies in one home folder. Names are looked up, never joined to paths.
 
 /  /study/NAME  /compare/A/B        pages                  /static/...   page.css, page.js, plotly.min.js
 /api/studies  /api/study/NAME  /api/view/NAME/KEY  /api/compare/A/B  /api/trials/NAME.csv|json
@@ -18,7 +18,6 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -29,37 +28,38 @@ from starlette.routing import Route
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.watching import Watched, Watching
 from ranktune.dashboards.views import compare as view_compare
-from ranktune.dashboards.views.registry import VIEWS, finite, panels_json, view_json
+from ranktune.dashboards.views.registry import VIEWS, panels_json, to_json, view_json
 from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.dashboards.web.guard import Guard, allowed_hosts
 from ranktune.dashboards.web.page import FOOT, content_policy, filled, plotly_js, static, study_json, views_json
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import RankTuneError
 
-LOOKS = 0.4
-"""Seconds between two looks at a study's files."""
-SHARE = 0.02
-"""Of a core, at most, for keeping pages up to date: what a page costs decides how often it is made again."""
-PING = 15.0
-MOST_LISTENERS = 50
+POLL_SECONDS = 0.4
+"""Seconds between two checks of a study's files."""
+MAX_SHARE = 0.02
+"""Fraction of a core for keeping pages up to date: the cost of a view limits how often it is computed again."""
+PING_SECONDS = 15.0
+MAX_LISTENERS = 50
 
 
 @dataclass
 class Site:
-    """The pages of the studies in home; the first page is that of study first, where one is named."""
+    """The pages of the studies in home; the front page is that of the study first, where one is given."""
 
     home: Path
     first: str | None = None
-    looks: float = LOOKS
+    poll: float = POLL_SECONDS
     closing: Callable[[], bool] = lambda: False
     watching: Watching = field(init=False)
     listeners: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Begin with nothing read."""
+        """Start without any study read."""
         self.watching = Watching(self.home)
 
     def routes(self) -> list[Route]:
-        """Return what can be asked for."""
+        """Return the addresses of the pages and their data."""
         return [
             Route("/", self._front),
             Route("/study/{name}", self._study_page),
@@ -74,12 +74,12 @@ class Site:
         ]
 
     def warm(self) -> None:
-        """Read the study that is looked at first, so that its page comes at once."""
+        """Read the study of the front page, so that its page is fast."""
         name = next(iter([*filter(None, [self.first]), *self.watching.names()]), "")
         watched = self.watching.find(name)
         if watched is not None:
             with suppress(RankTuneError):
-                watched.look(study_json)
+                study_json(watched.data())
                 import_module(f"ranktune.dashboards.views.{VIEWS[0].module}")
 
     def _found(self, name: str) -> Watched:
@@ -97,7 +97,7 @@ class Site:
 
     def _study_page(self, request: Request) -> Response:
         watched = self._found(request.path_params["name"])
-        payload = {"kind": "study", "name": watched.name, "study": watched.look(study_json), "views": views_json()}
+        payload = {"kind": "study", "name": watched.name, "study": study_json(watched.data()), "views": views_json()}
         return _page(f"{watched.name} - RankTune", payload | {"mode": "live", "foot": FOOT})
 
     def _compare_page(self, request: Request) -> Response:
@@ -106,46 +106,46 @@ class Site:
         payload = {"kind": "compare", "names": [a.name, b.name], "study": study, "mode": "live", "foot": FOOT}
         return _page("Compare - RankTune", payload | {"views": [{"key": "compare", "title": "Compare"}]})
 
-    def _studies(self, request: Request) -> Response:
+    def _studies(self, _: Request) -> Response:
         studies = []
         for watched in filter(None, map(self.watching.find, self.watching.names())):
             try:
-                studies.append(watched.look(study_json))
+                studies.append(study_json(watched.data()))
             except RankTuneError as error:
-                told = {"name": watched.name, "title": watched.name, "state": "stopped", "facts": [str(error)]}
-                studies.append(told)
-        return _json(request, {"studies": studies})
+                facts = [str(error)]
+                studies.append({"name": watched.name, "title": watched.name, "state": "stopped", "facts": facts})
+        return _json({"studies": studies})
 
     def _study(self, request: Request) -> Response:
-        return _json(request, self._found(request.path_params["name"]).look(study_json))
+        return _json(study_json(self._found(request.path_params["name"]).data()))
 
     def _view(self, request: Request) -> Response:
         key = request.path_params["key"]
         if key not in {view.key for view in VIEWS}:
             raise HTTPException(404, "There is no such view.")
         watched = self._found(request.path_params["name"])
-        made = watched.kept(key, lambda data: _dumped(view_json(key, data) | {"study": study_json(data)}))
-        return _json_bytes(request, made)
+        body = watched.cached(key, lambda data: _dumped(view_json(key, data) | {"study": study_json(data)}))
+        return _json_bytes(body)
 
     def _compare(self, request: Request) -> Response:
         a, b = (self._found(request.path_params[which]).data() for which in ("a", "b"))
-        return _json(request, {"panels": panels_json(view_compare.panels(a, b))})
+        return _json({"panels": panels_json(view_compare.panels(a, b))})
 
     def _trials(self, request: Request) -> Response:
         name, _, kind = request.path_params["file"].rpartition(".")
-        made: dict[str, tuple[Callable[[StudyData], str], str]] = {
+        formats: dict[str, tuple[Callable[[StudyData], str], str]] = {
             "csv": (trials_csv, "text/csv; charset=utf-8"),
             "json": (trials_json, "application/json"),
         }
-        if kind not in made:
-            raise HTTPException(404, "Trials are there as .csv and as .json.")
-        write, media = made[kind]
+        if kind not in formats:
+            raise HTTPException(404, "Trials are available as .csv and as .json.")
+        write, media = formats[kind]
         headers = {"content-disposition": f'attachment; filename="trials.{kind}"', "cache-control": "no-store"}
-        return Response(self._found(name).look(write), media_type=media, headers=headers)
+        return Response(write(self._found(name).data()), media_type=media, headers=headers)
 
     async def _events(self, request: Request) -> Response:
         watched = await asyncio.to_thread(self._found, request.path_params["name"])
-        if self.listeners >= MOST_LISTENERS:
+        if self.listeners >= MAX_LISTENERS:
             raise HTTPException(503, "Too many pages are open.")
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(
@@ -155,18 +155,18 @@ class Site:
         )
 
     async def _changes(self, watched: Watched, view: str) -> AsyncIterator[str]:
-        """Yield an event soon after each change; fewer where making the view that is looked at costs much."""
+        """Yield an event soon after each change; fewer where the view of the page is expensive."""
         self.listeners += 1
         try:
-            seen, told, pinged = watched.signature(), 0.0, time.monotonic()
+            known, sent, pinged = watched.signature(), 0.0, time.monotonic()
             yield "retry: 1000\n\n"
             while not self.closing():
-                await asyncio.sleep(self.looks)
+                await asyncio.sleep(self.poll)
                 now = time.monotonic()
-                if now - told >= watched.costs.get(view, 0.0) / SHARE and (fresh := watched.signature()) != seen:
-                    seen, told, pinged = fresh, now, now
+                if now - sent >= watched.costs.get(view, 0.0) / MAX_SHARE and (fresh := watched.signature()) != known:
+                    known, sent, pinged = fresh, now, now
                     yield "event: change\ndata: {}\n\n"
-                elif now - pinged >= PING:
+                elif now - pinged >= PING_SECONDS:
                     pinged = now
                     yield ": still here\n\n"
         finally:
@@ -182,22 +182,22 @@ def make_app(
     closing: Callable[[], bool] = lambda: False,
     warm: bool = False,
 ) -> Guard:
-    """Return the guarded application of the studies in home; closing tells when whoever listens has to be let go.
+    """Return the guarded application of the studies in home; closing returns whether open connections are to end.
 
-    warm reads the first study before anybody asks. Raises ParameterError where plotly is not installed.
+    warm reads the first study before the first request. Raises ParameterError where plotly is not installed.
     """
     site = Site(home, first, closing=closing)
     if warm:
         Thread(target=site.warm, daemon=True).start()
-    handlers: dict[Any, Any] = {RankTuneError: _unreadable}
-    app = Starlette(routes=site.routes(), exception_handlers=handlers)
+    app = Starlette(routes=site.routes())
+    app.add_exception_handler(RankTuneError, _unreadable)
     app.router.redirect_slashes = False
     hosts, any_address = allowed_hosts(host)
     policy = content_policy(scripts="'self'", styles="'self'", connect="'self'")
     return Guard(app, hosts, any_address, token, policy)
 
 
-def _page(title: str, payload: dict[str, Any]) -> Response:
+def _page(title: str, payload: Json) -> Response:
     style = f'<link rel="stylesheet" href="{_address("page.css")}">'
     plotly = f'<script id="plotly" src="{_address("plotly.min.js")}" async></script>'
     scripts = f'{plotly}\n<script type="module" src="{_address("page.js")}"></script>'
@@ -211,7 +211,7 @@ async def _unreadable(_: Request, error: Exception) -> Response:
 
 @cache
 def _files() -> dict[str, tuple[bytes, str]]:
-    """Return what /static has, and of which type it is."""
+    """Return the content and the type of each file below /static."""
     return {
         "page.css": (static("page.css").encode(), "text/css"),
         "page.js": (static("page.js").encode(), "text/javascript"),
@@ -221,7 +221,7 @@ def _files() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def _address(file: str) -> str:
-    """Return where a page finds a file: another address for another content, so that browsers may keep it."""
+    """Return the address of a file, with a hash of its content, so that browsers may cache it."""
     return f"/static/{file}?{sha256(_files()[file][0]).hexdigest()[:16]}"
 
 
@@ -233,13 +233,13 @@ def _static(request: Request) -> Response:
     return Response(body, media_type=media, headers={"cache-control": "private, max-age=31536000, immutable"})
 
 
-def _dumped(value: Any) -> bytes:
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+def _dumped(value: object) -> bytes:
+    return json.dumps(to_json(value), allow_nan=False, separators=(",", ":")).encode()
 
 
-def _json(request: Request, value: Any) -> Response:
-    return _json_bytes(request, _dumped(finite(value)))
+def _json(value: object) -> Response:
+    return _json_bytes(_dumped(value))
 
 
-def _json_bytes(_: Request, body: bytes) -> Response:
+def _json_bytes(body: bytes) -> Response:
     return Response(body, media_type="application/json", headers={"cache-control": "no-store"})

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import optuna
 
-from ranktune.dashboards.records.study import StudyData, Trial
+from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.records.trial import Trial
 from ranktune.tuner.evaluation.racing import Estimate
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.selection.evidence import EVIDENCE, write_evidence
@@ -43,14 +44,14 @@ def append(home: Path, name: str, trials: Sequence[Trial], split: str = "") -> N
     record = Record(home / name / split, "/".join(filter(None, (name, split))), "ndcg@10")
     known = StudyFolder(home / name).study().union_space().distributions
     for own in trials:
-        params = {"solver": own.solver} | {f"{own.solver}.{key}": value for key, value in own.params.items()}
+        params = own.flat_params
         values = {} if own.value is None else {"ndcg@10": np.full(4, own.value)}
         outcome = Outcome(
             per_query=values, nonzeros=own.nonzeros or float("nan"), seconds=own.seconds, error=own.error,
             begun=BEGUN + own.number, ended=BEGUN + own.number + 0.5, worker=own.worker, warnings=own.warnings,
             steps=tuple((BEGUN, f"fold {k}", part) for k, part in enumerate(own.parts, start=1)),
             stopped=own.stopped, path_parameter=own.path_parameter, path=own.path,
-            chosen=own.params.get(own.path_parameter), restarts=own.restarts,
+            chosen=float(own.params[own.path_parameter] or 0.0) if own.path else None, restarts=own.restarts,
         )  # fmt: skip
         estimate = Estimate(own.value or 0.0, (own.error_of_estimate or 0.0) ** 2) if own.stopped else None
         spaces = {key: known.get(key, optuna.distributions.FloatDistribution(0.0, 10.0)) for key in params}

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ranktune.dashboards.figures.panels import Cell
-from ranktune.dashboards.records.study import SplitData, StudyData, Trial
+from ranktune.dashboards.records.study import SplitData, StudyData
+from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Choice, Float, Int, Value, is_active
 from ranktune.solvers.models.linear import LinearModel
@@ -79,7 +80,7 @@ def trial(number: int, solver: str, params: dict[str, Value], value: float | Non
     return Trial(number=number, solver=solver, params=params, value=value, **(fields | more))
 
 
-def worth(params: dict[str, Value], generator: np.random.Generator, level: float = 0.5) -> float:
+def simulated_metric(params: dict[str, Value], generator: np.random.Generator, level: float = 0.5) -> float:
     """Return a value that depends on a strength (l1, else C, else alpha) alone, with a little noise."""
     strength = next((params[name] for name in ("l1", "C", "alpha") if name in params), 1.0)
     return level - 0.01 * (math.log10(number(strength)) + 3.0) ** 2 + float(generator.normal(scale=0.002))
@@ -95,7 +96,7 @@ def trials_of(
         solver = solvers[number % len(solvers)]
         params = sampled(solver, generator)
         fails = failing > 0 and number % failing == failing - 1
-        found.append(trial(number, solver, params, None if fails else worth(params, generator, level)))
+        found.append(trial(number, solver, params, None if fails else simulated_metric(params, generator, level)))
     return tuple(found)
 
 
@@ -173,7 +174,7 @@ def study_data(
         SplitData(
             name,
             folder / name,
-            tuple(trials),
+            tuple(replace(own, split=name) if name else own for own in trials),
             evidence,
             {label: file for (split, label), file in (models or {}).items() if split == name},
         )

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from ranktune.dashboards.analysis.curves import MOST_CURVES
+from ranktune.dashboards.analysis.curves import MAX_CURVES
 from ranktune.dashboards.figures.panels import Panel
-from ranktune.dashboards.records.study import StudyData, best_of, open_study
+from ranktune.dashboards.records.study import StudyData, open_study
+from ranktune.dashboards.records.trial import best_of
 from ranktune.dashboards.views.parameters import panels
 from ranktune.dashboards.views.trials import trials_table
 from tests.support.page_studies import append, declare
@@ -52,7 +53,7 @@ def test_each_line_is_the_path_of_a_trial_and_the_dot_its_value(tmp_path: Path) 
     assert star["x"] == [pytest.approx(best.params["C"], rel=1e-5)]
     assert sum(line["line"]["width"] > 2 for line in lines) == 1
     full = sum(not t.stopped for t in own)
-    assert f"In {full} of {full} trials that were judged in full another value" in shown.note
+    assert f"In {full} of {full} trials that were evaluated in full another value" in shown.note
     assert "by 0.01 in the median" in shown.note
 
 
@@ -61,19 +62,19 @@ def test_the_table_says_what_the_lines_do(tmp_path: Path) -> None:
     assert shown.table.columns == ("Trial", "Split", "C", "ndcg@10", "Which", "Stopped after")
     points = sorted((x, y) for line in traces(shown, "lines") for x, y in zip(line["x"], line["y"], strict=True))
     assert points == sorted((number(row[2]), number(row[3])) for row in shown.table.rows)
-    assert sum(row[4] == "best" for row in shown.table.rows) == sum(row[4] == "asked for" for row in shown.table.rows)
+    assert sum(row[4] == "best" for row in shown.table.rows) == sum(row[4] == "requested" for row in shown.table.rows)
 
 
 def test_many_curves_are_thinned_to_the_best_and_some_others(tmp_path: Path) -> None:
     data = walked(tmp_path, 300)
     shown = curves(data)
-    assert len(traces(shown, "lines")) == MOST_CURVES
-    assert f"{MOST_CURVES} of 300 curves are shown" in shown.note
+    assert len(traces(shown, "lines")) == MAX_CURVES
+    assert f"{MAX_CURVES} of 300 curves are shown" in shown.note
     ahead = sorted((t for t in data.splits[0].trials if not t.stopped), key=lambda t: -(t.value or 0.0))[:15]
     assert {t.number for t in ahead} <= {row[0] for row in shown.table.rows}
 
 
-def test_colours_tell_a_number_by_a_scale_and_a_choice_by_the_legend(tmp_path: Path) -> None:
+def test_colours_have_a_scale_for_a_number_and_a_legend_for_a_choice(tmp_path: Path) -> None:
     shown = curves(walked(tmp_path, 40))
     assert shown.figure is not None
     entries = {t["name"] for t in shown.figure["data"] if t["x"] == [None] and ": " in t["name"]}
@@ -129,6 +130,10 @@ def test_paths_survive_the_record_on_the_level_of_the_value(tmp_path: Path) -> N
     assert first.path_parameter == "C" and dict(first.path) == pytest.approx(dict(own.path))
     assert dict(second.path) == pytest.approx({0.25: 0.43, 0.5: 0.44, 1.0: 0.45, 2.0: 0.44})
     table = trials_table(data)
-    told = [row[table.columns.index("on its path")] for row in table.rows]
-    assert told[0] == "C 0.25: 0.4800, 0.5: 0.4900, 1: 0.5000, 2: 0.4900"
-    assert first.asked["C"] == 2.0 and first.asked_value == pytest.approx(0.49) and second.asked_value is None
+    paths = [row[table.columns.index("path")] for row in table.rows]
+    assert paths[0] == "C 0.25: 0.4800, 0.5: 0.4900, 1: 0.5000, 2: 0.4900"
+    assert (
+        first.requested_params["C"] == 2.0
+        and first.requested_value == pytest.approx(0.49)
+        and second.requested_value is None
+    )

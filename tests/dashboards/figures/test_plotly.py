@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_short_is_what_plain_looks_like() -> None:
     assert figures.short("") == "(no name)"
 
 
-def test_names_that_look_alike_are_told_apart() -> None:
+def test_names_that_look_alike_get_numbers() -> None:
     names = ["a", "a", "a (2)", "x" * 500, "x" * 501, "", "\x00"]
     found = figures.distinct(names)
     assert len(set(found)) == len(names)
@@ -46,7 +47,8 @@ def test_names_that_look_alike_are_told_apart() -> None:
 
 
 def test_numbers_are_rounded_and_never_nan() -> None:
-    assert figures.numbers([1 / 3, np.nan, np.inf, None, np.float64(2), np.int64(7)]) == [
+    values: list[Any] = [1 / 3, np.nan, np.inf, None, np.float64(2), np.int64(7)]
+    assert figures.numbers(values) == [
         0.333333, None, None, None, 2.0, 7.0,
     ]  # fmt: skip
 
@@ -72,17 +74,15 @@ def test_thinning_leaves_few_values_and_nothing_known_alone() -> None:
     assert len(figures.thinned([])) == 0
 
 
-def test_the_window_leaves_out_a_bad_tail_only() -> None:
-    assert figures.window([0.1, 0.2, 0.3, 0.4]) == (None, "")
-    assert figures.window([1.0, 1.0, 1.0, 1.0, 0.0]) == (None, "")
-    bounds, note = figures.window([0.70, 0.71, 0.72, 0.73, 0.1, 0.2])
-    assert bounds is not None
-    assert bounds[0] > 0.2
-    assert bounds[1] > 0.73
+def test_a_value_axis_leaves_out_a_low_tail_only() -> None:
+    assert figures.value_axis("y", [0.1, 0.2, 0.3, 0.4]) == (figures.axis("y"), "")
+    assert figures.value_axis("y", [1.0, 1.0, 1.0, 1.0, 0.0]) == (figures.axis("y"), "")
+    axis, note = figures.value_axis("y", [0.70, 0.71, 0.72, 0.73, 0.1, 0.2])
+    assert axis["range"][0] > 0.2
+    assert axis["range"][1] > 0.73
     assert note.startswith("2 values lie")
-    bounds, note = figures.window([0.70, 0.71, 0.72, 0.73, 0.1, 0.2], always=0.2)
-    assert bounds is not None
-    assert 0.1 < bounds[0] < 0.2
+    axis, note = figures.value_axis("y", [0.70, 0.71, 0.72, 0.73, 0.1, 0.2], always=0.2)
+    assert 0.1 < axis["range"][0] < 0.2
     assert note.startswith("One value lies")
 
 
@@ -93,8 +93,8 @@ def test_ticks_cover_a_logarithmic_axis(low: float, high: float) -> None:
     assert found["tickvals"][-1] >= high
     assert len(found["tickvals"]) == len(found["ticktext"]) <= 10
     marks = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-    told = []
+    values = []
     for text in found["ticktext"]:
         base, raised = text.rstrip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹"), text.lstrip("0123456789·.,").translate(marks)
-        told.append(f"{base.removesuffix('10').rstrip('·') or 1}e{raised}" if raised else text.replace(",", ""))
-    assert [float(text) for text in told] == pytest.approx(found["tickvals"])
+        values.append(f"{base.removesuffix('10').rstrip('·') or 1}e{raised}" if raised else text.replace(",", ""))
+    assert [float(text) for text in values] == pytest.approx(found["tickvals"])

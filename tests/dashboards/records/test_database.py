@@ -82,7 +82,7 @@ def test_the_pages_find_the_record_where_it_is(
     assert (found["done"], found["best"]) == (4, pytest.approx(0.35))
 
 
-def test_a_database_that_is_away_is_told_soon() -> None:
+def test_a_database_that_cannot_be_reached_is_an_error_soon() -> None:
     begun = time.monotonic()
     with pytest.raises(StudyError, match=r"cannot read the record in postgresql://me@127\.0\.0\.1:1/x"):
         StoredReader("postgresql://me:secret@127.0.0.1:1/x", "s").trials()

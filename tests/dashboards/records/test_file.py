@@ -9,6 +9,7 @@ import pytest
 
 from ranktune.dashboards.records.file import RecordReader
 from ranktune.dashboards.records.study import StudyData, open_study
+from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.records.watching import Watching
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.storage.record import Record
@@ -30,8 +31,11 @@ def test_it_reads_what_optuna_reads(home: Path) -> None:
     record.close()
     assert len(found) == len(theirs) == 6
     for own, other in zip(found, theirs, strict=True):
-        assert (own.params, own.value, own.user_attrs) == (other.params, other.value, other.user_attrs)
-        assert other.datetime_start is not None and own.begun == other.datetime_start.timestamp()
+        assert other.datetime_start is not None and other.datetime_complete is not None
+        times = other.datetime_start.timestamp(), other.datetime_complete.timestamp()
+        assert own == Trial.from_record(other.params, other.value, other.user_attrs, *times)
+        assert (own.flat_params, own.value, own.number) == (other.params, other.value, other.number)
+        assert own.seconds == other.user_attrs["seconds"] and own.means == other.user_attrs.get("means", {})
     assert sum(own.value is None for own in found) == 2
 
 
@@ -65,7 +69,7 @@ def test_another_record_under_the_same_name_is_read_anew(home: Path) -> None:
     assert len(reader.trials()) == 2
 
 
-def test_what_is_no_record_is_told(home: Path) -> None:
+def test_a_file_that_is_no_record_is_an_error(home: Path) -> None:
     (home / "s" / "record.db").write_bytes(b"no database, by any means" * 100)
     with pytest.raises(StudyError, match="cannot read the record"):
         RecordReader(home / "s" / "record.db").trials()
@@ -87,14 +91,14 @@ def test_a_watched_study_is_read_once_a_change(home: Path) -> None:
         made.append(len(data.trials))
         return b"made"
 
-    watched.kept("overview", make)
-    watched.kept("overview", make)
+    watched.cached("overview", make)
+    watched.cached("overview", make)
     before = watched.signature()
     append(home, "s", [trial(6, "RankSVM", {"C": 1.0}, 0.5)])
     assert watched.signature() != before
-    watched.kept("overview", make)
+    watched.cached("overview", make)
     finish(home, "s")
-    watched.kept("overview", make)
+    watched.cached("overview", make)
     assert made == [6, 7, 7]
     assert watched.data().result is not None
 

@@ -43,10 +43,10 @@ def test_rows_intervals_and_conclusion() -> None:
     text = shown(result())
     assert "0.5000 [0.450, 0.550]" in text
     assert "Chosen by validation: RankSVM (C=0.1235)." in text
-    assert "Not told apart from it (Holm, 0.05): RidgeRanker." in text
+    assert "Not significantly different (Holm, 0.05): RidgeRanker." in text
     assert "Of these the smallest is RidgeRanker, the fastest is RankSVM." in text
-    assert "Validation promises ndcg@10 0.5200 (0.420 to 0.620)" in text
-    assert "what such a test should show" not in text
+    assert "Expected ndcg@10 by validation, corrected for selection: 0.5200 (0.420 to 0.620)." in text
+    assert "the interval expected by validation" not in text
     assert "30 trials in 1 min 15 s. Model: runs/s/model.json" in text
     first_words = [line.split()[0] for line in text.splitlines() if line.endswith("5  ")]
     assert first_words == ["RankSVM", "RidgeRanker", "BestFeature"]
@@ -62,7 +62,7 @@ def test_without_test_queries_it_says_so() -> None:
     assert "There are no test queries" in text
 
 
-def test_failures_are_told() -> None:
+def test_failures_are_listed() -> None:
     text = shown(result(failures=[{"solver": "A", "error": "x"}, {"solver": "B", "error": "ValueError: no"}]))
     assert "2 trials failed, the last (B) with: ValueError: no" in text
 
@@ -70,12 +70,12 @@ def test_failures_are_told() -> None:
 def test_folds_are_listed() -> None:
     folds = [{"name": f"Fold{k}", "best": row("RankSVM", 0.6, None)} for k in (1, 2)]
     text = shown(result(folds=folds))
-    assert "chosen on each fold" in text
+    assert "chosen model of each fold" in text
     assert "Fold2" in text
 
 
-def test_a_test_value_out_of_line_is_remarked() -> None:
-    assert "below what such a test should show (0.600 to 0.700)" in shown(
+def test_a_test_value_outside_of_its_interval_is_remarked() -> None:
+    assert "below the interval expected by validation (0.600 to 0.700)" in shown(
         result(expected_on_test_interval=[0.6, 0.7], estimate=0.65)
     )
 
@@ -87,12 +87,12 @@ def test_a_blend_has_no_score_of_trials() -> None:
     assert line.split()[-1] == "-"
 
 
-def test_how_trials_ended_is_told_where_not_all_were_judged_in_full() -> None:
+def test_how_trials_ended_where_not_all_were_evaluated_in_full() -> None:
     failures = [
         {"split": "", "number": 3, "solver": "RankSVM", "error": "no"},
-        {"split": "", "number": None, "solver": "RankSVM", "error": "not learnt again"},  # no trial
+        {"split": "", "number": None, "solver": "RankSVM", "error": "not refitted"},  # no trial
     ]
-    assert "30 trials (19 judged in full, 10 stopped early, 1 failed) in" in shown(
+    assert "30 trials (19 evaluated in full, 10 stopped early, 1 failed) in" in shown(
         result(stopped=10, failures=failures)
     )
-    assert "30 trials (18 judged in full, 12 stopped early) in" in shown(result(stopped=12))
+    assert "30 trials (18 evaluated in full, 12 stopped early) in" in shown(result(stopped=12))

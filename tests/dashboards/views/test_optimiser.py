@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.dashboards.records.study import Trial
 from ranktune.dashboards.views.optimiser import DRAWS, panels
-from ranktune.solvers.core.space import Value
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Observation, fit_belief
 from tests.support.study_samples import HOSTILE, conditions, number, numbers, study_data, trial, trials_of
 
@@ -48,16 +46,13 @@ def test_slices_are_what_the_surrogate_predicts(tmp_path: Path) -> None:
     slices = [panel for panel in found if panel.key.startswith("belief")]
     assert {panel.table.columns[0] for panel in slices} == set(best.params)
 
-    def flat(t: Trial) -> dict[str, Value]:
-        return {"solver": t.solver} | {f"{t.solver}.{name}": value for name, value in t.params.items()}
-
     belief = fit_belief(
-        data.study.union_space(), [Observation(flat(t), t.value, (t.error_of_mean or 0.0) ** 2) for t in trials]
+        data.study.union_space(), [Observation(t.flat_params, t.value, (t.error_of_mean or 0.0) ** 2) for t in trials]
     )
     assert belief is not None
     for panel in slices:
         name = f"{best.solver}.{panel.table.columns[0]}"
-        own = belief.slice(flat(best), name, DRAWS, data.study.seed)
+        own = belief.slice(best.flat_params, name, DRAWS, data.study.seed)
         np.testing.assert_allclose(numbers(row[1] for row in panel.table.rows), own.mean, rtol=1e-5)
         half = [(number(row[3]) - number(row[2])) / 2 for row in panel.table.rows]
         np.testing.assert_allclose(half, 1.96 * own.sd, atol=2e-6)
@@ -94,11 +89,11 @@ def test_splits_are_groups(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_ten_thousand_trials_are_stood_for_by_some(tmp_path: Path) -> None:
+def test_the_surrogate_is_fitted_to_some_of_ten_thousand_trials(tmp_path: Path) -> None:
     found = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
     shown = next(panel for panel in found if panel.key.startswith("noise"))
     assert len(shown.table.rows) == MAX_TRIALS_IN_BELIEF
-    assert f"{MAX_TRIALS_IN_BELIEF} of 10000 trials stand for all" in shown.note
+    assert f"fitted to {MAX_TRIALS_IN_BELIEF} of 10000 trials" in shown.note
     assert len(json.dumps([panel.figure for panel in found])) < 300_000
 
 

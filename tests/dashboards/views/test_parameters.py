@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.dashboards.analysis.solver_trials import FEWEST_FOR_SURFACE
+from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE
 from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.views.parameters import panels
 from ranktune.solvers.core.space import Float, Int
@@ -81,7 +81,7 @@ def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str, t
 
 
 def test_surfaces_need_trials_and_say_so(tmp_path: Path) -> None:
-    few, enough = (running(tmp_path, "RankSVM", n) for n in (FEWEST_FOR_SURFACE - 1, FEWEST_FOR_SURFACE))
+    few, enough = (running(tmp_path, "RankSVM", n) for n in (MIN_TRIALS_FOR_SURFACE - 1, MIN_TRIALS_FOR_SURFACE))
     kinds = [[trace["type"] for trace in traces(named(found, "contour")[0])] for found in (few, enough)]
     assert kinds[0] == ["scatter"]
     assert kinds[1] in (["heatmap", "scatter"], ["contour", "scatter"])
@@ -133,5 +133,5 @@ def test_ten_thousand_trials_stay_small(tmp_path: Path) -> None:
     found = running(tmp_path, "RankSVM", 10_000)
     text = json.dumps([[panel.figure, list(panel.table.rows)] for panel in found])
     assert len(text) < 2_500_000
-    assert "trials stand for all of them" in named(found, "contour")[0].note
+    assert "10000 trials." in named(found, "contour")[0].note
     assert "trials are shown" in named(found, "slice")[0].note

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.dashboards.views.queries import OTHERS, panels
+from ranktune.dashboards.views.queries import MAX_OTHERS, panels
 from ranktune.tuner.selection.evidence import QueryDocuments
 from tests.support.study_samples import HOSTILE, conditions, evidence_of, numbers, result_of, study_data
 
@@ -47,7 +47,7 @@ def test_differences_are_sorted_and_counts_add_up(tmp_path: Path) -> None:
         assert f"{row[2]} queries are tied" in panel.note
 
 
-def test_what_the_leaderboard_tells_is_told_again(tmp_path: Path) -> None:
+def test_the_leaderboard_s_comparisons_are_repeated(tmp_path: Path) -> None:
     result = result_of(LABELS)
     result["leaderboard"][1] |= {"difference": -0.02, "difference_interval": [-0.05, 0.01], "p_value": 0.125}
     found = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS, result=result))
@@ -70,7 +70,7 @@ def test_at_most_so_many_others_in_the_order_of_the_leaderboard(tmp_path: Path) 
     board = (labels[0], *reversed(labels[1:]))
     found = panels(study_data(tmp_path, [("", (), evidence_of(labels))], result=result_of(board)))
     groups = [panel.group for panel in found if panel.key.startswith("difference")]
-    assert groups == list(board[1 : OTHERS + 1])
+    assert groups == list(board[1 : MAX_OTHERS + 1])
 
 
 def test_the_worst_queries_come_with_documents_as_the_chosen_model_ranks_them(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def test_boxes_and_points_say_what_the_table_says(tmp_path: Path) -> None:
     shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 40), None)], solvers=LABELS))[0]
     assert shown.figure is not None
     boxes = [trace for trace in shown.figure["data"] if trace["type"] == "box"]
-    told = [[box["name"], box["median"][0], box["q1"][0], box["q3"][0]] for box in boxes]
-    assert told == [[row[0], *row[3:6]] for row in shown.table.rows]
+    drawn = [[box["name"], box["median"][0], box["q1"][0], box["q3"][0]] for box in boxes]
+    assert drawn == [[row[0], *row[3:6]] for row in shown.table.rows]
     points = [trace for trace in shown.figure["data"] if trace["type"] == "scatter" and trace["mode"] == "markers"]
     assert sum(len(trace["x"]) for trace in points if trace["name"] in LABELS) == 40
     best = next(trace for trace in shown.figure["data"] if trace["name"] == "best trial")
@@ -63,7 +63,7 @@ def test_the_defaults_are_marked(tmp_path: Path) -> None:
     assert next(trace for trace in shown.figure["data"] if trace["name"] == "defaults")["x"] == [0.25]
 
 
-def test_a_far_tail_is_outside_and_told(tmp_path: Path) -> None:
+def test_a_far_tail_is_outside_and_noted(tmp_path: Path) -> None:
     trials = [trial(k, "RankSVM", {}, value) for k, value in enumerate([0.7, 0.71, 0.72, 0.715, 0.1])]
     shown = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))[0]
     assert shown.figure is not None
@@ -89,8 +89,8 @@ def test_verdicts_are_of_every_pair_and_counts_add_up(tmp_path: Path) -> None:
         assert numbers([wins, ties, losses]).sum() == int((~np.isnan(pooled)).sum())
     adjusted = holm(numbers(row[3] for row in rows).tolist())
     np.testing.assert_allclose(numbers(row[4] for row in rows), numbers(adjusted), rtol=1e-4)
-    assert {row[5] for row in rows} <= {"better", "worse", "not told apart"}
-    assert all((row[5] == "not told apart") == (number(row[4]) > 0.05) for row in rows)
+    assert {row[5] for row in rows} <= {"better", "worse", "not significant"}
+    assert all((row[5] == "not significant") == (number(row[4]) > 0.05) for row in rows)
     assert shown.figure is not None
     z = np.array(shown.figure["data"][0]["z"], dtype=float)
     np.testing.assert_array_equal(np.isnan(z), np.eye(4, dtype=bool))

@@ -71,12 +71,12 @@ def test_a_limit_that_nothing_keeps_is_a_dash(tmp_path: Path) -> None:
     assert shown.table.rows[-1][1] is None
 
 
-def test_unknown_costs_are_told(tmp_path: Path) -> None:
+def test_unknown_costs_are_reported(tmp_path: Path) -> None:
     trials = [trial(0, "RankSVM", {}, 0.5, bytes=None)]
     found = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))
     shown = next(panel for panel in found if panel.key == "bytes-0")
     assert shown.figure is None
-    assert "tells it" in shown.note
+    assert "has this cost" in shown.note
 
 
 def test_splits_have_their_own_leaderboard(tmp_path: Path) -> None:

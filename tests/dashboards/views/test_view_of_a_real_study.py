@@ -56,7 +56,7 @@ def test_every_panel_is_whole(name: str, data: StudyData) -> None:
     assert sum(panel.figure is not None for panel in found) >= 2
 
 
-def test_the_chosen_model_is_told_as_in_the_result(data: StudyData) -> None:
+def test_the_chosen_model_has_the_scores_of_the_result(data: StudyData) -> None:
     assert data.result is not None
     chosen = data.result["leaderboard"][0]
     evidence = data.splits[0].evidence
@@ -74,7 +74,7 @@ def test_weights_are_those_of_the_model_files(data: StudyData) -> None:
     found = {panel.group: panel for panel in view_weights.panels(data) if panel.key.startswith("weights")}
     model = data.splits[0].model("RidgeRanker")
     assert isinstance(model, LinearModel)
-    told = {str(row[0]): float(row[1]) for row in found["RidgeRanker"].table.rows}  # type: ignore[arg-type]
-    assert len(told) == model.nonzeros
+    weights = {str(row[0]): float(row[1]) for row in found["RidgeRanker"].table.rows}  # type: ignore[arg-type]
+    assert len(weights) == model.nonzeros
     largest = int(np.argmax(np.abs(model.weights)))
-    assert max(told.values(), key=abs) == pytest.approx(model.weights[largest], rel=1e-5)
+    assert max(weights.values(), key=abs) == pytest.approx(model.weights[largest], rel=1e-5)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.dashboards.views.weights import TOP, panels
+from ranktune.dashboards.views.weights import MAX_BARS, panels
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
@@ -45,7 +45,7 @@ def test_weights_are_by_name_the_largest_first(tmp_path: Path) -> None:
     assert shown.figure is not None
     assert shown.figure["data"][0]["y"] == ["length", "title", "bm25"]
     assert shown.figure["data"][0]["x"] == [-2.0, 1.0, 0.5]
-    assert shown.note.startswith("3 of 4 features matter")
+    assert shown.note.startswith("3 of 4 features are used")
 
 
 def test_only_the_largest_are_drawn_and_all_are_in_the_table(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_only_the_largest_are_drawn_and_all_are_in_the_table(tmp_path: Path) -> 
     (shown,) = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], models={("", "RankSVM"): file}))
     assert len(shown.table.rows) == 300
     assert shown.figure is not None
-    assert len(shown.figure["data"][0]["x"]) == TOP
+    assert len(shown.figure["data"][0]["x"]) == MAX_BARS
     largest = np.sort(np.abs(weights))[::-1]
     np.testing.assert_allclose(np.abs(numbers(row[1] for row in shown.table.rows)), largest, rtol=1e-5)
     assert shown.table.rows[0][0] == f"feature {int(np.argmax(np.abs(weights))) + 1}"
@@ -87,7 +87,7 @@ def test_trees_count_their_splits(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", (), evidence_of(LABELS))], models={("", "RankSVM"): tmp_path / "t.json"})
     (shown,) = panels(data)
     assert [list(row) for row in shown.table.rows] == [["feature 3", 3.0], ["feature 1", 1.0]]
-    assert "split on" in shown.title
+    assert "Splits of the trees" in shown.title
 
 
 def test_blends_show_their_parts(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_blends_show_their_parts(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", (), evidence_of(LABELS))], models={("", "RankSVM"): tmp_path / "b.json"})
     first, second = panels(data)
     assert [len(first.table.rows), len(second.table.rows)] == [2, 1]
-    assert "One part of a blend" in first.note
+    assert "A part of a blend" in first.note
     assert {first.group, second.group} == {"RankSVM"}
 
 

@@ -47,7 +47,7 @@ def test_nothing_is_fetched_from_anywhere(tmp_path: Path) -> None:
     assert not re.search(r"https?:|'self'|unsafe-eval|\*", policy)
 
 
-def test_the_command_writes_what_show_tells(tmp_path: Path) -> None:
+def test_the_command_writes_the_result(tmp_path: Path) -> None:
     declare(tmp_path, "s")
     append(tmp_path, "s", trials_of(SOLVERS, 4))
     result = finish(tmp_path, "s")
@@ -64,15 +64,15 @@ def test_the_command_writes_what_show_tells(tmp_path: Path) -> None:
     rows = [dict(zip(shown["columns"], row, strict=True)) for row in shown["rows"]]
     assert [row["test"] for row in rows] == [row["test"] for row in result["leaderboard"]]
     assert [row["validation"] for row in rows] == [row["vali"] for row in result["leaderboard"]]
-    told = dict(panels["conclusion"]["table"]["rows"])
-    assert told["test ndcg@10"] == result["test_metrics"]["ndcg@10"]
+    conclusion = dict(panels["conclusion"]["table"]["rows"])
+    assert conclusion["test ndcg@10"] == result["test_metrics"]["ndcg@10"]
     trials = payload["views"][-1]["panels"][0]["table"]
     assert [row[trials["columns"].index("ndcg@10")] for row in trials["rows"]] == [
         t.value for t in trials_of(SOLVERS, 4)
     ]
 
 
-def test_what_cannot_be_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="cannot read"):
         write_report(tmp_path / "none", tmp_path / "out.html")
     declare(tmp_path, "s")

@@ -1,4 +1,4 @@
-"""The live page's server: who may ask, what can be asked for, what is told of changes."""
+"""The live page's server: who may ask, what can be asked for, the events of changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from ranktune.dashboards.records.watching import Watched
 from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_name, is_loopback
-from ranktune.dashboards.web.server import MOST_LISTENERS, Site, make_app
+from ranktune.dashboards.web.server import MAX_LISTENERS, Site, make_app
 from ranktune.pages import Serving, serve
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from tests.support.page_studies import LINE, SOLVERS, append, declare, finish
@@ -182,7 +182,7 @@ def test_a_token_is_asked_for(home: Path) -> None:
     assert "right" not in repr(app)
 
 
-def test_an_unreadable_study_is_told_and_hides_no_other(tmp_path: Path) -> None:
+def test_an_unreadable_study_is_reported_and_hides_no_other(tmp_path: Path) -> None:
     declare(tmp_path, "good")
     declare(tmp_path, "bad")
     (tmp_path / "bad" / "study.json").write_text('{"format": 99}')
@@ -197,7 +197,7 @@ def listened(home: Path, act: Callable[[], None]) -> tuple[float, Site]:
     """Return the seconds from act to the event that tells of it."""
 
     async def run() -> tuple[float, Site]:
-        site = Site(home, looks=0.1)
+        site = Site(home, poll=0.1)
         found = site.watching.find("other")
         assert found is not None
         events = site._changes(found, "overview")
@@ -208,23 +208,23 @@ def listened(home: Path, act: Callable[[], None]) -> tuple[float, Site]:
         begun = time.monotonic()
         await asyncio.to_thread(act)
         acted = time.monotonic()
-        told = await asyncio.wait_for(waiting, 10)
-        assert told.startswith("event: change")
+        event = await asyncio.wait_for(waiting, 10)
+        assert event.startswith("event: change")
         await events.aclose()  # type: ignore[attr-defined]
         return time.monotonic() - max(begun, acted), site
 
     return asyncio.run(run())
 
 
-def test_a_change_is_told_within_a_second(home: Path) -> None:
+def test_a_change_is_an_event_within_a_second(home: Path) -> None:
     seconds, site = listened(home, lambda: append(home, "other", [trial(4, "RankSVM", {"C": 1.0}, 0.5)]))
     assert seconds < 1.0
     assert site.listeners == 0  # it stopped listening when the page went
 
 
 def test_costly_pages_are_made_less_often(home: Path) -> None:
-    async def told(cost: float, view: str) -> int:
-        site = Site(home, looks=0.02)
+    async def events_of(cost: float, view: str) -> int:
+        site = Site(home, poll=0.02)
         watched = Watched(home / "other", costs={"overview": cost})
         events, count = site._changes(watched, view), 0
         await anext(events)
@@ -240,15 +240,15 @@ def test_costly_pages_are_made_less_often(home: Path) -> None:
             waiting.cancel()
         return count
 
-    assert asyncio.run(told(0.0, "overview")) > 3
-    assert asyncio.run(told(0.5, "overview")) <= 1
-    assert asyncio.run(told(0.5, "trials")) > 3  # another view
+    assert asyncio.run(events_of(0.0, "overview")) > 3
+    assert asyncio.run(events_of(0.5, "overview")) <= 1
+    assert asyncio.run(events_of(0.5, "trials")) > 3  # another view
 
 
 def test_listeners_are_not_without_end(home: Path) -> None:
     async def run() -> int:
         site = Site(home)
-        site.listeners = MOST_LISTENERS
+        site.listeners = MAX_LISTENERS
         from starlette.exceptions import HTTPException
         from starlette.requests import Request
 
@@ -279,7 +279,7 @@ def test_optuna_dashboard_behind_the_same_guard(home: Path) -> None:
     assert asked(app, "/api/studies", method="POST", json={"study_name": "x"}, headers=knows).status_code == 405
 
 
-def test_what_cannot_be_served_is_told(home: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_served_is_an_error(home: Path, tmp_path: Path) -> None:
     def never(address: str) -> None:
         raise AssertionError(address)
 

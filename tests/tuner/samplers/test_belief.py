@@ -16,7 +16,7 @@ from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standardise
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Observation, fit_belief
 from ranktune.tuner.samplers.history import read
 from ranktune.tuner.samplers.space import UnionSpace
-from tests.support.study_samples import sampled, worth
+from tests.support.study_samples import sampled, simulated_metric
 
 SOLVERS = ("RankSVM", "LambdaRank", "ElasticRank")
 
@@ -32,7 +32,7 @@ def observations_of(count: int, *solvers: str, failing: int = 0, seed: int = 0) 
         solver = (solvers or SOLVERS)[k % len(solvers or SOLVERS)]
         own = sampled(solver, generator)
         flat = {"solver": solver} | {f"{solver}.{name}": value for name, value in own.items()}
-        value = None if failing and k % failing == 1 else worth(own, generator)
+        value = None if failing and k % failing == 1 else simulated_metric(own, generator)
         found.append(Observation(flat, value, None if value is None else 1e-4 * (1 + k % 3)))
     return found
 

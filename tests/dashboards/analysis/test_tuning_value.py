@@ -1,4 +1,4 @@
-"""Random search beyond what was run: laws of the prediction, and how close it comes to random search that is run."""
+"""Random search beyond the random trials: laws of the simulation, and how close it comes to real random search."""
 
 from __future__ import annotations
 
@@ -9,17 +9,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.dashboards.analysis import random_search, tuning_value
-from ranktune.dashboards.analysis.beliefs import observed
-from ranktune.dashboards.analysis.random_search import FEWEST, Expected, dealt, expected, shown, stops
+from ranktune.dashboards.analysis import tuning_value
+from ranktune.dashboards.analysis.beliefs import observations
+from ranktune.dashboards.analysis.tuning_value import (
+    MIN_TRIALS,
+    Expected,
+    best_in_random_orders,
+    expected_random_search,
+    function_values,
+    path_directions,
+)
 from ranktune.dashboards.figures.panels import Panel
-from ranktune.dashboards.records.study import StudyData, Trial
+from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.registry import build
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.samplers.belief import fit_belief
 from ranktune.tuner.samplers.registry import STARTUP
-from tests.support.study_samples import HOSTILE, along, number, raced, sampled, study_data, trial, trials_of
-from tests.support.study_samples import worth as worth_of
+from tests.support.study_samples import (
+    HOSTILE,
+    along,
+    number,
+    raced,
+    sampled,
+    simulated_metric,
+    study_data,
+    trial,
+    trials_of,
+)
 
 SOLVERS = ("LambdaRank", "RankSVM")
 BUDGET = 30
@@ -35,7 +52,7 @@ def known_of(data: StudyData) -> list[Floats]:
 
 
 def predicted(data: StudyData, budget: int = BUDGET) -> Expected:
-    found = expected(data, known_of(data), budget)
+    found = expected_random_search(data, known_of(data), budget)
     assert found is not None
     return found
 
@@ -44,14 +61,16 @@ def panel_of(data: StudyData) -> Panel:
     return next(panel for panel in build("overview", data) if panel.key == "worth")
 
 
-def seen_by_an_optimiser(seed: int, level: float = 0.5) -> list[Trial]:
+def optimised(seed: int, level: float = 0.5) -> list[Trial]:
     """Return trials of which the first are random and each later one is the best of many random ones, with noise."""
     generator = np.random.default_rng(seed)
     found = list(trials_of(SOLVERS, STARTUP, seed, level))
     for k in range(STARTUP, BUDGET):
         solver = SOLVERS[k % 2]
-        own = max((sampled(solver, generator) for _ in range(20)), key=lambda params: worth_of(params, generator))
-        found.append(trial(k, solver, own, worth_of(own, generator, level)))
+        own = max(
+            (sampled(solver, generator) for _ in range(20)), key=lambda params: simulated_metric(params, generator)
+        )
+        found.append(trial(k, solver, own, simulated_metric(own, generator, level)))
     return found
 
 
@@ -60,8 +79,8 @@ STUDIES: dict[str, Callable[[], Sequence[Trial]]] = {
     "failing": lambda: trials_of(SOLVERS, BUDGET, failing=3),
     "raced": lambda: raced(trials_of(SOLVERS, BUDGET)),
     "along": lambda: along(along(trials_of(SOLVERS, BUDGET), "C"), "l1"),
-    "optimised": lambda: seen_by_an_optimiser(0),
-    "running": lambda: trials_of(SOLVERS, FEWEST + 2),
+    "optimised": lambda: optimised(0),
+    "running": lambda: trials_of(SOLVERS, MIN_TRIALS + 2),
 }
 
 
@@ -95,7 +114,7 @@ def test_a_larger_budget_reaches_more(tmp_path: Path) -> None:
     short, long = predicted(data, BUDGET), predicted(data, 5 * BUDGET)
     assert long.mean[-1] > short.mean[-1]
     np.testing.assert_allclose(long.mean[:BUDGET], short.mean, rtol=1e-12)
-    assert len(predicted(data, 10**6).mean) == len(known_of(data)[0]) + random_search.FURTHEST
+    assert len(predicted(data, 10**6).mean) == len(known_of(data)[0]) + tuning_value.MAX_TRIALS_AHEAD
 
 
 def test_folds_are_averaged_from_where_the_first_of_them_is_not_known(tmp_path: Path) -> None:
@@ -108,56 +127,56 @@ def test_folds_are_averaged_from_where_the_first_of_them_is_not_known(tmp_path: 
     assert np.isnan(both.mean[:7]).all() and both.mean[7] == pytest.approx((own[0][7] + own[1][7]) / 2)
     alone = [predicted(study_of(tmp_path, one)).mean[-1] for one in (missing, high)]
     assert both.mean[-1] == pytest.approx(np.mean(alone), abs=0.003)
-    few = study_of(tmp_path, missing, high[: FEWEST - 1])
-    assert expected(few, known_of(few), BUDGET) is None
+    few = study_of(tmp_path, missing, high[: MIN_TRIALS - 1])
+    assert expected_random_search(few, known_of(few), BUDGET) is None
 
 
-def test_nothing_is_predicted_of_what_nothing_is_believed(tmp_path: Path) -> None:
+def test_nothing_is_simulated_without_a_surrogate(tmp_path: Path) -> None:
     own = trials_of(SOLVERS, BUDGET)
     states = {
         "nothing": study_of(tmp_path, ()),
         "no split": study_data(tmp_path, [], solvers=SOLVERS, trials=BUDGET),
-        "few": study_of(tmp_path, own[: FEWEST - 1]),
+        "few": study_of(tmp_path, own[: MIN_TRIALS - 1]),
         "constant": study_of(tmp_path, [replace(one, value=0.5) for one in own]),
         "failed": study_of(tmp_path, [replace(one, value=None, error="no") for one in own]),
         "random": study_of(tmp_path, own, sampler="random"),
         "others": study_of(tmp_path, [replace(one, solver=HOSTILE[0]) for one in own]),
     }
     for name, data in states.items():
-        assert expected(data, known_of(data), BUDGET) is None, name
+        assert expected_random_search(data, known_of(data), BUDGET) is None, name
         panel = panel_of(data)
         assert "random search, expected" not in panel.table.columns, name
-        assert "predicts" not in panel.note, name
+        assert "simulates" not in panel.note, name
     short = study_of(tmp_path, own, trials=2)
-    assert expected(short, known_of(short), 2) is None  # the defaults are all there will be
+    assert expected_random_search(short, known_of(short), 2) is None  # the defaults are all there will be
 
 
-def test_dealt_is_the_mean_of_the_best_of_draws_without_replacement() -> None:
+def test_random_orders_have_the_mean_of_the_best_of_draws_without_replacement() -> None:
     generator = np.random.default_rng(0)
     values = generator.normal(size=(40, 200))
-    runs = dealt(values, 40, 0.0, generator)
-    assert runs.shape == (random_search.DEALINGS * 200, 40)
+    runs = best_in_random_orders(values, 40, 0.0, generator)
+    assert runs.shape == (tuning_value.ORDERS * 200, 40)
     np.testing.assert_array_equal(runs[:200, -1], values.max(axis=0))
     for m in (1, 5, 20):
         exact = np.mean([tuning_value.expected_best(np.sort(column), m) for column in values.T])
         assert runs[:, m - 1].mean() == pytest.approx(exact, abs=0.06)
-    assert dealt(values, 20, 1.0, generator)[:, -1].mean() > runs[:, 19].mean() + 0.3  # luck counts
+    assert best_in_random_orders(values, 20, 1.0, generator)[:, -1].mean() > runs[:, 19].mean() + 0.3  # luck counts
 
 
 def test_paths_count_with_the_best_on_them(tmp_path: Path) -> None:
     plain = trials_of(SOLVERS, BUDGET)
     walked = along(plain, "C", (0.25, 0.5, 1.0))
-    assert stops(plain) == {} and stops(walked) == {"RankSVM.C": True}
-    assert stops(along(plain, "C", (4.0, 2.0, 1.0))) == {"RankSVM.C": False}
+    assert path_directions(plain) == {} and path_directions(walked) == {"RankSVM.C": True}
+    assert path_directions(along(plain, "C", (4.0, 2.0, 1.0))) == {"RankSVM.C": False}
     seldom = [own if k % 8 == 1 else replace(own, path=(), path_parameter="") for k, own in enumerate(walked)]
-    assert stops(seldom) == {}
+    assert path_directions(seldom) == {}
     data = study_of(tmp_path, plain)
-    seen = [one.seen for one in observed((one, one.value) for one in plain)]
+    seen = [one for one, _ in observations(plain)]
     belief = fit_belief(data.study.union_space(), seen)
     assert belief is not None
-    single = shown(belief, {}, 64, np.random.default_rng(0))
+    single = function_values(belief, {}, 64, np.random.default_rng(0))
     for rises in (True, False):
-        best = shown(belief, {"RankSVM.C": rises}, 64, np.random.default_rng(0))
+        best = function_values(belief, {"RankSVM.C": rises}, 64, np.random.default_rng(0))
         solver = np.random.default_rng(0).random((64, len(belief.encoding.axes)))[:, 0]
         svm = solver >= 0.5
         np.testing.assert_allclose(best[~svm], single[~svm], atol=1e-9)
@@ -168,7 +187,7 @@ def test_paths_count_with_the_best_on_them(tmp_path: Path) -> None:
 def test_it_predicts_what_random_search_reaches_when_it_is_run(tmp_path: Path) -> None:
     errors, inside, spreads = [], [], []
     for seed in range(20):
-        data = study_of(tmp_path, seen_by_an_optimiser(seed))
+        data = study_of(tmp_path, optimised(seed))
         found = predicted(data)
         blind = [one.value for one in data.splits[0].trials[:STARTUP] if one.value is not None]
         values = [one.value for one in trials_of(SOLVERS, 4000, 1000 + seed) if one.value is not None]
@@ -192,13 +211,16 @@ def test_luck_is_no_gain(tmp_path: Path) -> None:
 
 
 def test_the_panel_says_what_is_predicted_and_what_was_gained(tmp_path: Path) -> None:
-    data = study_of(tmp_path, seen_by_an_optimiser(1))
+    data = study_of(tmp_path, optimised(1))
     panel, found = panel_of(data), predicted(data)
     assert panel.table.columns[4:] == ("random search, expected", "expected low", "expected high")
     last = panel.table.rows[-1]
     assert last[0] == BUDGET and last[4] == found.mean[-1] and last[5] == found.low[-1]
     gain = number(last[1]) - found.mean[-1]
-    assert f"After {BUDGET} trials that is {found.mean[-1]:.4f}" in panel.note and "was not run" in panel.note
+    assert (
+        f"After {BUDGET} trials random search is expected to reach {found.mean[-1]:.4f}" in panel.note
+        and "was not run" in panel.note
+    )
     assert f"tuning {'gained' if gain >= 0 else 'is'} {abs(gain):.4f}" in panel.note
     assert panel.figure is not None
     names = [trace["name"] for trace in panel.figure["data"]]
@@ -209,6 +231,6 @@ def test_a_study_that_runs_is_compared_where_it_is(tmp_path: Path) -> None:
     data = study_of(tmp_path, trials_of(SOLVERS, 20))
     panel, found = panel_of(data), predicted(data)
     assert panel.table.rows[-1][:2] == [BUDGET, None] and panel.table.rows[-1][4] == found.mean[-1]
-    assert f"after the 20 of now it is {found.mean[19]:.4f}" in panel.note
+    assert f"after the 20 trials so far {found.mean[19]:.4f}" in panel.note
     timed = replace(data, study=replace(data.study, timeout=60.0))
     assert panel_of(timed).table.rows[-1][0] == 20  # nobody knows how many there will be

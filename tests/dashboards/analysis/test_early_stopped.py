@@ -1,4 +1,4 @@
-"""Trials that were stopped early, on every page: neither failed nor the best of anything, and never without a mark."""
+"""Trials that were stopped early, on every page: neither failed nor the best of anything, and always marked."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 
 from ranktune.cli import app
 from ranktune.dashboards.analysis import early_stopped, tuning_value
-from ranktune.dashboards.analysis.beliefs import observed
-from ranktune.dashboards.analysis.pooling import best_pooled, pooled
+from ranktune.dashboards.analysis.beliefs import observations
+from ranktune.dashboards.analysis.pooling import pooled
 from ranktune.dashboards.figures.panels import Panel
-from ranktune.dashboards.records.study import StudyData, best_of, best_so_far, counts, open_study, trials_told
+from ranktune.dashboards.records.study import StudyData, open_study
+from ranktune.dashboards.records.trial import best_of, best_so_far, counts
 from ranktune.dashboards.terminal.listing import listing, state
 from ranktune.dashboards.views.registry import build
 from ranktune.dashboards.views.trials import trials_csv, trials_json
@@ -49,24 +50,24 @@ def data(tmp_path: Path) -> StudyData:
     return study_data(tmp_path, [("", raced(trials_of(LABELS, 60, failing=9)), None)], solvers=LABELS)
 
 
-def test_a_trial_is_judged_in_full_or_stopped_or_failed() -> None:
+def test_a_trial_is_evaluated_in_full_or_stopped_or_failed() -> None:
     own = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, 0.7, **STOPPED), trial(2, "RankSVM", {}, None)]
     found = counts(own)
     assert (found.complete, found.stopped, found.failed) == (1, 1, 1)
-    assert [one.in_full for one in own] == [0.5, None, None]
+    assert [one.full_value for one in own] == [0.5, None, None]
     assert best_of(own) is own[0] and best_of(own[1:]) is None
     np.testing.assert_array_equal(best_so_far([own[1], own[0], own[2]]), [np.nan, 0.5, 0.5])
 
 
-def test_what_was_spared_is_what_the_missing_parts_would_have_taken() -> None:
+def test_the_saved_time_is_that_of_the_skipped_parts() -> None:
     own = [
         trial(0, "RankSVM", {}, 0.5, seconds=10.0),
         trial(1, "RankSVM", {}, 0.4, seconds=2.0, stopped="fold 2 of 5"),
         trial(2, "RankSVM", {}, 0.4, seconds=1.0, stopped="order 4 of 10"),
         trial(3, "RankSVM", {}, 0.4, seconds=1.0, stopped="once"),  # whoever wrote that: nothing is known of it
     ]
-    assert [one.seconds_in_full for one in own] == [10.0, pytest.approx(5.0), pytest.approx(2.5), 1.0]
-    assert counts(own).spared == pytest.approx(4.5) and counts(own).spent == 14.0
+    assert [one.full_seconds for one in own] == [10.0, pytest.approx(5.0), pytest.approx(2.5), 1.0]
+    assert counts(own).saved == pytest.approx(4.5) and counts(own).spent == 14.0
 
 
 def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> None:
@@ -89,8 +90,8 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
                 if trace.get("name") == "best trial":
                     values = trace["x"] if view == "solvers" else trace["y"]
                     assert max(values) <= best.value + 1e-6, (view, shown.key)
-    together = best_pooled(pooled(data))
-    assert together is not None and together.trial is best
+    together = best_of(pooled(data))
+    assert together is not None and together is best
 
 
 @pytest.mark.parametrize(
@@ -98,56 +99,56 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
     [("progress", "history"), ("solvers", "trials-0"), ("trade-offs", "nonzeros-0"), ("optimiser", "noise-0"),
      ("parameters", "slice-0-0")],
 )  # fmt: skip
-def test_points_of_stopped_trials_are_hollow_and_the_legend_says_so(view: str, key: str, data: StudyData) -> None:
+def test_markers_of_stopped_trials_are_open_and_in_the_legend(view: str, key: str, data: StudyData) -> None:
     shown = panel(data, view, key)
     names = [trace.get("name") for trace in traces(shown) if trace.get("showlegend", True)]
-    assert names.count(early_stopped.KEY) == 1 and len(names) == len(set(names))
-    assert early_stopped.NOTE.removesuffix(".") in shown.note
+    assert names.count(early_stopped.LEGEND) == 1 and len(names) == len(set(names))
+    assert early_stopped.NOTE in shown.note
     wanted = {t.number for t in data.splits[0].trials if t.stopped}
     solver = shown.group if view == "parameters" else None
     wanted &= {t.number for t in data.splits[0].trials if solver in (None, t.solver)}
-    said = {}
+    drawn = {}
     for trace in traces(shown):
         symbol = trace.get("marker", {}).get("symbol")
         for text in trace.get("text", ()):
             if "trial " in text and symbol and symbol != "star":
-                said[int(text.split("trial ")[1].split(",")[0])] = (symbol.endswith("-open"), "stopped after" in text)
-    assert {at for at, (is_hollow, _) in said.items() if is_hollow} == wanted
-    assert all(is_hollow == told for is_hollow, told in said.values())
+                drawn[int(text.split("trial ")[1].split(",")[0])] = (symbol.endswith("-open"), "stopped after" in text)
+    assert {at for at, (is_open, _) in drawn.items() if is_open} == wanted
+    assert all(is_open == labelled for is_open, labelled in drawn.values())
 
 
 def test_without_stopped_trials_nothing_is_said_of_them(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", trials_of(LABELS, 40), None)], solvers=LABELS)
     for view in ("overview", "progress", "solvers", "parameters", "trade-offs", "optimiser", "trials"):
         for shown in build(view, data):
-            assert early_stopped.KEY not in [trace.get("name") for trace in (shown.figure or {"data": []})["data"]]
+            assert early_stopped.LEGEND not in [trace.get("name") for trace in (shown.figure or {"data": []})["data"]]
             assert "stopped early" not in shown.note, (view, shown.key)
 
 
-def test_a_hollow_half_keeps_what_belongs_to_its_points() -> None:
+def test_open_markers_keep_the_labels_and_errors_of_their_points() -> None:
     trace = {"name": "a", "x": [1, 2, 3], "y": [4, 5, 6], "text": ["p", "q", "r"], "marker": {"symbol": "star"},
              "error_y": {"type": "data", "array": [0.1, 0.2, 0.3]}}  # fmt: skip
-    full, empty = early_stopped.told_apart(trace, [False, True, False])
+    full, empty = early_stopped.with_open_markers(trace, [False, True, False])
     assert (full["x"], full["text"], full["error_y"]["array"]) == ([1, 3], ["p", "r"], [0.1, 0.3])
     assert (empty["x"], empty["y"], empty["error_y"]["array"]) == ([2], [5], [0.2])
     assert empty["marker"]["symbol"] == "star-open" and full["marker"]["symbol"] == "star"
     assert empty["showlegend"] is False and full["legendgroup"] == empty["legendgroup"]
-    assert early_stopped.told_apart(trace, [False] * 3) == [trace]
-    (only,) = early_stopped.told_apart(trace, [True] * 3)
+    assert early_stopped.with_open_markers(trace, [False] * 3) == [trace]
+    (only,) = early_stopped.with_open_markers(trace, [True] * 3)
     assert only.get("showlegend", True)  # else the legend would not have the solver at all
 
 
-def test_progress_counts_and_overview_says_what_was_spared(data: StudyData) -> None:
+def test_progress_counts_and_overview_has_the_saved_time(data: StudyData) -> None:
     found = counts(data.splits[0].trials)
-    assert found.stopped > 10 and found.failed > 3 and found.spared > 1.0
+    assert found.stopped > 10 and found.failed > 3 and found.saved > 1.0
     shown = panel(data, "progress", "time-left")
-    told = {row[0]: row[1] for row in shown.table.rows}
-    assert (told["judged in full"], told["failed"]) == (found.complete, found.failed)
-    assert told["stopped early, for sure behind the best"] == found.stopped
-    assert told["processor seconds that stopping spared, roughly"] == pytest.approx(found.spared, abs=1e-3)
+    rows = {row[0]: row[1] for row in shown.table.rows}
+    assert (rows["evaluated in full"], rows["failed"]) == (found.complete, found.failed)
+    assert rows["stopped early, significantly worse"] == found.stopped
+    assert rows["processor seconds saved by early stopping, about"] == pytest.approx(found.saved, abs=1e-3)
     (sentence,) = [s for s in panel(data, "overview", "conclusion").note.split(". ") if "stopped early" in s]
     assert sentence.startswith(f"{found.stopped} trials were stopped early")
-    assert f"{found.spared / (found.spent + found.spared):.0%}" in sentence
+    assert f"{found.saved / (found.spent + found.saved):.0%}" in sentence
     assert f"60 of 30 trials, {found.stopped} stopped early" in study_json(data)["facts"]
     lanes = panel(data, "progress", "workers")
     assert sum(column(lanes, "stopped early")) == found.stopped
@@ -158,7 +159,7 @@ def test_progress_counts_and_overview_says_what_was_spared(data: StudyData) -> N
     assert sum(column(panel(data, "progress", "time"), "stopped early")) == found.stopped
 
 
-def test_distributions_count_estimates_and_defaults_are_what_was_asked_for(tmp_path: Path) -> None:
+def test_distributions_include_estimates_and_defaults_are_the_requested_parameters(tmp_path: Path) -> None:
     space = study_data(tmp_path, [], solvers=("RankSVM",)).study.union_space()
     (params,) = (space.split(own)[1] for own in space.defaults())
     strength = float(params["C"])  # type: ignore[arg-type]
@@ -181,19 +182,19 @@ def test_times_of_stopped_trials_are_those_of_all_parts(tmp_path: Path) -> None:
     assert empty["x"] == [2.5]
 
 
-def test_the_optimiser_is_told_how_sure_an_estimate_is_and_what_paths_showed() -> None:
+def test_observations_have_the_error_of_an_estimate_and_the_values_of_a_path() -> None:
     sure = trial(0, "RankSVM", {"C": 1.0}, 0.5)
     unsure = trial(1, "RankSVM", {"C": 1.0}, 0.4, **STOPPED)
     (walked,) = along([trial(2, "RankSVM", {"C": 1.0}, 0.6)], "C")
-    found = observed([(sure, 0.5), (unsure, 0.4), (walked, 0.7)])
-    assert [one.seen.partial for one in found[:2]] == [None, pytest.approx(0.003**2)]
-    assert [one.own for one in found] == [True, True, True, False, False]
-    assert {one.seen.params["RankSVM.C"]: one.seen.value for one in found[2:]} == {
+    found = observations([sure, unsure, walked.shifted(0.1)])
+    assert [one.partial for one, _ in found[:2]] == [None, pytest.approx(0.003**2)]
+    assert [one is not None for _, one in found] == [True, True, True, False, False]
+    assert {one.params["RankSVM.C"]: one.value for one, _ in found[2:]} == {
         1.0: 0.7, 0.5: pytest.approx(0.69), 2.0: pytest.approx(0.69),
     }  # fmt: skip
 
 
-def test_an_estimate_is_believed_less_than_a_value(tmp_path: Path) -> None:
+def test_an_estimate_changes_the_surrogate_less_than_a_value(tmp_path: Path) -> None:
     def expected(of: dict[str, Any]) -> float:
         own = list(trials_of(["RankSVM"], 24))
         own[7] = replace(own[7], value=0.9, **of)
@@ -204,7 +205,7 @@ def test_an_estimate_is_believed_less_than_a_value(tmp_path: Path) -> None:
     assert expected({"stopped": "fold 1 of 5", "error_of_estimate": 0.4}) < expected({}) - 1e-3
 
 
-def test_the_record_tells_what_was_stopped_and_every_way_out_of_it_does(tmp_path: Path) -> None:
+def test_stopped_trials_are_in_the_record_and_every_export(tmp_path: Path) -> None:
     own = list(trials_of(LABELS, 5))
     own[3] = replace(own[3], value=0.9, stopped="fold 2 of 5", error_of_estimate=0.004, parts=(0.4, 0.3))
     own[4] = trial(4, "RankSVM", {}, None, error="it did not converge")
@@ -225,8 +226,8 @@ def test_the_record_tells_what_was_stopped_and_every_way_out_of_it_does(tmp_path
     assert json.loads(trials_json(data))[3]["stopped"] == "fold 2 of 5"
     rows = list(csv.DictReader(io.StringIO(trials_csv(data))))
     assert (rows[3]["stopped"], rows[3]["parts"], rows[0]["stopped"]) == ("fold 2 of 5", "0.4 0.3", "")
-    said = CliRunner().invoke(app, ["show", "s", "--home", str(tmp_path)])
-    assert said.stdout.startswith("s: 5 of 20 trials, 1 stopped early, 1 failed, best ndcg@10 ")
+    shown = CliRunner().invoke(app, ["show", "s", "--home", str(tmp_path)])
+    assert shown.stdout.startswith("s: 5 of 20 trials, 1 stopped early, 1 failed, best ndcg@10 ")
     asked = CliRunner().invoke(app, ["show", "s", "--home", str(tmp_path), "--json"])
     assert (json.loads(asked.stdout)["stopped"], json.loads(asked.stdout)["failed"]) == (1, 1)
 
@@ -240,7 +241,7 @@ def test_a_conclusion_of_a_time_before_racing_can_still_be_read(tmp_path: Path) 
     assert (line["state"], line["stopped"]) == ("finished", 0)
 
 
-def test_a_study_that_ends_by_what_is_to_be_gained_promises_no_number_of_trials(tmp_path: Path) -> None:
+def test_a_study_that_ends_by_expected_improvement_has_no_number_of_trials(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", trials_of(LABELS, 12), None)], solvers=LABELS, until=0.002)
-    assert trials_told(data) == "12"
-    assert "expected to gain less than 0.002 of ndcg@10, 30 at most" in panel(data, "progress", "time-left").note
+    assert data.progress == "12"
+    assert "expected to improve ndcg@10 by less than 0.002, 500 at most" in panel(data, "progress", "time-left").note

@@ -1,0 +1,199 @@
+"""A finished trial as pages show it, and summaries of several trials: counts, the best, the best so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, JsonView
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.storage.record import (
+    BYTES,
+    ERROR,
+    MEANS,
+    MICROSECONDS,
+    NONZEROS,
+    NUMBER,
+    PARTIAL,
+    PARTS,
+    PATH,
+    RESTARTS,
+    SECONDS,
+    STOPPED,
+    VARIANCE,
+    WARNINGS,
+    WORKER,
+)
+
+_PART = re.compile(r"(\d+) of (\d+)$")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished trial: evaluated in full, stopped early because it was significantly worse, or failed.
+
+    number        its place in the order in which trials were requested
+    params        of its solver, under their own names; active parameters only
+    value         the metric on the validation queries, None where it failed; means: the mean of every metric. The value
+                  of a trial that was stopped early estimates its full value: it can be drawn, but is never the best
+    error_of_mean standard error of value over the evaluated queries
+    seconds       processor time of the fits; microseconds: to score a document; bytes: of the model; nonzeros: features
+    begun, ended  seconds since 1970; worker: the process; restarts: how often its worker was lost before
+    stopped       the part of the plan after which it was stopped, "fold 2 of 5", "" for none; error_of_estimate: the
+                  standard deviation of the estimated value; parts: the score of each evaluated part
+    path          (value of path_parameter, metric) of each model of a regularization path, the requested value last;
+                  params holds the best of them. path_parameter is "" where one fit gave one model
+    split         name of its split, "" where the study has one
+    """
+
+    number: int
+    solver: str
+    params: Mapping[str, Value]
+    value: float | None
+    error_of_mean: float | None
+    means: Mapping[str, float]
+    seconds: float
+    nonzeros: float | None
+    microseconds: float | None
+    bytes: float | None
+    begun: float | None
+    ended: float | None
+    worker: str
+    restarts: int
+    error: str | None
+    warnings: tuple[str, ...]
+    stopped: str = ""
+    error_of_estimate: float | None = None
+    parts: tuple[float, ...] = ()
+    path_parameter: str = ""
+    path: tuple[tuple[float, float], ...] = ()
+    split: str = ""
+
+    @classmethod
+    def from_record(
+        cls,
+        flat_params: Mapping[str, Value],
+        value: float | None,
+        attributes: JsonView,
+        begun: float | None,
+        ended: float | None,
+        split: str = "",
+    ) -> Self:
+        """Return the trial that a record holds as an Optuna trial with parameters by flat name."""
+        solver = str(flat_params[SOLVER])
+        prefix = f"{solver}."
+        params = {name.removeprefix(prefix): v for name, v in flat_params.items() if name.startswith(prefix)}
+        path_parameter, path = next(iter(dict(attributes.get(PATH) or {}).items()), ("", ()))
+        return cls(
+            number=int(attributes[NUMBER]),
+            solver=solver,
+            params=params,
+            value=value,
+            error_of_mean=_root(attributes.get(VARIANCE)),
+            means=dict(attributes.get(MEANS, {})),
+            seconds=float(attributes.get(SECONDS, 0.0)),
+            nonzeros=attributes.get(NONZEROS),
+            microseconds=attributes.get(MICROSECONDS),
+            bytes=attributes.get(BYTES),
+            begun=begun,
+            ended=ended,
+            worker=str(attributes.get(WORKER, "")),
+            restarts=int(attributes.get(RESTARTS, 0)),
+            error=attributes.get(ERROR),
+            warnings=tuple(attributes.get(WARNINGS, ())),
+            stopped=str(attributes.get(STOPPED, "")),
+            error_of_estimate=_root(attributes.get(PARTIAL)),
+            parts=tuple(float(part) for part in attributes.get(PARTS, ())),
+            path_parameter=str(path_parameter),
+            path=_levelled(path, params.get(path_parameter), value),
+            split=split,
+        )
+
+    @property
+    def flat_params(self) -> dict[str, Value]:
+        """The parameters by flat name, with the solver."""
+        return {SOLVER: self.solver} | {f"{self.solver}.{name}": value for name, value in self.params.items()}
+
+    @property
+    def full_value(self) -> float | None:
+        """The value of a trial that was evaluated in full, None of one that failed or was stopped early."""
+        return None if self.stopped else self.value
+
+    @property
+    def requested_params(self) -> Mapping[str, Value]:
+        """The parameters that were requested; params has the best value of the path instead."""
+        return {**self.params, self.path_parameter: self.path[-1][0]} if self.path else self.params
+
+    @property
+    def requested_value(self) -> float | None:
+        """The metric at the requested parameters, None where the trial was not evaluated in full."""
+        return self.path[-1][1] if self.path and self.full_value is not None else self.full_value
+
+    def shifted(self, by: float) -> Self:
+        """Return the trial with its value and its path moved by an amount; itself where it failed or does not move."""
+        if self.value is None or by == 0.0:
+            return self
+        return replace(self, value=self.value + by, path=tuple((place, mean + by) for place, mean in self.path))
+
+    @property
+    def full_seconds(self) -> float:
+        """The seconds that all parts take, extrapolated from those that were evaluated."""
+        found = _PART.search(self.stopped)
+        done, of = (int(found[1]), int(found[2])) if found else (1, 1)
+        return self.seconds * max(of / max(done, 1), 1.0)
+
+
+def _levelled(
+    path: Iterable[tuple[float, float]], chosen: Value | None, value: float | None
+) -> tuple[tuple[float, float], ...]:
+    """Return a path shifted to the trial's value: the metric on the evaluated parts may be far from an estimate."""
+    own = tuple((float(place), float(mean)) for place, mean in path)
+    level = next((value - mean for place, mean in own if place == chosen and value is not None), 0.0)
+    return tuple((place, mean + level) for place, mean in own)
+
+
+def _root(variance: float | None) -> float | None:
+    return float(np.sqrt(variance)) if variance is not None and variance >= 0.0 else None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many trials were evaluated in full, stopped early or failed, and their processor seconds.
+
+    saved estimates the seconds that early stopping saved: parts that were skipped take as long as the others.
+    """
+
+    complete: int
+    stopped: int
+    failed: int
+    spent: float
+    saved: float
+
+
+def counts(trials: Iterable[Trial]) -> Counts:
+    """Return how trials ended."""
+    own = list(trials)
+    return Counts(
+        complete=sum(trial.full_value is not None for trial in own),
+        stopped=sum(bool(trial.stopped) for trial in own),
+        failed=sum(trial.value is None for trial in own),
+        spent=sum(trial.seconds for trial in own),
+        saved=sum(trial.full_seconds - trial.seconds for trial in own),
+    )
+
+
+def best_of(trials: Iterable[Trial]) -> Trial | None:
+    """Return the best of the trials that were evaluated in full, the first of equals; None where there is none."""
+    known = [(trial.full_value, trial) for trial in trials if trial.full_value is not None]
+    return max(known, key=lambda own: own[0])[1] if known else None
+
+
+def best_so_far(trials: Sequence[Trial]) -> Floats:
+    """Return the highest full value up to each trial, (n,); NaN before the first of them."""
+    values = np.array([np.nan if trial.full_value is None else trial.full_value for trial in trials], dtype=np.float64)
+    return np.asarray(np.fmax.accumulate(values), dtype=np.float64) if len(values) else values
