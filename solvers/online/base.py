@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, stored_values
 from ranktune.solvers.core.checks import check_choice, check_count, check_random_state
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.space import Choice, Int, Parameter
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import check_scaling, factors
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, lists_of
 from ranktune.solvers.online.rows import rows_of
+
+RandomState: TypeAlias = int | np.random.Generator | None
 
 NO_SCORES = np.zeros(0)
 
@@ -33,7 +36,7 @@ class OnlineRanker(PassRanker):
 
     passes: int = 1
     scaling: str
-    random_state: Any
+    random_state: RandomState
 
     def _check_parameters(self) -> None:
         check_count("passes", self.passes)
@@ -134,9 +137,26 @@ class PairwiseOnlineRanker(OnlineRanker):
     Fitted, besides coef_: n_queries_seen_, n_pairs_seen_, cumulative_loss_ (of each pair before its update).
     """
 
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Choice("scaling", ("standard", "minmax")),
+        Int("passes", 1, 10),
+        Choice("pairs_per_query", (1000,)),
+    )
     path_parameter: ClassVar[str | None] = "passes"
-    pairs_per_query: int | None
-    pair_order: str
+
+    def __init__(
+        self,
+        passes: int = 1,
+        scaling: str = "minmax",
+        pairs_per_query: int | None = 1000,
+        pair_order: str = "shuffled",
+        random_state: RandomState = None,
+    ) -> None:
+        self.passes = passes
+        self.scaling = scaling
+        self.pairs_per_query = pairs_per_query
+        self.pair_order = pair_order
+        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

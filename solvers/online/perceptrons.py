@@ -1,9 +1,9 @@
-"""Perceptrons that rank: by grades and thresholds (Prank), by pairs, and by a committee of what pairs taught."""
+"""Perceptrons for ranking: on pairs, with a committee of hypotheses, and on grades with thresholds (Prank)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Choice, Int, Parameter
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.online import kernels
-from ranktune.solvers.online.base import OnlineRanker, PairwiseOnlineRanker, blocks_of_work
+from ranktune.solvers.online.base import OnlineRanker, PairwiseOnlineRanker, RandomState, blocks_of_work
 from ranktune.solvers.online.kernels import Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, visits
 from ranktune.solvers.online.rows import Rows, add_row, row_score, rows_of
@@ -24,69 +24,102 @@ from ranktune.solvers.online.rows import Rows, add_row, row_score, rows_of
 class PairwisePerceptron(PairwiseOnlineRanker):
     """The perceptron on pairs of documents, also called Prank (pairwise).
 
-    passes           how often to go through the queries
-    scaling          "none": features as they are; "minmax", "standard": as if divided by range or standard deviation
-    pairs_per_query  learn from that many pairs drawn alike where a query has more; None: from all, once
-    pair_order       "shuffled": by features and grades, whatever the order of the rows; "rows": each row with all later
-                     ones; "worse": each row with all better ones
-    random_state     a seed or numpy.random.Generator that draws the order of the queries in each pass, and pairs;
-                     None: the order given, pairs as from seed 0
+    A pair (i, j), y_i > y_j, z = x_i - x_j, that is not ranked correctly (w'z <= 0), takes the step w += z from w = 0.
+    Cost: the stored values of each pair.
 
-    A pair (i, j), y_i > y_j, z = x_i - x_j, that is not ranked right (w'z <= 0), takes the step w += z from w = 0.
-    Cost: the stored values of a pair. Fitted: coef_ (n_features,), n_queries_seen_, n_pairs_seen_, cumulative_loss_
-    (mistakes). Source: Rosenblatt 1958, Psychological Review 65; its use on pairs as in Wang et al. 2015 (SOLAR), ACL.
+    Parameters
+    ----------
+    passes : int, default=1
+        Passes over the queries.
+    scaling : {"none", "minmax", "standard"}, default="minmax"
+        Whether features are used as they are, or as if divided by their range or standard deviation.
+    pairs_per_query : int or None, default=1000
+        Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.
+    pair_order : {"shuffled", "rows", "worse"}, default="shuffled"
+        The order of the pairs of a query: "shuffled": documents in an order that depends on their features and grades
+        only, each with all later ones; "rows": documents in the order of rows, each with all later ones; "worse": each
+        row with all better ones.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the order of queries in each pass and of the sampled pairs. None: the queries keep their order, and
+        pairs are drawn with seed 0.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    n_queries_seen_, n_pairs_seen_ : int
+        Queries and pairs that were learned from.
+    cumulative_loss_ : float
+        The number of mistakes.
+
+    References
+    ----------
+    Rosenblatt 1958, "The Perceptron", Psychological Review 65; on pairs as in Wang et al. 2015, "SOLAR: Scalable Online
+    Learning Algorithms for Ranking", ACL.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import PairwisePerceptron
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> ranker = PairwisePerceptron().fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    >>> ranker.coef_.round(3)
+    array([ 1.094, -1.429])
     """
-
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("scaling", ("standard", "minmax")),
-        Int("passes", 1, 10),
-        Choice("pairs_per_query", (1000,)),
-    )
-
-    def __init__(
-        self,
-        *,
-        passes: int = 1,
-        scaling: str = "minmax",
-        pairs_per_query: int | None = 1000,
-        pair_order: str = "shuffled",
-        random_state: Any = None,
-    ) -> None:
-        self.passes = passes
-        self.scaling = scaling
-        self.pairs_per_query = pairs_per_query
-        self.pair_order = pair_order
-        self.random_state = random_state
 
     def _rule(self) -> Rule:
         return Rule(kernels.PERCEPTRON, 1.0)
 
 
 class CommitteePerceptron(PairwiseOnlineRanker):
-    """The pairwise perceptron, judged by a committee of its hypotheses that ranked the longest runs of pairs right.
+    """The pairwise perceptron with a committee of the hypotheses that ranked the longest runs of pairs correctly.
 
-    size             hypotheses in the committee
-    passes           how often to go through the queries
-    scaling          "none": features as they are; "minmax", "standard": as if divided by range or standard deviation
-    pairs_per_query  learn from that many pairs drawn alike where a query has more; None: from all, once
-    pair_order       "shuffled": by features and grades, whatever the order of the rows; "rows": each row with all later
-                     ones; "worse": each row with all better ones
-    random_state     a seed or numpy.random.Generator that draws the order of the queries in each pass, and pairs;
-                     None: the order given, pairs as from seed 0
+    On a mistake the current hypothesis replaces the one of the shortest run in the committee if its own run of correct
+    pairs is longer; then it takes the perceptron's step and starts a new run. Cost: the stored values of each pair;
+    n_features for each hypothesis that enters.
 
-    On a mistake the hypothesis enters the committee if its run of pairs ranked right beats the shortest one there; then
-    it takes the perceptron's step and its run begins anew. coef_ is the mean of the committee weighted by the runs, the
-    current hypothesis standing for election too. Cost: the stored values of a pair; n_features for each that enters.
-    Fitted: coef_ (n_features,), n_queries_seen_, n_pairs_seen_, cumulative_loss_ (mistakes).
-    Source: Elsas, Carvalho & Carbonell 2008, "Fast Learning of Document Ranking Functions with the Committee
-    Perceptron", WSDM.
+    Parameters
+    ----------
+    size : int, default=20
+        Hypotheses in the committee.
+    passes : int, default=1
+        Passes over the queries.
+    scaling : {"none", "minmax", "standard"}, default="minmax"
+        Whether features are used as they are, or as if divided by their range or standard deviation.
+    pairs_per_query : int or None, default=1000
+        Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.
+    pair_order : {"shuffled", "rows", "worse"}, default="shuffled"
+        The order of the pairs of a query: "shuffled": documents in an order that depends on their features and grades
+        only, each with all later ones; "rows": documents in the order of rows, each with all later ones; "worse": each
+        row with all better ones.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the order of queries in each pass and of the sampled pairs. None: the queries keep their order, and
+        pairs are drawn with seed 0.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The mean of the committee, weighted by its runs; the current hypothesis is a candidate too.
+    n_queries_seen_, n_pairs_seen_ : int
+        Queries and pairs that were learned from.
+    cumulative_loss_ : float
+        The number of mistakes.
+
+    References
+    ----------
+    Elsas, Carvalho & Carbonell 2008, "Fast Learning of Document Ranking Functions with the Committee Perceptron", WSDM.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import CommitteePerceptron
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> ranker = CommitteePerceptron(size=2).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    >>> ranker.coef_.round(3)
+    array([ 1.094, -1.429])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
         Int("size", 1, 50, log=True),
-        Choice("scaling", ("standard", "minmax")),
-        Int("passes", 1, 10),
-        Choice("pairs_per_query", (1000,)),
+        *PairwiseOnlineRanker.space,
     )
 
     def __init__(
@@ -97,14 +130,10 @@ class CommitteePerceptron(PairwiseOnlineRanker):
         scaling: str = "minmax",
         pairs_per_query: int | None = 1000,
         pair_order: str = "shuffled",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
+        super().__init__(passes, scaling, pairs_per_query, pair_order, random_state)
         self.size = size
-        self.passes = passes
-        self.scaling = scaling
-        self.pairs_per_query = pairs_per_query
-        self.pair_order = pair_order
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -118,22 +147,51 @@ class CommitteePerceptron(PairwiseOnlineRanker):
 
 
 class Prank(OnlineRanker):
-    """Perceptron ranking by grades (Prank, pointwise): a score, and thresholds between the grades.
+    """Prank (pointwise): a perceptron that predicts grades by a score and thresholds between the grades.
 
-    grades        the grades there are; None: those of the data first learnt from
-    passes        how often to go through the queries
-    scaling       "none": features as they are; "minmax", "standard": as if divided by range or standard deviation
-    pair_order    in which order the documents of a query are seen: "shuffled": by features and grades, whatever the
-                  order of the rows; "rows": as they stand
-    random_state  a seed or numpy.random.Generator that draws the order of the queries in each pass; None: as given
+    With grades 1..k and thresholds b_1 <= .. <= b_(k-1), the predicted grade of a document is the least r with
+    w'x < b_r, else k. If it is wrong, each threshold on the wrong side of w'x, or equal to it, moves by 1 in the right
+    direction, and w += x times the number of thresholds that moved down minus those that moved up. Features count by
+    their values, not by their differences within a query, so that queries of one document or grade are used too.
 
-    With grades 1..k and thresholds b_1 <= .. <= b_(k-1), a document is given the least grade r with w'x < b_r, else k.
-    If that is wrong, each threshold on the wrong side of w'x (on the score itself is wrong) moves by 1 towards where it
-    belongs, and w += x times the thresholds that moved down minus those that moved up. Features matter by their values,
-    not by their differences within a query; queries of one document or grade teach as others do.
-    Fitted: coef_ (n_features,), thresholds_ (n_grades - 1,), grades_ (n_grades,), n_queries_seen_, n_documents_seen_,
-    cumulative_loss_ (sum of the distances in grades).
-    Source: Crammer & Singer 2001, "Pranking with Ranking", NIPS 14.
+    Parameters
+    ----------
+    grades : sequence of float, optional
+        All grades; by default those of the first training data.
+    passes : int, default=1
+        Passes over the queries.
+    scaling : {"none", "minmax", "standard"}, default="minmax"
+        Whether features are used as they are, or as if divided by their range or standard deviation.
+    pair_order : {"shuffled", "rows"}, default="shuffled"
+        The order of the documents of a query: "shuffled": it depends on their features and grades only; "rows": the
+        order of rows.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the order of queries in each pass; None: they keep their order.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    thresholds_ : ndarray of shape (n_grades - 1,)
+        The thresholds between the grades.
+    grades_ : ndarray of shape (n_grades,)
+        The grades, ascending.
+    n_queries_seen_, n_documents_seen_ : int
+        Queries and documents that were learned from.
+    cumulative_loss_ : float
+        The sum of the distances between predicted grades and grades.
+
+    References
+    ----------
+    Crammer & Singer 2001, "Pranking with Ranking", NIPS 14.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import Prank
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> ranker = Prank(passes=5).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    >>> ranker.coef_.round(3)
+    array([ 1.094, -1.429])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -149,7 +207,7 @@ class Prank(OnlineRanker):
         passes: int = 1,
         scaling: str = "minmax",
         pair_order: str = "shuffled",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.grades = grades
         self.passes = passes
@@ -166,7 +224,7 @@ class Prank(OnlineRanker):
     def _given_grades(self) -> Floats:
         given = np.unique(np.asarray(self.grades, dtype=np.float64))
         if given.ndim != 1 or len(given) < 2 or not np.isfinite(given).all():
-            raise ParameterError(f"grades={self.grades!r}: name at least two different grades, such as (0, 1, 2).")
+            raise ParameterError(f"grades={self.grades!r}: give at least two different grades, such as (0, 1, 2).")
         return given
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
@@ -200,8 +258,8 @@ class Prank(OnlineRanker):
         known = self.grades_[np.minimum(levels, len(self.grades_) - 1)] == grades
         if not known.all():
             raise DataError(
-                f"grade {grades[~known][0]:g} is not among those that learning began with, {self.grades_.tolist()}. "
-                "Name all grades there are by grades=."
+                f"grade {grades[~known][0]:g} is not among those of the first training data, {self.grades_.tolist()}. "
+                "Give all grades by grades=."
             )
         return levels.astype(np.int64)
 

@@ -1,49 +1,76 @@
-"""SOLAR: linear ranking learnt from one pair after the other, by first- or second-order passive-aggressive steps."""
+"""SOLAR: online linear ranking by first- or second-order passive-aggressive steps on pairs."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.core.space import Choice, Float, Parameter
 from ranktune.solvers.online import kernels
-from ranktune.solvers.online.base import PairwiseOnlineRanker
+from ranktune.solvers.online.base import PairwiseOnlineRanker, RandomState
 from ranktune.solvers.online.kernels import Rule, State, new_state
 
 COVARIANCES = ("full", "diagonal", "auto")
 FULL_FEATURES = 2000
-"""Up to so many features "auto" is full: 32 MB."""
-MOST_BYTES = 1 << 30
-"""Memory of a full covariance beyond which it is refused."""
+"""The most features for which "auto" is full: 32 MB."""
+MAX_BYTES = 1 << 30
+"""The largest full covariance that is allowed."""
 
 
 class SOLAR1(PairwiseOnlineRanker):
-    """First-order SOLAR: each pair that lacks a lead of 1 moves the weights a little, at most as far as C lets it.
-
-    C                how far a step goes; positive. Small: by 2C (1 - lead); large: until the lead is 1
-    passes           how often to go through the queries
-    scaling          "none": features as they are; "minmax", "standard": as if divided by range or standard deviation
-    pairs_per_query  learn from that many pairs drawn alike where a query has more; None: from all, once
-    pair_order       "shuffled": by features and grades, whatever the order of the rows; "rows": each row with all later
-                     ones; "worse": each row with all better ones
-    random_state     a seed or numpy.random.Generator that draws the order of the queries in each pass, and pairs;
-                     None: the order given, pairs as from seed 0
+    """First-order SOLAR: passive-aggressive steps (PA-II) on pairs.
 
     A pair (i, j), y_i > y_j, z = x_i - x_j, with the loss l = max(0, 1 - w'z), takes the step
-    w += l / (z'z + 1/(2C)) z from w = 0: the minimum of 1/2 |w' - w|^2 + C l(w')^2. Cost: the stored values of a pair.
-    Fitted: coef_ (n_features,), n_queries_seen_, n_pairs_seen_, cumulative_loss_ (sum of l^2, each before its step).
-    Source: Wang, Wan, Zhang & Hoi 2015, "SOLAR: Scalable Online Learning Algorithms for Ranking", ACL.
+    w += l / (z'z + 1/(2C)) z from w = 0: the minimum of 1/2 |w' - w|^2 + C l(w')^2. Cost: the stored values of each
+    pair.
+
+    Parameters
+    ----------
+    C : float, default=1e-4
+        Aggressiveness; positive. Small: steps of about 2C l z; large: steps until the margin is 1.
+    passes : int, default=1
+        Passes over the queries.
+    scaling : {"none", "minmax", "standard"}, default="minmax"
+        Whether features are used as they are, or as if divided by their range or standard deviation.
+    pairs_per_query : int or None, default=1000
+        Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.
+    pair_order : {"shuffled", "rows", "worse"}, default="shuffled"
+        The order of the pairs of a query: "shuffled": documents in an order that depends on their features and grades
+        only, each with all later ones; "rows": documents in the order of rows, each with all later ones; "worse": each
+        row with all better ones.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the order of queries in each pass and of the sampled pairs. None: the queries keep their order, and
+        pairs are drawn with seed 0.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    n_queries_seen_, n_pairs_seen_ : int
+        Queries and pairs that were learned from.
+    cumulative_loss_ : float
+        The sum of l^2, each before its step.
+
+    References
+    ----------
+    Wang, Wan, Zhang & Hoi 2015, "SOLAR: Scalable Online Learning Algorithms for Ranking", ACL.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import SOLAR1
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> ranker = SOLAR1(C=0.1).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    >>> ranker.coef_.round(3)
+    array([ 0.299, -0.301])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
         Float("C", 1e-8, 1e-2, log=True),
-        Choice("scaling", ("standard", "minmax")),
-        Int("passes", 1, 10),
-        Choice("pairs_per_query", (1000,)),
+        *PairwiseOnlineRanker.space,
     )
 
     def __init__(
@@ -54,14 +81,10 @@ class SOLAR1(PairwiseOnlineRanker):
         scaling: str = "minmax",
         pairs_per_query: int | None = 1000,
         pair_order: str = "shuffled",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
+        super().__init__(passes, scaling, pairs_per_query, pair_order, random_state)
         self.C = C
-        self.passes = passes
-        self.scaling = scaling
-        self.pairs_per_query = pairs_per_query
-        self.pair_order = pair_order
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -72,32 +95,60 @@ class SOLAR1(PairwiseOnlineRanker):
 
 
 class SOLAR2(PairwiseOnlineRanker):
-    """Second-order SOLAR: steps are shorter along directions in which the weights are already sure.
-
-    gamma            how slowly it grows sure; positive. Large: like first-order steps with C = 1/(2 gamma)
-    covariance       "full": n_features^2 numbers, at that cost a pair; "diagonal": n_features, at the cost of the
-                     stored values of a pair; "auto": full up to 2,000 features. Full beyond 1 GB is refused
-    passes           how often to go through the queries
-    scaling          "none": features as they are; "minmax", "standard": as if divided by range or standard deviation
-    pairs_per_query  learn from that many pairs drawn alike where a query has more; None: from all, once
-    pair_order       "shuffled": by features and grades, whatever the order of the rows; "rows": each row with all later
-                     ones; "worse": each row with all better ones
-    random_state     a seed or numpy.random.Generator that draws the order of the queries in each pass, and pairs;
-                     None: the order given, pairs as from seed 0
+    """Second-order SOLAR: steps are shorter in directions where the weights have little variance (AROW).
 
     A pair (i, j), y_i > y_j, z = x_i - x_j, with the loss l = max(0, 1 - w'z), takes from w = 0, Sigma = I the step
-    w += l / b Sigma z, Sigma -= Sigma z (Sigma z)' / b, b = z'Sigma z + gamma (AROW).
-    Fitted: coef_ (n_features,), n_queries_seen_, n_pairs_seen_, cumulative_loss_ (sum of l^2, each before its step),
-    covariance_ ((n_features, n_features), or (n_features,) its diagonal).
-    Source: Wang, Wan, Zhang & Hoi 2015, "SOLAR: Scalable Online Learning Algorithms for Ranking", ACL.
+    w += l / b Sigma z, Sigma -= Sigma z (Sigma z)' / b, b = z'Sigma z + gamma.
+
+    Parameters
+    ----------
+    gamma : float, default=1000.0
+        How slowly the variance shrinks; positive. Large: like first-order steps with C = 1/(2 gamma).
+    covariance : {"auto", "full", "diagonal"}, default="auto"
+        The form of Sigma: "full": n_features^2 numbers, at that cost per pair, up to 1 GB; "diagonal": n_features
+        numbers, at the cost of the stored values of a pair; "auto": full up to 2,000 features.
+    passes : int, default=1
+        Passes over the queries.
+    scaling : {"none", "minmax", "standard"}, default="minmax"
+        Whether features are used as they are, or as if divided by their range or standard deviation.
+    pairs_per_query : int or None, default=1000
+        Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.
+    pair_order : {"shuffled", "rows", "worse"}, default="shuffled"
+        The order of the pairs of a query: "shuffled": documents in an order that depends on their features and grades
+        only, each with all later ones; "rows": documents in the order of rows, each with all later ones; "worse": each
+        row with all better ones.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the order of queries in each pass and of the sampled pairs. None: the queries keep their order, and
+        pairs are drawn with seed 0.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
+        Sigma, or its diagonal.
+    n_queries_seen_, n_pairs_seen_ : int
+        Queries and pairs that were learned from.
+    cumulative_loss_ : float
+        The sum of l^2, each before its step.
+
+    References
+    ----------
+    Wang, Wan, Zhang & Hoi 2015, "SOLAR: Scalable Online Learning Algorithms for Ranking", ACL.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import SOLAR2
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> ranker = SOLAR2(gamma=1.0).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    >>> ranker.coef_.round(3)
+    array([ 0.629, -0.54 ])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
         Float("gamma", 1.0, 1e7, log=True),
         Choice("covariance", ("auto", "diagonal")),
-        Choice("scaling", ("standard", "minmax")),
-        Int("passes", 1, 10),
-        Choice("pairs_per_query", (1000,)),
+        *PairwiseOnlineRanker.space,
     )
 
     def __init__(
@@ -109,15 +160,11 @@ class SOLAR2(PairwiseOnlineRanker):
         scaling: str = "minmax",
         pairs_per_query: int | None = 1000,
         pair_order: str = "shuffled",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
+        super().__init__(passes, scaling, pairs_per_query, pair_order, random_state)
         self.gamma = gamma
         self.covariance = covariance
-        self.passes = passes
-        self.scaling = scaling
-        self.pairs_per_query = pairs_per_query
-        self.pair_order = pair_order
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -137,15 +184,15 @@ class SOLAR2(PairwiseOnlineRanker):
         if not self._is_full:
             return new_state(stretch, sigma=stretch.copy()[None, :])
         size = 8 * len(stretch) ** 2
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise ParameterError(
                 f"covariance='full' of {len(stretch)} features would take {size / 1e9:.3g} GB, more than "
-                f"{MOST_BYTES / 1e9:.3g} GB. Set covariance='diagonal'."
+                f"{MAX_BYTES / 1e9:.3g} GB. Set covariance='diagonal'."
             )
         return new_state(stretch, sigma=np.diag(stretch))
 
     @property
     def covariance_(self) -> Floats:
-        """How sure the weights are: Sigma, (n_features, n_features), or its diagonal, (n_features,)."""
+        """Sigma, (n_features, n_features), or its diagonal, (n_features,)."""
         sigma = self._state.sigma
         return sigma if self._is_full else sigma[0]
