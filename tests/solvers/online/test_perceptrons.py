@@ -117,5 +117,5 @@ def test_prank_learns_grades() -> None:
 
 def test_prank_refuses_a_grade_it_did_not_begin_with() -> None:
     model = prank_ranker().partial_fit(np.eye(3), [0.0, 1.0, 2.5])
-    with pytest.raises(DataError, match=r"grade 2 is not among those that learning began with, \[0.0, 1.0, 2.5\]"):
+    with pytest.raises(DataError, match=r"grade 2 is not among those of the first training data, \[0.0, 1.0, 2.5\]"):
         model.partial_fit(np.eye(3), [0.0, 1.0, 2.0])
