@@ -48,7 +48,7 @@ class BaseRanker(Estimator):
     sets validated and overrides _steps_watched instead; one that heeds query weights sets weighted.
 
     along names the parameter of the space along which one fit yields the models for many values at little more than
-    the cost of one (fit_along), if there is one; path_increasing says whether the larger of its values are the dear
+    the cost of one (fit_path), if there is one; path_increasing says whether the larger of its values are the dear
     ones, path_expensive whether eight of them take more than half as long again as one. Where it is not a count of
     steps, the subclass overrides _steps_on_path too.
     """
@@ -109,7 +109,7 @@ class BaseRanker(Estimator):
         """Learn as _steps does; a solver that is validated may stop by vali."""
         yield from self._steps(queries)
 
-    def fit_along(self, queries: Queries, values: Sequence[float]) -> Iterator[tuple[float | int, BaseRanker]]:
+    def fit_path(self, queries: Queries, values: Sequence[float]) -> Iterator[tuple[float | int, BaseRanker]]:
         """Yield, for each of values of the parameter along, (value, a ranker fitted as if with that value).
 
         Each different value comes once, in the order in which they come cheapest: rising, or falling where
@@ -135,7 +135,7 @@ class BaseRanker(Estimator):
 
     @classmethod
     def path_values(cls, parameter: Parameter, value: float, most: int = 8) -> tuple[float | int, ...]:
-        """Return values of parameter, the one that along names, for fit_along: value last, all others less dear.
+        """Return values of parameter, the one that along names, for fit_path: value last, all others less dear.
 
         They are most at most, evenly spaced on the scale of parameter from its cheap end to value.
         """

@@ -99,35 +99,6 @@ class DominationRank(LinearRanker):
         self.tol = tol
         self.max_iterations = max_iterations
 
-    def fit_path(
-        self,
-        X: Any,
-        y: Any = None,
-        strengths: Sequence[float] = (1.0,),
-        *,
-        qid: Any = None,
-        group: Any = None,
-        query_weights: Any = None,
-    ) -> list[DominationRank]:
-        """Return one fitted copy for each of strengths, in their order, with l1 and l2 multiplied by it.
-
-        Starts with the strongest; each starts where the one before ended, which costs far less than fitting each.
-        """
-        for strength in strengths:
-            check_positive("strengths", strength)
-        self._check_parameters()
-        queries = self._grouped(X, y, qid, group, query_weights)
-        problem, fitted = self._problem(queries), {}
-        for strength in sorted({float(strength) for strength in strengths}, reverse=True):
-            ranker = type(self)(**self.get_params() | {"l1": strength * self.l1, "l2": strength * self.l2})
-            ranker.n_features_in_ = self.n_features_in_
-            if hasattr(self, "feature_names_in_"):
-                ranker.feature_names_in_ = self.feature_names_in_
-            for _ in ranker._minimise(problem):
-                pass
-            fitted[strength] = ranker
-        return [fitted[float(strength)] for strength in strengths]
-
     def _check_parameters(self) -> None:
         self._penalty()
         self._loss()

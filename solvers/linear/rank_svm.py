@@ -12,33 +12,21 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranktune.solvers.base.ranker import LinearRanker, Step
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count, check_positive
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, Parameter
-from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import check_scaling, factors
 from ranktune.solvers.optimizers.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
-from ranktune.solvers.optimizers.regularization_path import (
-    CrossValidatedPath,
-    Follower,
-    RankPath,
-    Solution,
-    check_strengths,
-    follow,
-    search,
-)
+from ranktune.solvers.optimizers.regularization_path import Follower, Solution, search
 from ranktune.solvers.optimizers.smoothed_hinge import FIRST
-
-Strengths: TypeAlias = Sequence[float] | NDArray[Any]
 
 AVERAGES = ("none", "pairs", "queries")
 LOSSES = ("l2", "l1")
@@ -134,62 +122,13 @@ class RankSVM(LinearRanker):
         """Follow rising C, each solution from where the one before leads."""
         with self._executor() as executor:
             objective = self._objective(queries, executor)
-            follower = self._follower(Descent(objective))
+            follower = Follower(Descent(objective), tolerance=float(self.tol), max_iterations=int(self.max_iterations))
             for C in values:
                 found = follower.to(float(C))
                 self._keep(found, objective.multiplier)
                 if not self.converged_:
                     self._warn(self.n_iter_, found.step.violation)
                 yield C
-
-    def _follower(self, descent: Descent) -> Follower:
-        return Follower(descent, tolerance=float(self.tol), max_iterations=int(self.max_iterations))
-
-    def fit_path(
-        self, X: Any, y: Any = None, *, Cs: Strengths, qid: Any = None, group: Any = None, weights: Any = None
-    ) -> RankPath:
-        """Return the solutions for all of Cs, rising; each begins where the one before leads, and is as exact as fit's.
-
-        X, y, qid and group as for fit, weights as its query_weights; C of this ranker does not matter. This ranker is
-        not fitted. Raises DataError where no query has two different grades, ParameterError for Cs that do not rise.
-        """
-        self._check_parameters()
-        strengths = check_strengths(Cs)
-        queries = self._grouped(X, y, qid, group, weights)
-        _check_pairs(queries)
-        return self._follow([queries], strengths)[0]
-
-    def _follow(self, parts: Sequence[Queries], Cs: Floats) -> list[RankPath]:
-        followers: list[Follower] = []
-        multipliers = []
-        with self._executor() as executor:
-            lead: Descent | None = None
-            for queries in parts:
-                objective = self._objective(queries, executor)
-                descent = Descent(objective, lead)
-                lead = lead or descent
-                multipliers.append(objective.multiplier)
-                followers.append(self._follower(descent))
-            by_C = list(follow(followers, Cs))
-        return [
-            self._path([found[number] for found in by_C], Cs, multiplier)
-            for number, multiplier in enumerate(multipliers)
-        ]
-
-    def _path(self, found: Sequence[Solution], Cs: Floats, multiplier: Floats | None) -> RankPath:
-        coefs = np.stack([solution.weights for solution in found])
-        violations = np.array([solution.step.violation for solution in found])
-        if (violations > self.tol).any():
-            at = int(np.argmax(violations))
-            self._warn(found[at].step.iteration, violations[at])
-        return RankPath(
-            Cs,
-            coefs if multiplier is None else coefs * multiplier,
-            np.array([solution.value for solution in found]),
-            np.array([solution.step.iteration for solution in found]),
-            violations <= self.tol,
-            self,
-        )
 
     def _objective(self, queries: Queries, executor: Executor | None) -> RankObjective:
         weights = queries.weight_of_query
@@ -230,37 +169,4 @@ class RankSVM(LinearRanker):
             f"above tol={self.tol:g}. The best weights are kept; raise max_iterations or tol, or scale features.",
             RankTuneWarning,
             stacklevel=3,
-        )
-
-
-def cross_validated_path(
-    queries: Queries, plan: Sequence[tuple[Ints, Ints]], Cs: Strengths, *, ranker: RankSVM | None = None
-) -> CrossValidatedPath:
-    """Return the path of each fold of plan, and its scores of the validation documents.
-
-    plan names by number, for each fold, the queries to train on and those to validate on. ranker says all but C. Raises
-    DataError where a fold has nothing to learn from.
-    """
-    ranker = RankSVM() if ranker is None else ranker
-    ranker._check_parameters()
-    strengths = check_strengths(Cs)
-    parts = [ranker._grouped(queries.select(train), None, None, None) for train, _ in plan]
-    for part in parts:
-        _check_pairs(part)
-    paths = ranker._follow(parts, strengths)
-    held_out = [queries.select(vali).features for _, vali in plan]
-    return CrossValidatedPath(
-        tuple(paths),
-        tuple(
-            np.stack([scores(features, coef) for coef in path.coefs])
-            for path, features in zip(paths, held_out, strict=True)
-        ),
-    )
-
-
-def _check_pairs(queries: Queries) -> None:
-    if not queries.has_pairs:
-        raise DataError(
-            "there is nothing to learn: no query has two documents of different grades. "
-            "Check the grades and the grouping (qid= or group=)."
         )

@@ -44,16 +44,10 @@ class Descent:
     All of it serves any C, so that a path of them is followed with one of these.
     """
 
-    def __init__(self, objective: RankObjective, like: Descent | None = None) -> None:
-        """Prepare objective; like is the descent of a similar one, whose sample and preconditioner will do."""
+    def __init__(self, objective: RankObjective) -> None:
         self.objective = objective
         self._at_zero: tuple[float, Floats] | None = None
         self.preconditioner: SampledHessian | DiagonalHessian
-        self.part: Part | None
-        self._owns = like is None
-        if like is not None:
-            self.part, self.preconditioner = like.part, like.preconditioner
-            return
         self.part = None if objective.n_features > DENSE_FEATURES else Part.of(objective)
         if objective.n_features > DENSE_FEATURES:
             self.preconditioner = DiagonalHessian(objective)
@@ -103,8 +97,7 @@ class Descent:
 
     def resume(self, weights: Floats) -> Point:
         """Return the point at weights, evaluated, with the sample evaluated there too."""
-        if self._owns:
-            self.renew(weights)
+        self.renew(weights)
         image = self.objective.image(weights)
         return Point(weights, *self.objective.value_and_gradient(weights, image), image)
 

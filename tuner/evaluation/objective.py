@@ -121,7 +121,7 @@ def _fitted(
     Raises _LimitReached between two steps once the steady clock is past the deadline.
     """
     ranker = make(task.solver, task.parameters, task.seed)
-    steps = ranker.fit_along(train, path) if path else ranker.fit_steps(train)
+    steps = ranker.fit_path(train, path) if path else ranker.fit_steps(train)
     while True:
         with scores.fitting():
             step = next(steps, None)

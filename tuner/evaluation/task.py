@@ -34,7 +34,7 @@ class Task:
     limit : float
         Seconds that the evaluation may take. The fit ends between two steps once they are over.
     path_parameter, path : str, tuple of float
-        Values of a parameter of which one fit gives a model each (`BaseRanker.fit_along`), in that order. The outcome
+        Values of a parameter of which one fit gives a model each (`BaseRanker.fit_path`), in that order. The outcome
         is that of the best.
     incumbent : array of shape (n_queries,) or (n_orders,), or None
         What the configuration to beat scored, by validation query, or by order of a progressive plan. The evaluation

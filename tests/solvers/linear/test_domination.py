@@ -147,19 +147,6 @@ def test_noiseless_data_are_ranked_without_error() -> None:
     assert ranker.coef_ @ truth / np.linalg.norm(ranker.coef_) / np.linalg.norm(truth) > 0.999
 
 
-def test_path_is_what_single_fits_find_and_is_in_the_order_asked_for() -> None:
-    queries, strengths = noisy(), (0.1, 3.0, 1.0)
-    path = domination_rank("elastic_net", l1=3.0, l2=0.5, tol=1e-8).fit_path(queries, strengths=strengths)
-    for ranker, strength in zip(path, strengths, strict=True):
-        single = domination_rank("elastic_net", l1=3.0 * strength, l2=0.5 * strength, tol=1e-8).fit(queries)
-        assert ranker.get_params() == single.get_params()
-        assert ranker.objective_ == pytest.approx(single.objective_, rel=1e-10)
-        np.testing.assert_allclose(ranker.coef_, single.coef_, atol=1e-6)
-        assert ranker.predict(queries).shape == (queries.n_documents,)
-    with pytest.raises(ParameterError, match="strengths=0"):
-        domination_rank().fit_path(queries, strengths=(1.0, 0.0))
-
-
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("curvature", CURVATURES)

@@ -1,4 +1,4 @@
-"""What every solver promises along whose parameter one fit yields the models for many values: tested on all alike."""
+"""What every solver promises that has a path: one fit yields the models for many values of one parameter."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def values(ranker: BaseRanker) -> tuple[float | int, ...]:
     return type(ranker).path_values(parameter, parameter.default, 4)
 
 
-def fitted_along(ranker: BaseRanker, queries: Queries, wanted: Sequence[float]) -> list[tuple[Any, Any, Any, Any]]:
+def fitted_path(ranker: BaseRanker, queries: Queries, wanted: Sequence[float]) -> list[tuple[Any, Any, Any, Any]]:
     """For each value its scores, parameters and model, taken before the ranker goes on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankTuneWarning)
         return [
             (value, each.predict(queries), each.get_params(), each.as_model())
-            for value, each in ranker.fit_along(queries, wanted)
+            for value, each in ranker.fit_path(queries, wanted)
         ]
 
 
@@ -86,19 +86,19 @@ def test_each_value_gives_the_model_of_a_fit_with_it(name: str, more: Mapping[st
         queries = queries.with_features(sparse.csr_array(queries.features))
     given = parameters(name, more)
     ranker = make(name, given, seed=3)
-    along = ranker.path_parameter
-    assert along is not None
+    name_on_path = ranker.path_parameter
+    assert name_on_path is not None
     wanted = sorted(values(ranker), reverse=not SOLVERS[name].path_increasing)
     assert len(wanted) > 2
-    found = fitted_along(ranker, queries, wanted)
+    found = fitted_path(ranker, queries, wanted)
     assert [value for value, *_ in found] == wanted
     for value, scores, kept, model in found:
-        fresh = make(name, given | {along: value}, seed=3)
+        fresh = make(name, given | {name_on_path: value}, seed=3)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankTuneWarning)
             alone = fresh.fit(queries).predict(queries)
         assert kept == fresh.get_params()
-        assert model.parameters[along] == value and model.solver == name
+        assert model.parameters[name_on_path] == value and model.solver == name
         assert model.predict(queries).tobytes() == scores.tobytes()
         if name in CLOSE:
             assert relative_gap(alone, scores) < CLOSE[name][1], value
@@ -119,8 +119,8 @@ def test_any_order_and_repetitions_will_do_and_the_ranker_stays_as_it_is(name: s
     queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
     before = ranker.get_params()
     wanted = values(ranker)
-    plain = fitted_along(ranker, queries, wanted)
-    mixed = fitted_along(ranker, queries, np.array([*wanted[::-1], wanted[1], wanted[0]]))  # type: ignore[arg-type]
+    plain = fitted_path(ranker, queries, wanted)
+    mixed = fitted_path(ranker, queries, np.array([*wanted[::-1], wanted[1], wanted[0]]))  # type: ignore[arg-type]
     assert [value for value, *_ in plain] == [value for value, *_ in mixed]
     assert [scores.tobytes() for _, scores, *_ in plain] == [scores.tobytes() for _, scores, *_ in mixed]
     assert {type(value) for value, *_ in mixed} == {type(value) for value in wanted}
@@ -131,7 +131,7 @@ def test_any_order_and_repetitions_will_do_and_the_ranker_stays_as_it_is(name: s
 @pytest.mark.parametrize("name", WITH_PATH)
 def test_the_caller_may_stop_at_any_value(name: str) -> None:
     queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
-    path: Any = ranker.fit_along(queries, values(ranker))
+    path: Any = ranker.fit_path(queries, values(ranker))
     value, kept = next(path)
     path.close()
     fresh = trained(name, queries, parameters(name, {}) | {str(ranker.path_parameter): value})
@@ -142,20 +142,20 @@ def test_the_caller_may_stop_at_any_value(name: str) -> None:
 @pytest.mark.parametrize("name", WITH_PATH)
 def test_what_fit_refuses_is_refused(name: str) -> None:
     queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
-    good, along = values(ranker)[0], str(ranker.path_parameter)
+    good, parameter = values(ranker)[0], str(ranker.path_parameter)
     for wrong in ([good, -1], [good, float("nan")], [good, "many"], [good, True], [None]):
-        with pytest.raises(ParameterError, match=along):
-            next(ranker.fit_along(queries, wrong))  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match=parameter):
+            next(ranker.fit_path(queries, wrong))  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="at least one"):
-        next(ranker.fit_along(queries, []))
+        next(ranker.fit_path(queries, []))
     with pytest.raises(DataError, match="nothing to learn"):
-        next(ranker.fit_along(Queries.from_arrays(queries.features, np.ones(queries.n_documents)), [good]))
+        next(ranker.fit_path(Queries.from_arrays(queries.features, np.ones(queries.n_documents)), [good]))
 
 
 def test_a_solver_without_such_a_parameter_says_so() -> None:
     assert SOLVERS["BestFeature"].path_parameter is None
     with pytest.raises(ParameterError, match=r"BestFeature.* has no parameter along which"):
-        next(make("BestFeature", {}).fit_along(judged(), [1.0]))
+        next(make("BestFeature", {}).fit_path(judged(), [1.0]))
 
 
 @pytest.mark.parametrize("name", [name for name in ("GBDTRanker", "LambdaMART", "XGBoostRanker") if name in SOLVERS])
@@ -164,12 +164,12 @@ def test_rounds_found_on_queries_held_out_make_no_path(name: str) -> None:
     ranker = make(name, {"validation": 0.2})
     assert ranker.path_parameter is None
     with pytest.raises(ParameterError, match="no parameter along which"):
-        next(ranker.fit_along(judged(), [10]))
+        next(ranker.fit_path(judged(), [10]))
 
 
-@pytest.mark.parametrize(("penalty", "along"), [("l1", "l1"), ("elastic_net", "l1"), ("l2", "l2")])
-def test_the_strength_that_the_penalty_has(penalty: str, along: str) -> None:
-    assert make("DominationRank", {"penalty": penalty}).path_parameter == along
+@pytest.mark.parametrize(("penalty", "strength"), [("l1", "l1"), ("elastic_net", "l1"), ("l2", "l2")])
+def test_the_strength_that_the_penalty_has(penalty: str, strength: str) -> None:
+    assert make("DominationRank", {"penalty": penalty}).path_parameter == strength
 
 
 @pytest.mark.parametrize("name", WITH_PATH)
@@ -204,7 +204,7 @@ def test_curvature_that_is_kept_saves_evaluations(name: str, share: float, monke
     wanted = SOLVERS[name].path_values(
         next(p for p in SOLVERS[name].space if p.name == SOLVERS[name].path_parameter), 1e-2
     )
-    fitted_along(make(name, given), queries, wanted)
+    fitted_path(make(name, given), queries, wanted)
     together = len(counted)
     for value in wanted:
         trained(name, queries, given | {str(SOLVERS[name].path_parameter): value})
