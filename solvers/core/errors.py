@@ -97,3 +97,8 @@ def listed(names: Iterable[object], most: int = 10) -> str:
     if len(texts) > most:
         return f"{', '.join(texts[:most])}, ... ({len(texts)} in all)"
     return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Return text with ? for control characters, except those to keep; quoted paths and messages may hold any."""
+    return "".join(c if c.isprintable() or c in keep else "?" for c in text)

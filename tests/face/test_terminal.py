@@ -55,7 +55,9 @@ def test_what_was_stopped_is_said_to_be_behind_and_is_counted(capsys: pytest.Cap
     stopped = TrialReport("", 4, 5, 10, "RankSVM", 0.41, None, 0.5, "RankSVM", "fold 2 of 5")
     lines = Lines()
     lines.trial(stopped)
-    assert "trial 5 of 10  RankSVM  stopped after fold 2 of 5, for sure behind  best 0.5000" in capsys.readouterr().err
+    assert (
+        "trial 5 of 10  RankSVM  stopped after fold 2 of 5, significantly worse  best 0.5000" in capsys.readouterr().err
+    )
     live = Live()
     live.split("", 10, 0)
     live.trial(stopped)

@@ -1,7 +1,7 @@
 """The command line: parse, call, print. Results go to standard output, everything else to standard error.
 
-Heavy modules are imported inside the commands, so that --help answers at once. Exit code 2: something that was given
-cannot be, and the message says what; 3: the trials of a study failed one and all; 130: interrupted.
+Heavy modules are imported inside the commands, so that --help is instant. Exit code 2: invalid input, which the message
+names; 3: all trials of a study failed; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ranktune import model_commands, study_commands
 app = typer.Typer(
     name="ranktune",
     help="Tune, select and ship ranking models.\n\n"
-    "Give it documents grouped by query, with grades; it finds the model, says how sure it is, and saves it.\n\n"
+    "Input: documents grouped by query, with grades. Output: a chosen model, with confidence intervals, saved.\n\n"
     "Start here:  ranktune tune   (embedded example data)\n\n"
     "Your data:   ranktune tune train.txt --test test.txt --metric ndcg@10",
     no_args_is_help=True,
@@ -32,7 +32,7 @@ for group in (study_commands.commands, model_commands.commands):
 
 @app.callback(invoke_without_command=True)
 def version(
-    show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Tune, select and ship ranking models."""
     if show_version:
@@ -43,38 +43,40 @@ def version(
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning as a person reads it, without the place in our source."""
-    print(f"warning: {_printable(_as_options(str(message)))}", file=sys.stderr)
+    """Print a warning without its place in the source."""
+    print(f"warning: {_readable(message)}", file=sys.stderr)
 
 
-def _printable(text: str) -> str:
-    """Return text without control characters: paths and what is quoted from files may hold any."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+def _readable(message: object) -> str:
+    """Return a message without control characters, with arguments written as options."""
+    from ranktune.solvers.core.errors import printable
+
+    return printable(_as_options(str(message)), keep="\n")
 
 
-_SPELT = {"one_based=False": "--zero-based", "solvers=": "--solver "}
-"""Arguments whose option has another name or sense."""
+_OPPOSITE = {"one_based=False": "--zero-based"}
+"""Arguments whose option has the opposite meaning."""
 
 
 def _as_options(message: str) -> str:
-    """Return message with the arguments that the present command has as options written as such: --missing zero."""
+    """Return message with the arguments of the current command written as options: --missing zero."""
     commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
     command = next((commands[word] for word in sys.argv[1:] if word in commands), None)
     options = {p.name: p.opts[0] for p in command.params if p.opts[0].startswith("--")} if command else {}
-    for argument, option in _SPELT.items():
-        if option.strip() in options.values():
+    for argument, option in _OPPOSITE.items():
+        if option in options.values():
             message = message.replace(argument, option)
 
-    def written(found: re.Match[str]) -> str:
+    def as_option(found: re.Match[str]) -> str:
         option = options.get(found["name"])
         value = found["value"].strip("'\"")
         return found[0] if option is None else f"{option} {value}"
 
-    return re.sub(r"""(?<![\w.-])(?P<name>[a-z_]+)=(?P<value>'[^']*'|"[^"]*"|[\w.@-]*\w)""", written, message)
+    return re.sub(r"""(?<![\w.-])(?P<name>[a-z_]+)=(?P<value>'[^']*'|"[^"]*"|[\w.@-]*\w)""", as_option, message)
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one message and exit code 2 or 3, never a traceback."""
+    """Run the command line; a RankTuneError is one message and exit code 2 or 3, never a traceback."""
     from ranktune.solvers.core.errors import AllFailed, RankTuneError
     from ranktune.tuner.workers.garbage import collect_seldom
 
@@ -83,5 +85,5 @@ def main() -> None:
     try:
         app()
     except RankTuneError as error:
-        print(f"error: {_printable(_as_options(str(error)))}", file=sys.stderr)
+        print(f"error: {_readable(error)}", file=sys.stderr)
         sys.exit(3 if isinstance(error, AllFailed) else 2)

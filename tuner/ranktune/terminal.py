@@ -1,6 +1,6 @@
-"""What a person at a terminal sees while a study runs: a live bar, or plain lines where there is no terminal.
+"""Progress on a terminal while a study runs: a live bar, or plain lines if there is no terminal.
 
-Everything goes to standard error; standard output belongs to results.
+Everything goes to standard error; standard output is for results.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from ranktune.solvers.core.errors import printable
 from ranktune.tuner.runner.progress import Progress, TrialReport
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def watcher() -> Progress:
 
 
 class Lines:
-    """A line when something was improved or failed, else at most one every two seconds."""
+    """A line for each improvement and failure, and at most one every two seconds for other trials."""
 
     def __init__(self) -> None:
         self._last_line = 0.0
@@ -32,54 +33,54 @@ class Lines:
         self._best: float | None = None
 
     def stage(self, text: str) -> None:
-        """Say what is being done outside trials."""
-        self._say(text)
+        """Print what is done outside trials."""
+        self._print(text)
 
     def split(self, name: str, total: int, done: int) -> None:
-        """Say that the trials of a split begin."""
+        """Print that the trials of a split begin."""
         self._begun, self._done_before, self._best = time.monotonic(), done, None
         before = f", {done} done before" if done else ""
-        self._say(f"{_label(name)}{total} trials{before}")
+        self._print(f"{_label(name)}{total} trials{before}")
 
     def trial(self, report: TrialReport) -> None:
-        """Say how a trial ended, where it is news or time for a line."""
-        news = report.error is not None or report.best != self._best or report.done == report.total
-        if not news and time.monotonic() - self._last_line < SECONDS_BETWEEN_LINES:
+        """Print how a trial report."""
+        is_news = report.error is not None or report.best != self._best or report.done == report.total
+        if not is_news and time.monotonic() - self._last_line < SECONDS_BETWEEN_LINES:
             return
         self._best = report.best
-        ended = f"failed: {report.error}" if report.value is None else f"{report.value:.4f}"
+        outcome = f"failed: {report.error}" if report.value is None else f"{report.value:.4f}"
         if report.stopped:
-            ended = f"stopped after {report.stopped}, for sure behind"
+            outcome = f"stopped after {report.stopped}, significantly worse"
         best = "" if report.best is None else f"  best {report.best:.4f} ({report.best_solver})"
-        trial = f"{_label(report.split)}trial {report.done} of {report.total}"
-        self._say(f"{trial}  {report.solver}  {ended}{best}  {self._left(report)}")
+        head = f"{_label(report.split)}trial {report.done} of {report.total}"
+        self._print(f"{head}  {report.solver}  {outcome}{best}  {self._left(report)}")
 
     def event(self, text: str) -> None:
-        """Say nothing: lines are for news."""
+        """Print nothing."""
 
     def close(self) -> None:
-        """Say nothing more."""
+        """Do nothing."""
 
     def _left(self, report: TrialReport) -> str:
         done_now = max(report.done - self._done_before, 1)
         seconds = (time.monotonic() - self._begun) / done_now * (report.total - report.done)
         return f"{int(seconds) // 60}:{int(seconds) % 60:02d} left"
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._last_line = time.monotonic()
-        print(_printable(text), file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 class Verbose(Lines):
-    """A line for every event, and for how far the study is."""
+    """A line for every event besides those of Lines."""
 
     def event(self, text: str) -> None:
-        """Print it."""
-        self._say(text)
+        """Print the event."""
+        self._print(text)
 
 
 class Live:
-    """A bar with the trial, the best so far and the time left; the bar of a finished split stays on the screen."""
+    """A bar with the trials done, the best value and the time left; the bar of a finished split stays visible."""
 
     def __init__(self) -> None:
         from rich import progress  # only a terminal needs it
@@ -102,7 +103,7 @@ class Live:
     def stage(self, text: str) -> None:
         """Print a line above the bar."""
         self._bar.start()
-        self._bar.console.print(_printable(text), markup=False, highlight=False, style="dim")
+        self._bar.console.print(printable(text), markup=False, highlight=False, style="dim")
 
     def split(self, name: str, total: int, done: int) -> None:
         """Begin a bar."""
@@ -121,17 +122,12 @@ class Live:
             self.stage(f"trial {report.number} ({report.solver}) failed: {report.error}")
 
     def event(self, text: str) -> None:
-        """Say nothing: the bar is for news."""
+        """Print nothing."""
 
     def close(self) -> None:
-        """Leave the bar as it is and give the cursor back."""
+        """Stop the bar and show the cursor."""
         self._bar.stop()
 
 
 def _label(split: str) -> str:
     return f"{split}: " if split else ""
-
-
-def _printable(text: str) -> str:
-    """Return text without control characters: names and messages may come from a file."""
-    return "".join(c if c.isprintable() else "?" for c in text)

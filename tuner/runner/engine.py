@@ -34,10 +34,10 @@ from ranktune.tuner.storage.locations import Locations, record_name
 from ranktune.tuner.storage.membership import this_host
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.storage.space_migration import migrate_space
+from ranktune.tuner.study.compatibility import claim
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
-from ranktune.tuner.study.fingerprint import claim
 from ranktune.tuner.study.home import StudyFolder, writing
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks

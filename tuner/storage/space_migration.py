@@ -10,7 +10,7 @@ from sqlalchemy import Connection, case, column, select, table, update
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.samplers.space import UnionSpace
-from ranktune.tuner.study.extending import is_wider, key, noted, said
+from ranktune.tuner.study.compatibility import canonical, description, is_wider, saved
 
 _TRIALS = table("trials", column("trial_id"), column("study_id"))
 _PARAMS = table(
@@ -31,10 +31,10 @@ def migrate_space(storage: RDBStorage, study: str, space: UnionSpace) -> int:
         changes = []
         for name, text in connection.execute(seen).all():
             before, now = json_to_distribution(text), space.distributions.get(name)
-            if now is None or (before != now and not is_wider(noted(now), noted(before))):
-                here = "is not searched here" if now is None else f"{said(noted(now))} here"
+            if now is None or (before != now and not is_wider(saved(now), saved(before))):
+                here = "is not searched here" if now is None else f"{description(saved(now))} here"
                 raise StudyError(
-                    f"study '{study}' has trials with '{name}' {said(noted(before))}, and it {here}. "
+                    f"study '{study}' has trials with '{name}' {description(saved(before))}, and it {here}. "
                     "Choose another name (--name), or give the space it began with."
                 )
             if before != now:
@@ -47,8 +47,8 @@ def _rewrite(
 ) -> int:
     values: dict[str, Any] = {"distribution_json": distribution_to_json(now)}
     if isinstance(before, CategoricalDistribution) and isinstance(now, CategoricalDistribution):
-        places = {key(choice): place for place, choice in enumerate(now.choices)}
-        moved = {place: places[key(choice)] for place, choice in enumerate(before.choices)}
+        places = {canonical(choice): place for place, choice in enumerate(now.choices)}
+        moved = {place: places[canonical(choice)] for place, choice in enumerate(before.choices)}
         values["param_value"] = case(moved, value=_PARAMS.c.param_value)
     chosen = (_PARAMS.c.trial_id.in_(own), _PARAMS.c.param_name == name, _PARAMS.c.distribution_json == text)
     return connection.execute(update(_PARAMS).where(*chosen).values(values)).rowcount

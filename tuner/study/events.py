@@ -1,10 +1,10 @@
-"""The log of a study: one JSON object a line for everything that happens to its trials and workers.
+"""The log of a study: one JSON object per line for each event of its trials and workers.
 
-events.jsonl lies beside the record and belongs to the one process that owns the study. A line has "at" (UTC, to the
-millisecond), "event" (a kind below), "study", and what else is known: by custom split, trial (its number), attempt,
-worker, solver, params, value, seconds, reason, name. At 10 MB it is rotated: events.jsonl.1 is the one before, and so
-on up to 5. What a crash left half written at its end is cut off when it is opened, and kept in events.corrupt-TIME.
-The log is a by-product: whatever happens to its file, the study goes on.
+events.jsonl stands beside the record. Only the process that owns the study writes it. A line has "at" (UTC, to the
+millisecond), "event" (a kind below), "study", and further fields, usually split, trial (its number), attempt, worker,
+solver, params, value, seconds, reason, name. At 10 MB the log is rotated: events.jsonl.1 is the previous one, and so on
+up to 5. An incomplete line that a crash left at the end is cut off when the log is opened, and kept in
+events.corrupt-TIME. An error of the file never stops the study.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from enum import StrEnum
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Self
 
-from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.arrays import Json, JsonView
+from ranktune.solvers.core.errors import RankTuneWarning, printable
 
 FILE = "events.jsonl"
 BYTES, KEPT = 10_000_000, 5
-"""Size at which the log is rotated, and how many former logs are kept."""
+"""Size at which the log is rotated, and how many previous logs are kept."""
 LONGEST = 10_000
-"""Characters of one text in an event: a message may be anything that a failed trial printed."""
-_SHOWN = 400
-_WINDOW = 1 << 16
-_PATIENCE = 1000
+"""The most characters of one text in an event: a failed trial may have printed anything."""
+_LINE_WIDTH = 400
+_WINDOW_BYTES = 1 << 16
+_OPENING_ATTEMPTS = 1000
 
 
 class Event(StrEnum):
-    """What can happen."""
+    """The kinds of events."""
 
     STUDY_STARTED = "study_started"
     ASKED = "asked"
@@ -60,16 +61,23 @@ class Event(StrEnum):
 class Events:
     """Writes the events of one study; a context manager.
 
-    folder is the study's, None to write no file. told hears of each event in words, as a person reads them.
-    Nothing here ever raises: a log that cannot be written is one RankTuneWarning, and is tried again at each event.
+    Nothing here raises: a log that cannot be written gives one RankTuneWarning, and is tried again at each event.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Folder of the study, None to write no file. A log that a crash left incomplete is repaired.
+    on_event : callable, optional
+        Is called with each event as a readable line.
+    study : str, optional
+        Name of the study in each event, by default that of the folder.
     """
 
     def __init__(
-        self, folder: Path | None, told: Callable[[str], None] | None = None, *, study: str | None = None
+        self, folder: Path | None, on_event: Callable[[str], None] | None = None, *, study: str | None = None
     ) -> None:
-        """Repair what a crash left. study is the name in each event, that of the folder where it is not given."""
         self._study = study if study is not None else folder.name if folder else ""
-        self._told = told
+        self._on_event = on_event
         self._warned = False
         self._handler = None if folder is None else _Handler(folder / FILE, self._failed)
         if folder is not None:
@@ -78,22 +86,22 @@ class Events:
             except OSError as error:
                 self._failed(error)
 
-    def write(self, event: Event, /, *, at: float | None = None, **fields: Any) -> None:
-        """Write an event that happens now, or happened at (seconds since 1970). Numbers that are none become null."""
-        noted = {"at": _moment(at), "event": str(event), "study": self._study}
-        noted |= {name: _plain(value) for name, value in fields.items() if name not in noted}
+    def write(self, event: Event, /, *, at: float | None = None, **fields: object) -> None:
+        """Write an event of now, or of at (seconds since 1970). NaN and infinity become null."""
+        line: Json = {"at": _timestamp(at), "event": str(event), "study": self._study}
+        line |= {name: _as_json(value) for name, value in fields.items() if name not in line}
         if self._handler is not None:
-            line = json.dumps(noted, allow_nan=False)
-            self._handler.handle(logging.LogRecord("ranktune.events", logging.INFO, FILE, 0, line, None, None))
-        if self._told is not None:
+            text = json.dumps(line, allow_nan=False)
+            self._handler.handle(logging.LogRecord("ranktune.events", logging.INFO, FILE, 0, text, None, None))
+        if self._on_event is not None:
             with suppress(OSError, ValueError):  # a terminal that was closed
-                self._told(readable(noted))
+                self._on_event(readable(line))
 
     def close(self) -> None:
-        """Let go of the file; what is written from now on is only told."""
+        """Close the file. Later events go to on_event alone."""
         handler, self._handler = self._handler, None
         if handler is not None:
-            handler.let_go()
+            handler.close_stream()
             handler.close()
 
     def __enter__(self) -> Self:
@@ -113,10 +121,30 @@ class Events:
             )
 
 
-def read_events(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the events in a study's folder, oldest first; none where there are none. Torn lines are left out.
+def read_events(folder: Path) -> Iterator[Json]:
+    """Yield the events of a study, oldest first.
 
-    The study may go on meanwhile: what had been written when the reading began is read.
+    The study may be running: events that were written before the call are read. Incomplete lines are skipped.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the study, such as ranktune-runs/NAME.
+
+    Yields
+    ------
+    dict
+        An event, as a line of events.jsonl holds it. Nothing is yielded if there is no log.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ranktune.tuner.study.events import Event, Events, read_events
+    >>> with tempfile.TemporaryDirectory() as folder, Events(Path(folder)) as events:
+    ...     events.write(Event.FINISHED, trial=0, value=0.75)
+    ...     [(event["event"], event["trial"], event["value"]) for event in read_events(Path(folder))]
+    [('finished', 0, 0.75)]
     """
     with ExitStack() as stack:
         for file in _opened(folder, stack):
@@ -124,17 +152,17 @@ def read_events(folder: Path) -> Iterator[dict[str, Any]]:
                 found = _parsed(line)
                 if found is not None:
                     yield found
-                if not line.endswith(b"\n"):  # being written: what comes after would be read without its beginning
+                if not line.endswith(b"\n"):  # it is being written: the rest would be read without its beginning
                     break
 
 
 def _opened(folder: Path, stack: ExitStack) -> list[BinaryIO]:
     """Return the files of a log, oldest first, all of one moment between two rotations."""
     files: dict[tuple[int, int], BinaryIO] = {}
-    for _ in range(_PATIENCE):
+    for _ in range(_OPENING_ATTEMPTS):
         stack.close()
         files = {}
-        # The newest first: a rotation meanwhile moves each file to a place that is looked at later, never past us.
+        # The newest first: a rotation meanwhile moves each file to a place that is opened later.
         for place in range(KEPT + 1):
             with suppress(OSError):
                 file = stack.enter_context(open(folder / (f"{FILE}.{place}" if place else FILE), "rb"))
@@ -149,29 +177,28 @@ def _identity(stat: os.stat_result) -> tuple[int, int]:
     return stat.st_dev, stat.st_ino
 
 
-def readable(event: Mapping[str, Any]) -> str:
-    """Return an event as a line for a person, without control characters, whatever its texts hold."""
-    known = dict(event)
-    moment = datetime.fromisoformat(str(known.pop("at"))).astimezone()
-    known.pop("study", None)
-    split, trial = known.pop("split", None), known.pop("trial", None)
-    what = str(known.pop("event")).replace("_", " ")
-    head = (f"{split}: " if split else "") + (f"trial {trial} " if trial is not None else "") + what
-    told = ", ".join(f"{name} {_said(value)}" for name, value in known.items() if value not in (None, "", {}, []))
-    line = f"{moment:%H:%M:%S} {head}" + (f": {told}" if told else "")
-    line = "".join(c if c.isprintable() else "?" for c in line)
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
+def readable(event: JsonView) -> str:
+    """Return an event as a readable line without control characters."""
+    fields = dict(event)
+    moment = datetime.fromisoformat(str(fields.pop("at"))).astimezone()
+    fields.pop("study", None)
+    split, trial = fields.pop("split", None), fields.pop("trial", None)
+    kind = str(fields.pop("event")).replace("_", " ")
+    head = (f"{split}: " if split else "") + (f"trial {trial} " if trial is not None else "") + kind
+    rest = ", ".join(f"{name} {_as_text(value)}" for name, value in fields.items() if value not in (None, "", {}, []))
+    line = printable(f"{moment:%H:%M:%S} {head}" + (f": {rest}" if rest else ""))
+    return line if len(line) <= _LINE_WIDTH else line[: _LINE_WIDTH - 3] + "..."
 
 
 def repair(path: Path) -> None:
-    """Cut a log to the end of its last sound line; what is cut off is kept beside it. Raises OSError."""
+    """Cut a log after its last complete line; what is cut off is kept beside it. Raises OSError."""
     try:
         file = open(path, "r+b")
     except FileNotFoundError:
         return
     with file:
         size = file.seek(0, os.SEEK_END)
-        end = _sound_end(file, size)
+        end = _complete_end(file, size)
         file.seek(end)
         rest = file.read()
         if not rest and (size == 0 or _ends_line(file, end)):
@@ -183,7 +210,7 @@ def repair(path: Path) -> None:
                 aside.flush()
                 os.fsync(aside.fileno())
             file.truncate(end)
-        if end and not _ends_line(file, end):  # the record is whole, only its line was not ended
+        if end and not _ends_line(file, end):  # the event is complete, only its line feed is missing
             file.seek(end)
             file.write(b"\n")
 
@@ -193,9 +220,9 @@ def _ends_line(file: BinaryIO, end: int) -> bool:
     return file.read(1) == b"\n"
 
 
-def _sound_end(file: BinaryIO, size: int) -> int:
-    """Return where the last sound line ends, after its line feed if it has one; 0 where none is sound."""
-    window = _WINDOW
+def _complete_end(file: BinaryIO, size: int) -> int:
+    """Return where the last complete line ends, after its line feed if it has one; 0 if no line is complete."""
+    window = _WINDOW_BYTES
     while True:
         start = max(size - window, 0)
         file.seek(start)
@@ -211,8 +238,8 @@ def _sound_end(file: BinaryIO, size: int) -> int:
         window *= 8
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Return the event in a line, None where it is none."""
+def _parsed(line: bytes) -> Json | None:
+    """Return the event in a line, None if the line holds none."""
     try:
         found = json.loads(line.decode("ascii"))
         datetime.fromisoformat(found["at"])
@@ -222,7 +249,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 class _Handler(RotatingFileHandler):
-    """The rotated file: repaired whenever it is opened, let go of after an error, which is told and never raised."""
+    """The rotated file: repaired when it is opened, closed after an error, which goes to failed and is not raised."""
 
     def __init__(self, path: Path, failed: Callable[[BaseException | None], None]) -> None:
         super().__init__(path, maxBytes=BYTES, backupCount=KEPT, encoding="ascii", delay=True)
@@ -234,19 +261,19 @@ class _Handler(RotatingFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:
         error = sys.exc_info()[1]
-        self.let_go()
+        self.close_stream()
         self._failed(error)
 
-    def let_go(self) -> None:
-        """Close the file, whose buffer may hold what a full disk did not take."""
+    def close_stream(self) -> None:
+        """Close the file, although its buffer may hold what a full disk did not take."""
         stream, self.stream = self.stream, None
         if stream is not None:
             with suppress(OSError, ValueError):
                 stream.close()
 
 
-def _moment(at: float | None) -> str:
-    """Return a moment, now where at is none that can be, in UTC."""
+def _timestamp(at: float | None) -> str:
+    """Return at in UTC, or now if at is None or out of range."""
     try:
         moment = datetime.fromtimestamp(time.time() if at is None else at, UTC)
     except (OverflowError, OSError, ValueError):
@@ -254,8 +281,8 @@ def _moment(at: float | None) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _plain(value: Any) -> Any:
-    """Return value as JSON knows it."""
+def _as_json(value: object) -> object:
+    """Return value as JSON has it."""
     match value:
         case None | bool() | int():
             return value
@@ -264,21 +291,20 @@ def _plain(value: Any) -> Any:
         case str():
             return str(value) if len(value) <= LONGEST else value[:LONGEST] + "..."
         case Mapping():
-            return {str(name): _plain(own) for name, own in value.items()}
+            return {str(name): _as_json(own) for name, own in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [_plain(own) for own in value]
+            return [_as_json(own) for own in value]
     if hasattr(value, "tolist"):  # numbers and arrays of NumPy
-        return _plain(value.tolist())
-    return _plain(str(value))
+        return _as_json(value.tolist())
+    return _as_json(str(value))
 
 
-def _said(value: Any) -> str:
-    """Return a value of an event in words."""
+def _as_text(value: object) -> str:
     match value:
         case float():
             return f"{value:.6g}"
         case Mapping():
-            return " ".join(f"{name}={_said(own)}" for name, own in value.items())
+            return " ".join(f"{name}={_as_text(own)}" for name, own in value.items())
         case list():
-            return " ".join(_said(own) for own in value)
+            return " ".join(_as_text(own) for own in value)
     return str(value)

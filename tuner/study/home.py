@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
+from ranktune.tuner.study.compatibility import Difference, saved_space, setting_differences, space_differences
 from ranktune.tuner.study.declaration import Study, check_name
 from ranktune.tuner.study.events import FILE as EVENTS
-from ranktune.tuner.study.extending import Difference, noted_space, space_differences
-from ranktune.tuner.study.fingerprint import setting_differences
 from ranktune.tuner.study.lock import LOCK, holder, owning
 
 FORMAT = 2
@@ -80,8 +79,8 @@ class StudyFolder:
             first = [name for name in there.solvers if name in study.solvers]
             study = replace(study, solvers=tuple(dict.fromkeys((*first, *study.solvers))))
         found = self._differences(there, study)
-        if [one for one in found if not (extend and one.sound)]:
-            wider = "" if extend or not all(one.sound for one in found) else ", or widen the study (--extend)"
+        if [one for one in found if not (extend and one.keeps_trials)]:
+            wider = "" if extend or not all(one.keeps_trials for one in found) else ", or widen the study (--extend)"
             raise StudyError(
                 f"study '{self.path.name}' exists with other settings: {'; '.join(one.text for one in found)}. "
                 f"Choose another name (--name), or repeat its settings{wider}."
@@ -90,9 +89,9 @@ class StudyFolder:
 
     def _differences(self, there: Study, here: Study) -> list[Difference]:
         # What was searched is noted too: the same declaration means another space once a solver's own has changed.
-        searched = self._noted().get("space") or noted_space(there.union_space())
+        searched = self._noted().get("space") or saved_space(there.union_space())
         found = setting_differences(there.as_dict(), here.as_dict())  # a field that was not there yet has its default
-        return found + space_differences(searched, noted_space(here.union_space()))
+        return found + space_differences(searched, saved_space(here.union_space()))
 
     def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
         """Note study and the digests of its data. Raises StudyError where the folder holds another study."""
@@ -106,7 +105,7 @@ class StudyFolder:
             "format": FORMAT,
             "study": study.as_dict(),
             "data": dict(digests),
-            "space": noted_space(study.union_space()),
+            "space": saved_space(study.union_space()),
         }
         temporary = self.path / "study.tmp"
         with writing(self.path):

@@ -1,7 +1,8 @@
-"""Who runs a study: one process at a time, which holds the lock file in its folder and says there who it is.
+"""The lock of a study: one process at a time runs it, and writes into the lock file who it is.
 
-The operating system's lock decides, and lets go of it however its holder ends; what is written in the file only tells
-others whom they wait for, and a dashboard whether anybody is at work.
+The lock is the operating system's, which releases it however the holder ends. The text in the file is for messages, and
+for dashboards, which show whether the study is running. The text and the lock share one file, on Windows apart from
+each other; libraries for file locks may truncate theirs, and lock its first byte.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Self
 
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import StudyError, printable
 
 LOCK = "lock"
 PATIENCE = 1.0
-"""Seconds that a holder may take to say who it is, or a dead one's lock to come free."""
-_FAR = 1 << 30
-_LONGEST = 200
+"""Seconds until a new holder has written who it is, and until the lock of a dead one is free."""
+_LOCKED_BYTE = 1 << 30
+_COMMAND_LENGTH = 200
 
 
 @dataclass(frozen=True)
 class Holder:
     """A process that runs a study.
 
-    began is when it took the study (ISO, UTC); started tells it from other processes that get the same number: the
-    machine's boot and the process's start in it, "" where the system does not say; host and command likewise.
+    began is when it took the lock (ISO, UTC). started identifies it among processes of the same number by the boot of
+    the machine and the start of the process, "" if the system does not say; host and command likewise.
     """
 
     pid: int
@@ -49,7 +50,7 @@ class Holder:
         return cls(pid, socket.gethostname(), now, _started(pid), _command())
 
     def alive(self) -> bool:
-        """Return whether it still runs; True where that cannot be seen from here, as on another host."""
+        """Return whether it still runs; True if that is unknown here, as on another host."""
         boot, own = self.started.partition(":")[0], _boot()
         if self.host not in ("", socket.gethostname()) and (not boot or boot != own):
             return True
@@ -67,19 +68,19 @@ class Holder:
         return not self.started or not now or now == self.started
 
     def __str__(self) -> str:
-        """Say who it is and since when: process 12 on host-a since 2026-01-31 09:00:00 (ranktune tune a.txt)."""
-        said = f"process {self.pid}"
+        """Return who it is: process 12 on host-a since 2026-01-31 09:00:00 (ranktune tune a.txt)."""
+        text = f"process {self.pid}"
         if self.host:
-            said += f" on {self.host}"
+            text += f" on {self.host}"
         with suppress(ValueError):
-            said += f" since {datetime.fromisoformat(self.began).astimezone():%Y-%m-%d %H:%M:%S}"
+            text += f" since {datetime.fromisoformat(self.began).astimezone():%Y-%m-%d %H:%M:%S}"
         if self.command:
-            said += f" ({self.command})"
-        return "".join(c if c.isprintable() else "?" for c in said)
+            text += f" ({self.command})"
+        return printable(text)
 
 
 class BeingRun(StudyError):
-    """Another process runs the study: holder, None where it does not say who it is."""
+    """Another process runs the study: holder, None if unknown."""
 
     def __init__(self, name: str, holder: Holder | None) -> None:
         super().__init__(
@@ -91,13 +92,13 @@ class BeingRun(StudyError):
 
 @contextmanager
 def owning(folder: Path) -> Iterator[None]:
-    """Hold the study in folder, which is made if it is missing. Raises BeingRun where another process holds it.
+    """Hold the lock of the study in folder, which is created if missing. Raises BeingRun if another process holds it.
 
-    Whoever removes the folder's lock file in the block leaves no trace of the study.
+    The block may remove the lock file and the folder.
     """
     try:
         file = _taken(folder)
-        with suppress(OSError):  # a full disk: nobody will know who it is, which is no reason not to work
+        with suppress(OSError):  # a full disk: the holder stays unnamed
             _write(file, json.dumps(asdict(Holder.here())))
     except OSError as error:
         raise StudyError(
@@ -113,7 +114,7 @@ def owning(folder: Path) -> Iterator[None]:
 
 
 def holder(folder: Path) -> Holder | None:
-    """Return who runs the study in folder, None where nobody seems to; the lock itself is not touched."""
+    """Return who runs the study in folder, None if apparently nobody does; the lock itself is not touched."""
     try:
         found = _parsed((folder / LOCK).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -122,13 +123,13 @@ def holder(folder: Path) -> Holder | None:
 
 
 def _taken(folder: Path) -> IO[str]:
-    """Return the lock file, locked by this process and still the one of that name."""
+    """Return the lock file, locked by this process and still at its path."""
     path, until = folder / LOCK, time.monotonic() + PATIENCE
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             file = open(path, "a+", encoding="utf-8")
-        except (FileNotFoundError, FileExistsError):  # whoever came to nothing has just removed the folder
+        except (FileNotFoundError, FileExistsError):  # a study that had not begun has just removed the folder
             if time.monotonic() > until:
                 raise
             continue
@@ -142,14 +143,14 @@ def _taken(folder: Path) -> IO[str]:
             file.close()
             raise
         file.close()
-        # A holder writes who it is a moment after it took the lock; until then its predecessor is named there.
+        # A holder writes who it is a moment after it took the lock; until then the file names its predecessor.
         if (found is not None and found.alive()) or time.monotonic() > until:
             raise BeingRun(folder.name, found)
         time.sleep(0.005)
 
 
 def _is_at(file: IO[str], path: Path) -> bool:
-    """Return whether file is still what path names: its last holder may have removed it."""
+    """Return whether file is still at path: its last holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except FileNotFoundError:
@@ -162,22 +163,22 @@ def _write(file: IO[str], text: str) -> None:
 
 
 def _parsed(text: str) -> Holder | None:
-    """Return the holder in a lock file, None where there is none; of an older release there is only its number."""
+    """Return the holder in a lock file, None if there is none; an older release wrote only its number."""
     try:
-        found: Any = json.loads(text.removeprefix("process "))
+        found = json.loads(text.removeprefix("process "))
         return Holder(**found) if isinstance(found, dict) else Holder(int(found))
     except (ValueError, TypeError, RecursionError):
         return None
 
 
 def _try_lock(file: IO[str]) -> bool:
-    """Lock file for this process until it is closed; the system lets go of it however the process ends."""
+    """Lock file for this process until it is closed; the system releases it however the process ends."""
     try:
         import fcntl
-    except ImportError:  # Windows, where nobody else may read what is locked: lock far behind the text
+    except ImportError:  # Windows, where locked bytes cannot be read: lock one far behind the text
         import msvcrt
 
-        file.seek(_FAR)
+        file.seek(_LOCKED_BYTE)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
         except OSError:
@@ -191,7 +192,7 @@ def _try_lock(file: IO[str]) -> bool:
 
 
 def _boot() -> str:
-    """Return what tells this start of the machine from others, "" where the system does not say."""
+    """Return what identifies this boot of the machine, "" if the system does not say."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -199,7 +200,7 @@ def _boot() -> str:
 
 
 def _started(pid: int) -> str:
-    """Return what tells a running process from others of its number: "boot:ticks"; "" where it cannot be seen."""
+    """Return what identifies a process among those of its number: "boot:ticks", "" if unknown."""
     try:
         state, *numbers = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return f"{_boot()}:ended" if state in "ZX" else f"{_boot()}:{numbers[18]}"
@@ -208,7 +209,7 @@ def _started(pid: int) -> str:
 
 
 def _command() -> str:
-    """Return how this process was called, without passwords."""
+    """Return the command line of this process, without passwords."""
     words = [os.path.basename(word) if k == 0 else word for k, word in enumerate(getattr(sys, "argv", []))]
-    said = " ".join(re.sub(r"(://[^:/@\s]*):\S*@", r"\1:***@", word) for word in words)
-    return said if len(said) <= _LONGEST else said[: _LONGEST - 3] + "..."
+    text = " ".join(re.sub(r"(://[^:/@\s]*):\S*@", r"\1:***@", word) for word in words)
+    return text if len(text) <= _COMMAND_LENGTH else text[: _COMMAND_LENGTH - 3] + "..."

@@ -176,7 +176,7 @@ def test_a_full_disk_is_one_warning_and_space_brings_the_log_back(
         opened, full = open("/dev/full", "a", encoding="ascii"), module._Handler._open
         monkeypatch.setattr(module._Handler, "_open", lambda self: opened)
         assert events._handler is not None
-        events._handler.let_go()
+        events._handler.close_stream()
         with pytest.warns(RankTuneWarning, match="No space left on device. The study goes on") as caught:
             events.write(Event.ASKED, trial=1)
             monkeypatch.setattr(module._Handler, "_open", lambda self: open("/dev/full", "a", encoding="ascii"))

@@ -20,9 +20,8 @@ from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.space_migration import migrate_space
+from ranktune.tuner.study.compatibility import claim, saved_space, space_differences
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.extending import noted_space, space_differences
-from ranktune.tuner.study.fingerprint import claim
 from ranktune.tuner.study.home import StudyFolder
 from tests.support.engine_samples import SOLVERS, judged
 
@@ -160,7 +159,7 @@ def test_a_solver_whose_own_space_has_changed_since_is_seen(tmp_path: Path) -> N
 
 def test_a_parameter_that_comes_or_goes_or_changes_its_condition_is_no_widening() -> None:
     def noted(*parameters: Any) -> Any:
-        return noted_space(UnionSpace({"A": parameters}))
+        return saved_space(UnionSpace({"A": parameters}))
 
     loss = Choice("loss", ("x", "y"), "x")
     size = Int("size", 1, 9, 3, when=When("loss", ("x",)))
@@ -174,9 +173,9 @@ def test_a_parameter_that_comes_or_goes_or_changes_its_condition_is_no_widening(
     ):
         found = space_differences(noted(loss, size), noted(*other))
         assert said in found[-1].text
-        assert not found[-1].sound
+        assert not found[-1].keeps_trials
     (changed,) = space_differences(noted(Choice("n", (1, 2), 1)), noted(Choice("n", (True, 2), True)))
-    assert not changed.sound  # which Python takes for the same
+    assert not changed.keeps_trials  # which Python takes for the same
 
 
 def test_the_trials_of_a_record_get_the_wider_space_in_one_go(tmp_path: Path, storage_url: str | None) -> None:
@@ -281,7 +280,7 @@ def test_the_record_says_whose_it_is() -> None:
 
 def test_a_space_is_noted_completely() -> None:
     space = UnionSpace({"A": [Float("c", 0.1, 1.0, 0.5, log=True), Choice("k", ("p", None), "p"), Int("n", 1, 5, 2)]})
-    assert noted_space(space) == {
+    assert saved_space(space) == {
         "solver": {"choices": ["A"]},
         "A.c": {"low": 0.1, "high": 1.0, "log": True, "whole": False},
         "A.k": {"choices": ["p", None]},

@@ -1,0 +1,137 @@
+"""Which changes of a study's declaration keep its trials: more trials or time, and a wider search space.
+
+A wider search space has more solvers, a numeric range that contains the former, or choices besides the former ones.
+Every finished trial is then one that the wider study could have run too. A space is saved as JSON, by flat name
+{"low", "high", "log", "whole"} or {"choices"}, with "when" if the parameter is active only under some conditions.
+
+The home folder of a study holds its declaration. A record that several hosts reach holds the settings too, because
+another home may hold another study of that name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.study import StudyDirection
+
+from ranktune.solvers.core.arrays import Json, JsonView
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.study.declaration import Study
+
+DECLARED = "declared"
+"""User attribute of a record: what was declared."""
+_FREE = ("name", "trials", "timeout", "until", "solvers", "space")
+_SOURCES = ("data", "vali", "test", "reading")
+
+SavedSpace: TypeAlias = Mapping[str, JsonView]
+"""A space as the declaration of a study holds it."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference between two declarations, in words; keeps_trials if the second is wider and otherwise the same."""
+
+    text: str
+    keeps_trials: bool = False
+
+
+def saved_space(space: UnionSpace) -> dict[str, Json]:
+    """Return a space as JSON, by flat name."""
+    result = {name: saved(distribution) for name, distribution in space.distributions.items()}
+    for name, conditions in space.conditions.items():
+        own = {when.name: list(when.values) for when in conditions if when.name != SOLVER}
+        if own:
+            result[name]["when"] = own
+    return result
+
+
+def space_differences(there: SavedSpace, here: SavedSpace) -> list[Difference]:
+    """Return the differences between two spaces: their solvers, then the parameters of solvers that are in both."""
+    found = []
+    before, now = list(there[SOLVER]["choices"]), list(here[SOLVER]["choices"])
+    if before != now:
+        found.append(Difference(f"solvers is {before} there, {now} here", set(before) <= set(now)))
+    for name in dict.fromkeys((*there, *here)):
+        if name == SOLVER or name.partition(".")[0] not in set(before) & set(now):
+            continue
+        if name not in here:
+            found.append(Difference(f"'{name}' is searched there, not here"))
+        elif name not in there:
+            found.append(Difference(f"'{name}' is searched here, not there"))
+        elif canonical(there[name]) != canonical(here[name]):
+            text = f"'{name}' is {description(there[name])} there, {description(here[name])} here"
+            found.append(Difference(text, is_wider(here[name], there[name])))
+    return found
+
+
+def saved(distribution: BaseDistribution) -> Json:
+    """Return a range or list of choices as JSON."""
+    match distribution:
+        case FloatDistribution() | IntDistribution():
+            whole = isinstance(distribution, IntDistribution)
+            return {"low": distribution.low, "high": distribution.high, "log": distribution.log, "whole": whole}
+        case CategoricalDistribution():
+            return {"choices": list(distribution.choices)}
+    raise StudyError(f"RankTune has no distribution of type {type(distribution).__name__}. Choose another name.")
+
+
+def is_wider(now: JsonView, before: JsonView) -> bool:
+    """Return whether every value that was possible before is possible now, and of the same kind."""
+    if now.keys() != before.keys() or now.get("when") != before.get("when"):
+        return False
+    if "choices" in now:
+        return set(map(canonical, before["choices"])) <= set(map(canonical, now["choices"]))
+    same = (now["log"], now["whole"]) == (before["log"], before["whole"])
+    return bool(same and now["low"] <= before["low"] and now["high"] >= before["high"])
+
+
+def canonical(value: object) -> str:
+    """Return a text that differs for values which Python considers equal, such as 1 and True."""
+    return json.dumps(value, sort_keys=True)
+
+
+def description(value: JsonView) -> str:
+    """Return a saved range or list of choices in words."""
+    if "choices" in value:
+        text = f"one of {', '.join(map(str, value['choices']))}"
+    else:
+        text = f"{value['low']} to {value['high']}" if value["low"] != value["high"] else f"{value['low']}"
+        text += " (log)" if value["log"] else ""
+    when = value.get("when", {})
+    return text + "".join(f" where {name} is {', '.join(map(str, values))}" for name, values in when.items())
+
+
+def setting_differences(there: JsonView, here: JsonView) -> list[Difference]:
+    """Return the differences between the fields of two studies, except those that may change and the search space."""
+    return [
+        Difference(f"{name} is {there[name]!r} there, {value!r} here")
+        for name, value in here.items()
+        if name in there and name not in _FREE and there[name] != value
+    ]
+
+
+def claim(record: optuna.Study, study: Study, digest: str) -> None:
+    """Save in a record the settings of its study, and the digest of the queries that its trials learn from.
+
+    Raises StudyError that names every difference if the record belongs to another study.
+    """
+    settings = {name: value for name, value in study.as_dict().items() if name not in (*_FREE, *_SOURCES)}
+    declared = record.user_attrs.get(DECLARED)
+    found = setting_differences(declared["settings"], settings) if declared else []
+    if declared and declared["data"] != digest:
+        found.append(Difference("the digest of its data differs"))
+    if record.direction != StudyDirection.MAXIMIZE:
+        found.append(Difference(f"direction is '{record.direction.name.lower()}' there, 'maximize' here"))
+    if found:
+        raise StudyError(
+            f"the record of study '{record.study_name}' is another study's: {'; '.join(one.text for one in found)}. "
+            "Choose another name (--name), or repeat its settings."
+        )
+    if declared is None:
+        record.set_user_attr(DECLARED, {"settings": settings, "data": digest})
