@@ -1,4 +1,4 @@
-"""Texts as sparse term matrices, and how alike two texts are: BM25, the cosine of TF-IDF, character n-grams.
+"""Texts as sparse term matrices, and similarities of texts: BM25, the cosine of TF-IDF, character n-grams.
 
 n  texts          v  terms, in the order of the alphabet
 counts   (n, v) CSR, how often each term occurs in each text
@@ -11,20 +11,20 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats
 
-Matrix: TypeAlias = Any
-"""A scipy.sparse.csr_array of float64."""
+Counts: TypeAlias = sparse.csr_array
+"""Of float64, (n, v): counts of terms, or weights made of them."""
 
 K1 = 1.2
 B = 0.75
 
-# the letters in 1e-05 and 0x7f are no words: printed numbers may differ from one run to the next
+# the letters in 1e-05 and 0x7f are not words: printed numbers may differ between runs
 _IDENTIFIER = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9_]*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -49,7 +49,7 @@ def _singular(word: str) -> str:
 
 
 def ngrams(name: str, shortest: int = 2, longest: int = 4) -> list[str]:
-    """Return the character n-grams of name in lower case, with its two ends marked."""
+    """Return the character n-grams of name in lower case, between < and >."""
     marked = f"<{name.lower()}>"
     return [marked[at : at + n] for n in range(shortest, longest + 1) for at in range(len(marked) - n + 1)]
 
@@ -65,8 +65,8 @@ class Terms:
         """Return the terms that occur in texts, each a list of terms."""
         return cls({term: at for at, term in enumerate(sorted({term for text in texts for term in text}))})
 
-    def counts(self, texts: Sequence[Sequence[str]]) -> Matrix:
-        """Return how often each term occurs in each text, (n, v); unknown terms count nowhere."""
+    def counts(self, texts: Sequence[Sequence[str]]) -> Counts:
+        """Return how often each term occurs in each text, (n, v); unknown terms are ignored."""
         numbers, values, starts = [], [], [0]
         for text in texts:
             present = Counter(self.number[term] for term in text if term in self.number)
@@ -79,7 +79,7 @@ class Terms:
         return sparse.csr_array(parts, shape=(len(texts), len(self.number)))
 
 
-def bm25_weights(counts: Matrix, k1: float = K1, b: float = B) -> Matrix:
+def bm25_weights(counts: Counts, k1: float = K1, b: float = B) -> Counts:
     """Return W, (n, v), such that the BM25 of a query in text i is the sum of W[i, t] over the query's terms t.
 
     W[i, t] = idf[t] * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length[i] / mean length)), tf = counts[i, t],
@@ -97,23 +97,20 @@ def bm25_weights(counts: Matrix, k1: float = K1, b: float = B) -> Matrix:
     return sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def tfidf(counts: Matrix) -> Matrix:
+def tfidf(counts: Counts) -> Counts:
     """Return rows of (1 + log tf) * (1 + log((1 + n) / (1 + df))) scaled to length 1: their products are cosines."""
-    n, n_terms = counts.shape
-    frequency = np.bincount(counts.indices, minlength=n_terms)
-    idf = 1.0 + np.log((1.0 + n) / (1.0 + frequency))
-    data = (1.0 + np.log(counts.data)) * idf[counts.indices]
-    row = np.repeat(np.arange(n), np.diff(counts.indptr))
-    norm = np.sqrt(np.bincount(row, weights=data**2, minlength=n))
-    norm[norm == 0.0] = 1.0
-    return sparse.csr_array((data / norm[row], counts.indices, counts.indptr), shape=counts.shape)
+    from sklearn.feature_extraction.text import TfidfTransformer  # half a second to import, needed only to build
+
+    if not counts.nnz:  # scikit-learn needs at least one term
+        return counts
+    return sparse.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(counts))
 
 
-def presence(counts: Matrix) -> Matrix:
+def presence(counts: Counts) -> Counts:
     """Return 1 where a term occurs: a query counts each of its terms once."""
     return sparse.csr_array((np.ones_like(counts.data), counts.indices, counts.indptr), shape=counts.shape)
 
 
-def products(left: Matrix, right: Matrix, rows: slice) -> Floats:
+def products(left: Counts, right: Counts, rows: slice) -> Floats:
     """Return left[rows] @ right.T, dense (number of rows, n)."""
     return np.asarray((left[rows] @ right.T).toarray(), dtype=np.float64)

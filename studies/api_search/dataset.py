@@ -1,9 +1,9 @@
-"""api-search: ranking data made of the documentation that every machine with RankTune has installed.
+"""api-search: ranking data from the documentation of packages that are installed wherever RankTune is.
 
 A query is a documented public function or class: its name and its summary. Its candidates are the 50 others that
-BM25 ranks first over name, summary and body. Its judgments are what people wrote under "See Also": a candidate has
+BM25 ranks first over name, summary and body. Its grades come from what people wrote under "See Also": a candidate has
 grade 2 if query and candidate list each other, 1 if only the query lists the candidate, 0 otherwise. "See Also" is
-cut out of the text before anything is computed from it. Queries with a judged candidate among the 50 are the data.
+removed from the text before anything is computed from it. The data are the queries with a graded candidate.
 
 n  documented objects, sorted by name      m  candidates of each, at most 50      F  features
 """
@@ -18,7 +18,7 @@ from functools import cached_property
 from importlib import metadata, resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,12 @@ from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.api_search import NAME
-from ranktune.studies.api_search.cache import Arrays, cache_folder, forget_old, load_arrays, save_arrays
+from ranktune.studies.api_search.cache import Arrays, load_arrays, remove_old, save_arrays
 from ranktune.studies.api_search.docstrings import Page, parse
 from ranktune.studies.api_search.documentation import Documented, installed
 from ranktune.studies.api_search.features import FEATURE_NAMES, PairFeatures
 from ranktune.studies.api_search.names import PublicNames
+from ranktune.tuner.evaluation.archive import cache_folder
 from ranktune.tuner.evaluation.split import Split
 
 PACKAGES = ("joblib", "numpy", "optuna", "scipy", "sklearn")
@@ -41,7 +42,7 @@ SHARES = {"train": 0.6, "vali": 0.2, "test": 0.2}
 
 _DISTRIBUTION = {"sklearn": "scikit-learn"}
 _BLOCK = 256
-_KEPT_DAYS = 30  # what other versions of the packages left behind
+_KEPT_DAYS = 30  # age at which tables of other versions of the packages are removed
 _MADE_BY = ("bm25", "dataset", "docstrings", "documentation", "features", "names")
 
 Progress = Callable[[str], None]
@@ -49,7 +50,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """All documented objects, each with its candidates; also those without a judged one, for looking things up.
+    """All documented objects, each with its candidates; for look-ups, also those without a graded candidate.
 
     names       n public names, sorted         summaries  n, one line each
     aliases     (other public name, number of the object)
@@ -71,14 +72,14 @@ class Table:
 
     @cached_property
     def parts(self) -> dict[str, Ints]:
-        """Numbers of the queries of train, vali and test, each sorted: 60, 20 and 20 % of those with a judgment.
+        """Numbers of the queries of train, vali and test, sorted: 60, 20 and 20 % of those with a graded candidate.
 
-        The order that decides is that of a digest of seed and name, so that a query stays where it is when
-        a new version of a package adds others; only those at the two borders move.
+        Queries are dealt in the order of a digest of seed and name, so that when a new version of a package adds
+        others, only queries at the two borders change their part.
         """
-        judged = np.flatnonzero(self.grades.max(axis=1, initial=0) > 0)
-        digest = {q: hashlib.blake2b(f"{SEED}:{self.names[q]}".encode(), digest_size=16).digest() for q in judged}
-        order = sorted(judged, key=lambda q: digest[q])
+        graded = np.flatnonzero(self.grades.max(axis=1, initial=0) > 0)
+        digest = {q: hashlib.blake2b(f"{SEED}:{self.names[q]}".encode(), digest_size=16).digest() for q in graded}
+        order = sorted(graded, key=lambda q: digest[q])
         borders = np.rint(np.cumsum([0.0, *SHARES.values()]) * len(order)).astype(int)
         return {
             part: np.array(sorted(order[low:high]), dtype=np.int64)
@@ -86,7 +87,7 @@ class Table:
         }
 
     def queries(self, numbers: Ints) -> Queries:
-        """Return the objects of these numbers as queries, with the public names as ids."""
+        """Return the objects with these numbers as queries, with the public names as ids."""
         names = np.array(self.names, dtype=np.str_)
         m = self.candidates.shape[1]
         starts = np.arange(len(numbers) + 1, dtype=np.int64) * m
@@ -96,7 +97,7 @@ class Table:
         return Queries(features, grades, starts, names[numbers], ids, FEATURE_NAMES)
 
     def to_arrays(self) -> Arrays:
-        """Return what from_arrays makes the table of."""
+        """Return the arrays that from_arrays takes."""
         return {
             "names": np.array("\n".join(self.names)),
             "summaries": np.array("\n".join(self.summaries)),
@@ -121,17 +122,17 @@ class Table:
             numbers = np.concatenate([table.candidates.ravel(), arrays["alias_of"]])
             sound = all(shapes) and types == [np.int32, np.int8, np.float32] and table.grades.shape == (n, m)
         except (KeyError, ValueError, TypeError) as error:
-            raise DataError(f"the arrays are no table of documented objects: {error}.") from error
+            raise DataError(f"the arrays are not a table of documented objects: {error}.") from error
         if not sound or (numbers < 0).any() or (numbers >= n).any():
-            raise DataError("the arrays are no table of documented objects: their shapes or types disagree.")
+            raise DataError("the arrays are not a table of documented objects: their shapes or types disagree.")
         return table
 
 
 def load_split(cache: Path | None = None, progress: Progress | None = None) -> Split:
-    """Return api-search split by query, always the same way: train 60 %, vali 20 %, test 20 %.
+    """Return api-search in its fixed split by query: train 60 %, vali 20 %, test 20 %.
 
-    cache is the folder to keep it in, the user's cache folder by default. The first call takes several seconds,
-    and tells progress what it is doing. Each object is one query in one part, whatever other names it has.
+    cache is the folder of the built table, the user's cache folder by default. The first call takes several seconds and
+    calls progress with messages. Each object is one query in one part, whatever other names it has.
     """
     table = load_table(cache, progress)
     parts = {part: table.queries(numbers) for part, numbers in table.parts.items()}
@@ -139,22 +140,22 @@ def load_split(cache: Path | None = None, progress: Progress | None = None) -> S
 
 
 def load_table(cache: Path | None = None, progress: Progress | None = None) -> Table:
-    """Return the table of the installed packages, from the cache folder if it is there, else built and kept."""
+    """Return the table of the installed packages from the cache folder, or build it and store it there."""
     path = (cache_folder() if cache is None else cache) / f"{NAME}-{_version()}.npz"
     arrays = load_arrays(path)
     if arrays is not None:
         try:
             return Table.from_arrays(arrays)
         except DataError:
-            pass  # damaged in a way that the checksums allow: built again
+            pass  # damaged in spite of correct checksums: build it again
     table = build(installed_documents(PACKAGES, progress), progress=progress)
     if save_arrays(path, table.to_arrays()):
-        forget_old(path.parent, f"{NAME}-*.npz", _KEPT_DAYS)
+        remove_old(path.parent, f"{NAME}-*.npz", _KEPT_DAYS)
     return table
 
 
 def installed_documents(packages: Sequence[str], progress: Progress | None = None) -> list[Documented]:
-    """Return what the packages document, telling progress."""
+    """Return the documented objects of the packages, after a message to progress."""
     if progress is not None:
         progress(f"reading the documentation of {', '.join(packages)}")
     return installed(packages)
@@ -166,7 +167,7 @@ def build(documents: Sequence[Documented], *, count: int = CANDIDATES, progress:
     Raises DataError where there are fewer than two documents.
     """
     if len(documents) < 2:
-        raise DataError(f"{len(documents)} documented objects were found: a query needs others to be compared with.")
+        raise DataError(f"{len(documents)} documented objects were found: at least two are needed.")
     if progress is not None:
         progress(f"comparing {len(documents):,} documented functions and classes")
     pages = [parse(each.docstring) for each in documents]
@@ -191,7 +192,7 @@ def _grades(
 ) -> NDArray[np.int8]:
     """Return 2 where two list each other, 1 where only the query lists the candidate, else 0, (n, m)."""
     listed = [
-        {known.seen_from(document, name) for name in page.see_also}
+        {known.resolve(document, name) for name in page.see_also}
         for document, page in zip(documents, pages, strict=True)
     ]
     grades = [[(c in listed[q]) * (1 + (q in listed[c])) for c in row] for q, row in enumerate(candidates.tolist())]
@@ -199,11 +200,11 @@ def _grades(
 
 
 def _version() -> str:
-    """Return a digest of all that the table depends on: the packages, this Python and the code that builds it."""
+    """Return a digest of everything the table depends on: the packages, this Python and the code that builds it."""
     digest = hashlib.blake2b(f"{sys.version_info[:2]} {CANDIDATES}".encode(), digest_size=8)
     for package in PACKAGES:
         digest.update(f" {package} {metadata.version(_DISTRIBUTION.get(package, package))}".encode())
-    folder: Any = resources.files("ranktune.studies.api_search")
+    folder = resources.files("ranktune.studies.api_search")
     for module in _MADE_BY:
         source = folder / f"{module}.py"
         digest.update(source.read_bytes() if source.is_file() else metadata.version("ranktune").encode())

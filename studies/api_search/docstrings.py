@@ -1,8 +1,8 @@
-"""Reading a numpydoc docstring: its summary, its text, and what its "See Also" names.
+"""Parsing of docstrings: summary, text, and the names in "See Also".
 
-The "See Also" section is a human judgment of what is related. It is taken out of the text, together with its
-other spellings (the "seealso" directive of Sphinx, the "See also:" block of Google's style), so that nothing
-computed from the text can know it.
+The "See Also" section is a human judgment of what is related. It is removed from the text, together with its other
+spellings (the "seealso" directive of Sphinx, the "See also:" block of Google's style), so that no feature contains it.
+The numpydoc package is not used because it depends on Sphinx and rejects docstrings that deviate from its format.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIGNATURE = re.compile(r"[\w.]+\(.*[^.]\s*$")
 
 @dataclass(frozen=True)
 class Page:
-    """What a docstring says: summary (its first paragraph of prose), body (the rest but See Also), see_also."""
+    """The parts of a docstring: summary (its first paragraph of prose), body (the rest without See Also), see_also."""
 
     summary: str
     body: str
@@ -30,7 +30,7 @@ class Page:
 
 
 def parse(docstring: str) -> Page:
-    """Return the parts of docstring. see_also holds the names as written, each once, in their order."""
+    """Return the parts of docstring; see_also holds the names as written, without repetitions."""
     lines, names = _without_sections(inspect.cleandoc(docstring).splitlines())
     lines, more = _without_blocks(lines)
     summary, body = _summary(lines)
@@ -38,7 +38,7 @@ def parse(docstring: str) -> Page:
 
 
 def _is_heading(lines: list[str], at: int) -> bool:
-    """Return whether the line is underlined: the head of a section."""
+    """Return whether the line is underlined, which makes it the heading of a section."""
     return at + 1 < len(lines) and bool(lines[at].strip()) and _UNDERLINE.match(lines[at + 1]) is not None
 
 
@@ -60,7 +60,7 @@ def _without_sections(lines: list[str]) -> tuple[list[str], list[str]]:
 def _without_blocks(lines: list[str]) -> tuple[list[str], list[str]]:
     """Return lines without the See Also blocks, and the names linked to in them.
 
-    A block goes on while its lines are indented deeper than its first.
+    A block continues while its lines are indented deeper than its first.
     """
     kept: list[str] = []
     names: list[str] = []
@@ -82,7 +82,7 @@ def _without_blocks(lines: list[str]) -> tuple[list[str], list[str]]:
 def _listed(line: str) -> list[str]:
     """Return the names in a line of a See Also section: `a, b : description`.
 
-    A description goes on in indented lines, which name nothing; a sentence names only what it links to.
+    Indented lines continue a description and contain no names; a sentence contains only the names that it links to.
     """
     if not line.strip() or line[0] in " \t":
         return []

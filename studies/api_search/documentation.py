@@ -1,8 +1,8 @@
 """Finding the documented public functions and classes of installed packages.
 
 The walk runs in a process of its own: it imports nearly every public module of the packages, which would fill the
-caller's process, and depends on nothing that the caller imported, patched or set before (python -OO strips
-docstrings, for instance). What the modules print or warn about stays in that process.
+caller's process, and is independent of what the caller imported, patched or set before (python -OO strips
+docstrings, for instance). Output and warnings of the modules stay in that process.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from types import ModuleType
-from typing import Any
 
 from ranktune.solvers.core.errors import DataError
 
 _NOT_DOCUMENTATION = frozenset(
     {
-        # tests and what serves them
+        # tests and their helpers
         *("test", "tests", "testing", "testutils", "conftest", "estimator_checks"),
         # build tools, command lines, vendored code; modules that change others when imported
         *("setup", "distutils", "f2py", "cli", "mypy_plugin", "externals", "backports", "experimental"),
-        # deprecated homes of what is public elsewhere; modules that need packages which may or may not be there
+        # deprecated modules of names that are public elsewhere; modules that need optional packages
         *("core", "matlib", "misc", "version", "integration", "matplotlib"),
         "cython_special",  # one line each, "See the documentation for ..."
     }
@@ -51,17 +50,17 @@ class Documented:
 
 
 def installed(packages: Sequence[str]) -> list[Documented]:
-    """Return what the packages document, sorted by name. Takes seconds: the packages are imported elsewhere.
+    """Return the documented objects of the packages, sorted by name, from another process. Takes seconds.
 
-    Raises DataError where the packages cannot be walked.
+    Raises DataError where that process fails.
     """
     if not sys.executable:
-        raise DataError("the documentation of installed packages is read by a second Python, and none is known here.")
+        raise DataError("the documentation of packages is read by another Python process, and sys.executable is empty.")
     environment = {
         k: v for k, v in os.environ.items() if k not in ("PYTHONOPTIMIZE", "PYTHONWARNINGS", "PYTHONINSPECT")
     }
     environment |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "MPLBACKEND": "Agg"}
-    environment["PYTHONHASHSEED"] = "0"  # some docstrings are made at import, of sets
+    environment["PYTHONHASHSEED"] = "0"  # some docstrings are generated at import from sets
     command = [sys.executable, "-P", "-m", "ranktune.studies.api_search.documentation", *packages]
     try:
         walk = subprocess.run(
@@ -76,7 +75,7 @@ def installed(packages: Sequence[str]) -> list[Documented]:
 
 
 def find(packages: Sequence[str]) -> list[Documented]:
-    """Return what the packages document, sorted by name, importing them into this process."""
+    """Return the documented objects of the packages, sorted by name, importing the packages into this process."""
     found: dict[int, _Found] = {}
     for package in packages:
         for module in _modules(package):
@@ -88,13 +87,13 @@ def find(packages: Sequence[str]) -> list[Documented]:
 
 @dataclass
 class _Found:
-    """An object and every public name under which the walk met it. Holding it keeps its id its own."""
+    """An object and all its public names. The reference keeps its id unique."""
 
-    value: Any
+    value: object
     names: set[str] = field(default_factory=set)
 
     def documented(self, packages: Sequence[str]) -> Documented | None:
-        """Return it under its best name, or None where it belongs to none of the packages."""
+        """Return the object under its best name, or None where it belongs to none of the packages."""
         home = getattr(self.value, "__module__", None) or min(self.names, key=_preference).rpartition(".")[0]
         root = home.partition(".")[0]
         own = [name for name in self.names if name.partition(".")[0] == root]
@@ -103,7 +102,7 @@ class _Found:
         called = getattr(self.value, "__name__", "")
         best = min(own, key=lambda name: (name.count("."), name.rpartition(".")[2] != called, name))
         others = tuple(sorted(self.names - {best}))
-        return Documented(best, others, inspect.isclass(self.value), home, inspect.cleandoc(self.value.__doc__))
+        return Documented(best, others, inspect.isclass(self.value), home, inspect.cleandoc(self.value.__doc__ or ""))
 
 
 def _preference(name: str) -> tuple[int, str]:
@@ -111,10 +110,9 @@ def _preference(name: str) -> tuple[int, str]:
 
 
 def _without_copies(found: list[Documented]) -> list[Documented]:
-    """Return found, sorted by name, where one documentation under one last name is one entry.
+    """Return found, sorted by name, with objects of equal docstring and equal last name merged into one.
 
-    Objects such as numpy.sin and numpy.ma.sin differ but share every word: told apart by nothing, they would be
-    judged twice and could stand on both sides of a split.
+    Objects such as numpy.sin and numpy.ma.sin have equal texts: as two queries they could be in two parts of a split.
     """
     first: dict[tuple[str, str], Documented] = {}
     for each in found:
@@ -127,7 +125,7 @@ def _without_copies(found: list[Documented]) -> list[Documented]:
 
 
 def _modules(name: str) -> Iterator[ModuleType]:
-    """Yield the public modules of a package, in the order of their names; one that fails or warns is left out."""
+    """Yield the public modules of a package, in the order of their names; without those that fail or are deprecated."""
     module = _imported(name)
     if module is None:
         return
@@ -140,17 +138,17 @@ def _modules(name: str) -> Iterator[ModuleType]:
 
 def _imported(name: str) -> ModuleType | None:
     try:
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             module = importlib.import_module(name)
-    except (Exception, SystemExit):  # a module may fail in any way: a missing package, another platform
+    except (Exception, SystemExit):  # a module may fail in any way: missing package, unsupported platform
         return None
-    deprecated = any(issubclass(each.category, (DeprecationWarning, FutureWarning)) for each in said)
+    deprecated = any(issubclass(each.category, (DeprecationWarning, FutureWarning)) for each in caught)
     return None if deprecated and "." in name else module
 
 
-def _members(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """Yield the public documented functions and classes of a module; a name that warns when touched is left out."""
+def _members(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Yield the public documented functions and classes of a module; without names that warn on access."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         declared = vars(module).get("__all__")
@@ -158,7 +156,7 @@ def _members(module: ModuleType) -> Iterator[tuple[str, Any]]:
             if name.startswith("_"):
                 continue
             try:
-                value = getattr(module, name)
+                value: object = getattr(module, name)
                 # without __all__, what a module merely imports would look like its own
                 if _is_documented(value) and (declared is not None or value.__module__ == module.__name__):
                     yield name, value
@@ -166,8 +164,8 @@ def _members(module: ModuleType) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def _is_documented(value: Any) -> bool:
-    """Return whether value is a function or class with words of its own."""
+def _is_documented(value: object) -> bool:
+    """Return whether value is a function or class with a docstring of its own."""
     text = getattr(value, "__doc__", None)
     if not isinstance(text, str) or not text.strip():
         return False
@@ -177,9 +175,9 @@ def _is_documented(value: Any) -> bool:
 
 
 def main() -> None:
-    """Write what the packages named on the command line document to standard output, as JSON."""
+    """Write the documented objects of the packages in sys.argv to standard output, as JSON."""
     result = os.dup(1)
-    os.dup2(2, 1)  # what a module prints while it is imported must not mix with the result
+    os.dup2(2, 1)  # keeps output of imported modules out of the result
     with os.fdopen(result, "w", encoding="utf-8") as file:
         json.dump([asdict(each) for each in find(sys.argv[1:])], file)
 

@@ -1,9 +1,9 @@
-"""What is known of a pair of documented objects, a query and a candidate, from all they say but See Also.
+"""Features of a pair of documented objects, a query and a candidate, from their texts without See Also.
 
 n          documented objects            m          candidates of each query
 base       (b, m, n_base) measures of each pair of a block of b queries
 features   (b, m, n_features) base, then two views of its continuous columns: divided by the largest in the query,
-           and the position in the query. A linear model sees one query at a time, so it needs both.
+           and the position in the query. Linear models need both, because they compare documents within a query.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.studies.api_search.bm25 import Matrix, Terms, bm25_weights, ngrams, presence, products, tfidf, words
+from ranktune.solvers.core.arrays import Array, Floats, Ints
+from ranktune.studies.api_search.bm25 import Counts, Terms, bm25_weights, ngrams, presence, products, tfidf, words
 from ranktune.studies.api_search.docstrings import Page
 from ranktune.studies.api_search.documentation import Documented
 from ranktune.studies.api_search.names import PublicNames, last_part
@@ -60,22 +60,22 @@ FEATURE_NAMES = (*CONTINUOUS, *OTHER, *(f"{c}_of_best" for c in CONTINUOUS), *(f
 class PairFeatures:
     """The measures of all pairs, as products of sparse matrices and comparisons of labels.
 
-    bm25        (left, right): left @ right.T is what retrieves the candidates
+    bm25        (left, right): left @ right.T ranks the candidates
     matrices    continuous column -> (left, right)
-    labels      OTHER column -> (n,) values that are equal or not
+    labels      OTHER column -> (n,) values compared for equality
     names       (n) last parts of the public names, in lower case
     log_length  (n,) log(1 + words)
     """
 
-    bm25: tuple[Matrix, Matrix]
-    matrices: dict[str, tuple[Matrix, Matrix]]
-    labels: dict[str, NDArray[Any]]
+    bm25: tuple[Counts, Counts]
+    matrices: dict[str, tuple[Counts, Counts]]
+    labels: dict[str, Array]
     names: tuple[str, ...]
     log_length: Floats
 
     @classmethod
     def of(cls, documents: Sequence[Documented], pages: Sequence[Page], known: PublicNames) -> Self:
-        """Return the measures of the documents, whose pages are what their docstrings say."""
+        """Return the measures of the documents, whose parsed docstrings are pages."""
         names = tuple(last_part(each.name) for each in documents)
         name_words = [words(name) for name in names]
         summaries = [words(page.summary) for page in pages]
@@ -157,19 +157,19 @@ def _positions(values: Floats) -> Floats:
 
 def _text_matrices(
     names: list[list[str]], summaries: list[list[str]], bodies: list[list[str]]
-) -> dict[str, tuple[Matrix, Matrix]]:
+) -> dict[str, tuple[Counts, Counts]]:
     terms = Terms.of([*names, *summaries, *bodies])
     name, summary, body = terms.counts(names), terms.counts(summaries), terms.counts(bodies)
     everything = sparse.csr_array(name + summary + body)
-    asked = presence(sparse.csr_array(name + summary))
+    query = presence(sparse.csr_array(name + summary))
     weights = bm25_weights(everything)
     cosine, summary_cosine, name_cosine = tfidf(everything), tfidf(summary), tfidf(name)
     return {
-        "bm25": (asked, weights),
-        "bm25_name": (asked, bm25_weights(name)),
-        "bm25_summary": (asked, bm25_weights(summary)),
-        "bm25_body": (asked, bm25_weights(body)),
-        "bm25_reversed": (weights, asked),
+        "bm25": (query, weights),
+        "bm25_name": (query, bm25_weights(name)),
+        "bm25_summary": (query, bm25_weights(summary)),
+        "bm25_body": (query, bm25_weights(body)),
+        "bm25_reversed": (weights, query),
         "tfidf": (cosine, cosine),
         "tfidf_summary": (summary_cosine, summary_cosine),
         "tfidf_name": (name_cosine, name_cosine),
@@ -182,7 +182,7 @@ def _name_matrices(
     summaries: list[list[str]],
     bodies: list[list[str]],
     pages: Sequence[Page],
-) -> dict[str, tuple[Matrix, Matrix]]:
+) -> dict[str, tuple[Counts, Counts]]:
     texts = {
         "tfidf_bigrams": [_bigrams(a) + _bigrams(b) for a, b in zip(summaries, bodies, strict=True)],
         "tfidf_parameters": [
@@ -200,7 +200,7 @@ def _bigrams(text: list[str]) -> list[str]:
 
 def _mention_matrices(
     names: Sequence[str], documents: Sequence[Documented], pages: Sequence[Page], known: PublicNames
-) -> dict[str, tuple[Matrix, Matrix]]:
+) -> dict[str, tuple[Counts, Counts]]:
     texts = [f"{page.summary}\n{page.body}" for page in pages]
     parts = Terms.of([[name] for name in names])
     who = parts.counts([[name] for name in names])
@@ -222,8 +222,8 @@ def _mention_matrices(
     }
 
 
-def _rarity(counts: Matrix) -> Matrix:
-    """Return (1 + log tf) * log(1 + n / (1 + df)): a name that is also an English word stands in many texts."""
+def _rarity(counts: Counts) -> Counts:
+    """Return (1 + log tf) * log(1 + n / (1 + df)): names that are also English words occur in many texts."""
     n, n_terms = counts.shape
     rarity = np.log1p(n / (1.0 + np.bincount(counts.indices, minlength=n_terms)))
     data = (1.0 + np.log(counts.data)) * rarity[counts.indices]

@@ -1,4 +1,4 @@
-"""Which documented object a name means: in a See Also section, in a sentence, or typed by a person."""
+"""Resolution of names to documented objects: in a See Also section, in a sentence, or in a command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, listed
 from ranktune.studies.api_search.documentation import Documented
 
 _NICKNAMES = {"np": "numpy", "sp": "scipy", "skl": "sklearn"}
@@ -21,7 +21,7 @@ def last_part(name: str) -> str:
 
 @dataclass(frozen=True)
 class PublicNames:
-    """names of the documented objects, and for every public name, other names included, the object's number."""
+    """Names of the documented objects, and the object's number for every public name, aliases included."""
 
     names: tuple[str, ...]
     number: dict[str, int]
@@ -29,7 +29,7 @@ class PublicNames:
 
     @classmethod
     def of(cls, names: Sequence[str], aliases: Sequence[tuple[str, int]]) -> Self:
-        """Return the index of names and aliases; where a name and an alias agree, the name wins."""
+        """Return the index of names and aliases; a name takes precedence over an equal alias."""
         number = {alias: at for alias, at in reversed(aliases)} | {name: at for at, name in enumerate(names)}
         last: dict[str, list[str]] = {}
         for name in names:
@@ -47,11 +47,11 @@ class PublicNames:
         first, dot, rest = name.partition(".")
         return self.number.get(f"{_NICKNAMES[first]}.{rest}" if dot and first in _NICKNAMES else name)
 
-    def seen_from(self, document: Documented, name: str) -> int | None:
-        """Return the number of the object that document means by name, or None.
+    def resolve(self, document: Documented, name: str) -> int | None:
+        """Return the number of the object to which name refers in document, or None.
 
-        A relative name is looked up in the modules of document's own names, then in the modules around them; what
-        is found nowhere there is looked up in the whole package, and counts if it is one object only.
+        A relative name is looked up in the modules of document's own names, then in their parents; what
+        is not found there is looked up in the whole package, and must be the only object of that name.
         """
         found = self.exactly(name)
         if found is not None:
@@ -67,32 +67,31 @@ class PublicNames:
         anywhere = [full for full in self.by_last_part.get(name, ()) if full.startswith(package)]
         return self.number[anywhere[0]] if len(anywhere) == 1 else None
 
-    def asked_for(self, name: str) -> int:
-        """Return the number of the object that a person means by name: a public name or the end of one.
+    def find(self, name: str) -> int:
+        """Return the number of the object called name, a public name or the end of one.
 
-        Raises DataError where several objects or none are meant, with the names to choose from.
+        Raises DataError, with names to choose from, where no object or several have that name.
         """
         name = name.strip().removesuffix("()")
         found = self.exactly(name)
         if found is not None:
             return found
-        meant = self._ending_with(name)
-        if len(meant) > 1:
-            listed = ", ".join(meant[:_SHOWN]) + (f" and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else "")
-            raise DataError(f"'{name}' is the end of several names: {listed}. Write one of them in full.")
-        if not meant:
+        matches = self._ending_with(name)
+        if len(matches) > 1:
+            raise DataError(f"'{name}' is the end of several names: {listed(matches, _SHOWN)}. Write one in full.")
+        if not matches:
             raise DataError(f"nothing documented is called '{name}'. {self._nearest(name)}")
-        return self.number[meant[0]]
+        return self.number[matches[0]]
 
     def _ending_with(self, name: str) -> list[str]:
-        """Return the names of the objects of which a public name ends with name; letter case as the last resort."""
+        """Return the names of objects with a public name that ends with name, ignoring letter case if there is none."""
         if not name:
             return []
         for fold in (str, str.lower):
             ending = "." + fold(name)
-            meant = {self.names[at] for known, at in self.number.items() if fold(known).endswith(ending)}
-            if meant:
-                return sorted(meant, key=lambda full: (full.count("."), full))
+            matches = {self.names[at] for known, at in self.number.items() if fold(known).endswith(ending)}
+            if matches:
+                return sorted(matches, key=lambda full: (full.count("."), full))
         return []
 
     def _nearest(self, name: str) -> str:

@@ -23,8 +23,8 @@ import typer
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies import catalogue
-from ranktune.studies.api_search.cache import cache_folder
 from ranktune.studies.benchmarks.regret import mann_whitney
+from ranktune.tuner.evaluation.archive import cache_folder
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.loop import TrialLoop

@@ -22,9 +22,9 @@ from optuna.samplers import BaseSampler
 from optuna.trial import Trial
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.studies.api_search.cache import cache_folder
 from ranktune.studies.benchmarks.problems import Problem, problems
 from ranktune.studies.benchmarks.regret import MARKS, Run, Setting, figure, seconds_tables, tables
+from ranktune.tuner.evaluation.archive import cache_folder
 from ranktune.tuner.gp.hyperparameters import fit
 from ranktune.tuner.samplers.history import PAIRED, read
 from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler

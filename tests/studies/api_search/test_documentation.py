@@ -101,7 +101,7 @@ def test_a_walk_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="reading the documentation of numpy failed"):
         installed(["numpy"])
     monkeypatch.setattr(sys, "executable", "")
-    with pytest.raises(DataError, match="second Python"):
+    with pytest.raises(DataError, match="another Python"):
         installed(["numpy"])
 
 

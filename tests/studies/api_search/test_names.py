@@ -21,7 +21,7 @@ KNOWN = PublicNames.of_documents(OBJECTS)
 
 
 @pytest.mark.parametrize(
-    ("seen_from", "name", "meant"),
+    ("resolve", "name", "meant"),
     [
         ("numpy.argsort", "sort", "numpy.sort"),
         ("numpy.ma.argsort", "sort", "numpy.ma.sort"),  # the nearest module wins
@@ -36,8 +36,8 @@ KNOWN = PublicNames.of_documents(OBJECTS)
         ("scipy.stats.Normal", "norm_again", "numpy.linalg.norm"),
     ],
 )
-def test_relative_names(seen_from: str, name: str, meant: str | None) -> None:
-    number = KNOWN.seen_from(next(each for each in OBJECTS if each.name == seen_from), name)
+def test_relative_names(resolve: str, name: str, meant: str | None) -> None:
+    number = KNOWN.resolve(next(each for each in OBJECTS if each.name == resolve), name)
     assert (None if number is None else KNOWN.names[number]) == meant
 
 
@@ -54,21 +54,21 @@ def test_relative_names(seen_from: str, name: str, meant: str | None) -> None:
     ],
 )
 def test_names_that_a_person_types(typed: str, meant: str) -> None:
-    assert KNOWN.names[KNOWN.asked_for(typed)] == meant
+    assert KNOWN.names[KNOWN.find(typed)] == meant
 
 
 def test_several_are_listed() -> None:
-    with pytest.raises(DataError, match=r"several names: numpy\.argsort, numpy\.ma\.argsort\. Write one"):
-        KNOWN.asked_for("argsort")
+    with pytest.raises(DataError, match=r"several names: numpy\.argsort and numpy\.ma\.argsort\. Write one"):
+        KNOWN.find("argsort")
 
 
 def test_none_gets_the_nearest() -> None:
     with pytest.raises(DataError, match=r"called 'numpy\.argsrot'\. Nearest: numpy\.argsort"):
-        KNOWN.asked_for("numpy.argsrot")
+        KNOWN.find("numpy.argsrot")
     with pytest.raises(DataError, match="Known are the public functions and classes of numpy, scipy"):
-        KNOWN.asked_for("x y")
+        KNOWN.find("x y")
     with pytest.raises(DataError):
-        KNOWN.asked_for("")
+        KNOWN.find("")
 
 
 def test_a_name_beats_an_alias() -> None:

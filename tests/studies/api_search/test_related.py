@@ -84,7 +84,7 @@ def test_count(table: Table) -> None:
 
 
 def test_names_that_cannot_be(table: Table) -> None:
-    with pytest.raises(DataError, match=r"several names: numpy\.sort, numpy\.ma\.sort"):
+    with pytest.raises(DataError, match=r"several names: numpy\.sort and numpy\.ma\.sort"):
         related_in(table, "sort", Column("bm25"))
     with pytest.raises(DataError, match=r"Nearest: numpy\.zeros"):
         related_in(table, "zeroes", Column("bm25"))
@@ -93,7 +93,7 @@ def test_names_that_cannot_be(table: Table) -> None:
 def test_a_model_of_other_data_is_refused(table: Table) -> None:
     other = Column("bm25")
     other.feature_names = ("a", "b")
-    with pytest.raises(DataError, match="the model knows 2 features"):
+    with pytest.raises(DataError, match="the model has 2 features"):
         related_in(table, "zeros", other)
     other.feature_names = None  # not known: it is up to the model
     assert related_in(table, "zeros", other).ours
