@@ -182,9 +182,9 @@ def test_numbers_out_of_range(here: Path, refused: Refused, option: tuple[str, s
 
 
 def test_a_home_on_a_network_file_system(here: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    mounts = here / "mounts"
-    mounts.write_text(f"30 1 0:40 / / rw - ext4 /dev/sda rw\n31 30 0:41 / {here}/far rw - nfs4 server:/runs rw\n")
-    monkeypatch.setattr("ranktune.tuner.storage.database.MOUNTS", mounts)
+    (here / "self").mkdir()
+    (here / "self" / "mounts").write_text(f"/dev/sda / ext4 rw 0 0\nserver:/runs {here}/far nfs4 rw 0 0\n")
+    monkeypatch.setattr("psutil.PROCFS_PATH", str(here))
     told = refused("tune", *DATA, "--home", "far/runs")
     assert "is on a network file system (nfs4)" in told and "--storage postgresql://" in told
     assert kept(here, "far/runs") == []

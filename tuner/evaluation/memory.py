@@ -1,16 +1,18 @@
-"""The memory that a trial may take, of this process."""
+"""The limit on the memory of a trial, which is that of its process."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
+import psutil
+
 _allowed: int | None = None
 
 
 @contextlib.contextmanager
 def uncounted() -> Iterator[None]:
-    """Within it memory is taken that does not count: the data of the study, mapped at the first use."""
+    """Do not count the memory that the block takes: the data of the study, mapped at the first use."""
     if _allowed is None:
         yield
         return
@@ -23,7 +25,7 @@ def uncounted() -> Iterator[None]:
 
 
 def allow(size: int | None) -> None:
-    """Let this process have so many bytes of its own; None is as many as there are."""
+    """Limit the data segments of this process to that many bytes, None for no limit."""
     global _allowed
     import resource
 
@@ -34,8 +36,5 @@ def allow(size: int | None) -> None:
 
 
 def own_memory() -> int:
-    """Return the bytes of writable memory that this process has of its own, whether it has touched them or not."""
-    import resource
-
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[5]) * resource.getpagesize()
+    """Return the bytes of the data segments of this process, touched or not, which RLIMIT_DATA counts."""
+    return int(psutil.Process().memory_info().data)

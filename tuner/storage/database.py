@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import optuna
+import psutil
 from optuna.storages import RDBStorage
 from optuna.storages._rdb import models
 from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.solvers.core.files import atomic_write
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying, without_password
 
 EXAMPLE = "postgresql://user:password@host/database"
 OPENING = 5.0
-"""Seconds to wait for a server that never answered this process yet, so that a wrong address is reported soon."""
+"""Seconds to wait for a server that has never answered this process, so that a wrong address is reported soon."""
 
-_ANSWERED: set[URL] = set()  # servers that did
+_ANSWERED: set[URL] = set()  # servers that have answered this process
 
-_FILE: dict[str, Any] = {"timeout": 60}
-_SERVER: dict[str, Any] = {
+_FILE: dict[str, object] = {"timeout": 60}
+_SERVER: dict[str, object] = {
     "connect_timeout": 10,
-    # A host that vanished without a word is noticed after about half a minute instead of two hours.
+    # A host that vanished is noticed after about half a minute instead of two hours.
     "keepalives_idle": 15,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -40,7 +41,6 @@ _NETWORK_FILE_SYSTEMS = frozenset(
     "fuse.sshfs fuse.glusterfs fuse.ceph fuse.cephfs fuse.s3fs fuse.rclone fuse.gcsfuse fuse.davfs fuse.juicefs "
     "fuse.goofys fuse.mount-s3 fuse.blobfuse fuse.blobfuse2 fuse.dfs fuse.mfs fuse.seaweedfs".split()
 )
-MOUNTS = Path("/proc/self/mountinfo")
 
 
 def check_url(url: str) -> URL:
@@ -107,7 +107,7 @@ def lease_engine(storage: RDBStorage) -> Engine:
     return engine
 
 
-def _opened(url: URL, arguments: dict[str, Any], probe: Engine) -> RDBStorage:
+def _opened(url: URL, arguments: dict[str, object], probe: Engine) -> RDBStorage:
     """Return the storage; the probe makes the tables first, because Optuna leaks connections if opening fails."""
     with probe.begin() as connection:  # all or none: a table without its index would take two studies of one name
         if connection.dialect.name == "sqlite":
@@ -135,9 +135,8 @@ def _upgrade(storage: RDBStorage, url: URL, current: str) -> None:
         storage.engine.dispose()
         with storage.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        partial = path.with_name(f"{path.name}.before-upgrade.part")
-        shutil.copyfile(path, partial)
-        os.replace(partial, path.with_name(f"{path.name}.before-upgrade"))
+        with open(path, "rb") as file:
+            atomic_write(path.with_name(f"{path.name}.before-upgrade"), lambda copy: shutil.copyfileobj(file, copy))
     storage.upgrade()
 
 
@@ -152,7 +151,7 @@ def _check_driver() -> None:
 
 def check_local(path: Path) -> None:
     """Raise StudyError if an SQLite file is on a network file system, whose locks SQLite cannot rely on."""
-    kind = file_system(path, MOUNTS)
+    kind = file_system(path)
     if kind in _NETWORK_FILE_SYSTEMS:
         raise StudyError(
             f"{path} is on a network file system ({kind}), where SQLite loses trials. "
@@ -160,32 +159,30 @@ def check_local(path: Path) -> None:
         )
 
 
-def file_system(path: Path, mounts: Path) -> str:
-    """Return the kind of file system that path is on, by a list of mounts as in /proc; empty where it is not known."""
+def file_system(path: Path) -> str:
+    """Return the kind of file system that path is on, empty if it is not known."""
+    real = path.resolve()
     try:
-        lines = mounts.read_text(errors="surrogateescape").splitlines()
+        mounts = [mount for mount in psutil.disk_partitions(all=True) if real.is_relative_to(mount.mountpoint)]
     except OSError:
         return ""
-    real, longest, found = path.resolve(), -1, ""
-    for line in lines:
-        before, _, after = line.partition(" - ")
-        fields = before.split(" ")
-        if len(fields) < 5 or not after:
-            continue
-        mount = Path(fields[4].encode("utf-8", "surrogateescape").decode("unicode_escape"))
-        if real.is_relative_to(mount) and len(mount.parts) >= longest:  # the last of the same place covers the others
-            longest, found = len(mount.parts), after.split(" ")[0]
-    return found
+    # Of several mounts on one folder the last covers the others.
+    return str(max(reversed(mounts), key=lambda mount: len(mount.mountpoint)).fstype) if mounts else ""
 
 
-def _durable(connection: Any, _: Any) -> None:
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
+def _durable(connection: DBAPIConnection, _: object) -> None:
+    _set_pragmas(connection, synchronous="FULL")
 
 
-def _quick(connection: Any, _: Any) -> None:
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
+def _quick(connection: DBAPIConnection, _: object) -> None:
+    _set_pragmas(connection, synchronous="NORMAL")
+
+
+def _set_pragmas(connection: DBAPIConnection, *, synchronous: str) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute(f"PRAGMA synchronous={synchronous}")
+    cursor.close()
 
 
 @contextmanager

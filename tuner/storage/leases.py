@@ -15,14 +15,26 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
-from optuna.storages import RDBStorage
-from sqlalchemy import Connection, Row, Select, and_, case, delete, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Table,
+    TextClause,
+    and_,
+    case,
+    delete,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ranktune.solvers.core.arrays import Floats, python_value
@@ -30,11 +42,12 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.serialization import pack, unpack
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES, deadline
-from ranktune.tuner.storage.membership import PERIOD, Membership, Watch
-from ranktune.tuner.storage.retrying import PATIENCE, OnEvent
+from ranktune.tuner.storage.membership import Membership, Watch
 
 WAITING, LEASED, DELIVERED, LOST, CLOSED = "waiting", "leased", "delivered", "lost", "closed"
 _BATCH = 500  # values in one statement
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,19 +72,12 @@ class Lease:
 class Leases(Membership):
     """The leases of a study, with its owner and its workers. All methods wait while the database is away."""
 
-    def __init__(
-        self,
-        storage: RDBStorage,
-        study: str,
-        period: float = PERIOD,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        on_event: OnEvent | None = None,
-        patience: float = PATIENCE,
-    ) -> None:
-        super().__init__(storage, study, period, clock, on_event=on_event, patience=patience)
-        self._watch = Watch(period, clock)
-        self._insert: Any = sqlite.insert if self.engine.dialect.name == "sqlite" else postgresql.insert
+    @cached_property
+    def _watch(self) -> Watch:
+        return Watch(self.period, self._clock)
+
+    def _insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+        return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)
 
     # the owner's side
 
@@ -243,10 +249,10 @@ class Leases(Membership):
 
     # common
 
-    def _rows(self, which: Any) -> Select[Any]:
+    def _rows(self, which: ColumnElement[bool]) -> Select[Any]:
         return select(LEASES).where(LEASES.c.study == self.study, which).order_by(LEASES.c.number)
 
-    def _deadline(self) -> Any:
+    def _deadline(self) -> TextClause:
         return deadline(self.engine, self.period)
 
     def _again(self, connection: Connection, number: int, token: str, beat: int | None = None) -> Lease | None:
@@ -263,7 +269,7 @@ class Leases(Membership):
             row = connection.execute(select(LEASES).where(same, LEASES.c.state.in_((WAITING, LOST)))).one_or_none()
         return None if row is None else _lease(row)
 
-    def _back(self, column: Any, values: Collection[Any]) -> None:
+    def _back(self, column: Column[str] | Column[int], values: Collection[str] | Collection[int]) -> None:
         held = and_(LEASES.c.study == self.study, LEASES.c.state == LEASED)
         free = {"state": WAITING, "token": "", "worker": "", "joined": False}
 
@@ -298,6 +304,6 @@ def _token() -> str:
     return secrets.token_hex(16)
 
 
-def _batches(values: Collection[Any]) -> list[list[Any]]:
+def _batches(values: Collection[T]) -> list[list[T]]:
     known = list(values)
     return [known[start : start + _BATCH] for start in range(0, len(known), _BATCH)]

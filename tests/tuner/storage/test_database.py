@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import psutil
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
@@ -110,13 +111,13 @@ def test_a_password_with_odd_signs_is_understood(postgres: Server, tmp_path: Pat
 
 
 MOUNTS = """\
-22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
-30 22 0:40 / /home rw - nfs4 server:/home rw,vers=4.2
-31 30 0:41 / /home/me/local\\040disk rw - xfs /dev/sdb1 rw
-32 22 0:42 / /mnt/s rw shared:7 master:2 - fuse.sshfs me@host:/ rw
-33 22 0:43 / /over rw - ext4 /dev/sdc rw
-34 22 0:44 / /over rw - lustre x rw
-35 a broken line
+/dev/sda1 / ext4 rw,relatime 0 0
+server:/home /home nfs4 rw,vers=4.2 0 0
+/dev/sdb1 /home/me/local\\040disk xfs rw 0 0
+me@host:/ /mnt/s fuse.sshfs rw 0 0
+/dev/sdc /over ext4 rw 0 0
+x /over lustre rw 0 0
+broken
 """
 
 
@@ -132,18 +133,24 @@ MOUNTS = """\
         ("/over/x", "lustre"),
     ],
 )
-def test_the_file_system_of_a_path(tmp_path: Path, path: str, kind: str) -> None:
-    (tmp_path / "mounts").write_text(MOUNTS)
-    assert file_system(Path(path), tmp_path / "mounts") == kind
+def test_the_file_system_of_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, kind: str) -> None:
+    mount(tmp_path, MOUNTS, monkeypatch)
+    assert file_system(Path(path)) == kind
+
+
+def mount(folder: Path, mounts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the system say what is mounted."""
+    (folder / "self").mkdir(exist_ok=True)
+    (folder / "self" / "mounts").write_text(mounts)
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(folder))
 
 
 def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mounts").write_text(f"1 1 0:1 / {tmp_path} rw - nfs4 server:/ rw")
-    monkeypatch.setattr(storage, "MOUNTS", tmp_path / "mounts")
+    mount(tmp_path, f"server:/ {tmp_path} nfs4 rw 0 0\n", monkeypatch)
     line = refused(tmp_path / "record.db")
     assert "network file system (nfs4)" in line and "--storage postgresql://" in line
     assert not (tmp_path / "record.db").exists()
-    monkeypatch.setattr(storage, "MOUNTS", tmp_path / "absent")
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "absent"))
     open_storage(tmp_path / "record.db").engine.dispose()
 
 
