@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ranktune.dashboards.records.trial import Trial
 from ranktune.tuner.samplers.belief import Observation
-from ranktune.tuner.storage.observations import telling
+from ranktune.tuner.storage.observations import informative_places
 
 
 def observations(trials: Iterable[Trial]) -> list[tuple[Observation, Trial | None]]:
@@ -24,7 +24,7 @@ def _observations(trial: Trial) -> list[tuple[Observation, Trial | None]]:
     if trial.value is None or chosen not in values:
         return found
     best = values.index(chosen)
-    for place in telling(len(values), best)[1:]:
+    for place in informative_places(len(values), best)[1:]:
         params = own | {f"{trial.solver}.{trial.path_parameter}": type(chosen)(values[place])}
         value = trial.value + trial.path[place][1] - trial.path[best][1]
         found.append((Observation(params, value, variance, partial), None))

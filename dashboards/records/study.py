@@ -136,7 +136,7 @@ def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> Study
 
 def reader_of(home: StudyFolder, name: str) -> Reader:
     """Return the reader of the record of a split, a file or a database."""
-    url = Locations.noted(home.path).storage
+    url = Locations.load(home.path).storage
     if url is None:
         return RecordReader(home.split(name) / "record.db", name)
     from ranktune.dashboards.records.database import StoredReader  # SQLAlchemy takes a while to load

@@ -1,7 +1,7 @@
-"""Problems on hosts that do not share a file system: packed, sent, and unpacked under the user's cache folder.
+"""Archives of problems for hosts that do not share a file system: packed, sent, and unpacked under the user's cache.
 
-A packed problem is an uncompressed zip file of the arrays (.npy, .npz) and JSON files of its folder; what is in its
-folders, the test queries, stays at home. The same folder is always packed into the same bytes.
+An archive is an uncompressed zip file of the arrays (.npy, .npz) and JSON files of the problem's folder, without its
+subfolders, which hold the test queries. Equal folders give equal bytes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _elsewhere: dict[str, Path] = {}
 
 
 def cache_folder() -> Path:
-    """Return the user's folder for what can be computed again: RANKTUNE_CACHE, or the platform's own."""
+    """Return the user's cache folder: RANKTUNE_CACHE, or that of the platform."""
     chosen = os.environ.get("RANKTUNE_CACHE")
     return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("ranktune", appauthor=False)
 
 
 def located(folder: str) -> Path:
-    """Return where this host has the problem of folder: there, or where it was unpacked. Raises StudyError if nowhere.
+    """Return where this host has the problem of a folder: there, or unpacked. Raises StudyError if it has none.
 
-    Unpacked is looked for where use_instead says, then under the cache folder by folder's name, which tells the data.
+    An unpacked problem is where `use_instead` set it, or in the cache under the folder's name, which identifies it.
     """
     path = Path(folder)
     if path.is_dir():
@@ -47,7 +47,7 @@ def located(folder: str) -> Path:
 
 
 def use_instead(folder: str, path: Path) -> None:
-    """Have this process find the problem of folder in path, where folder does not exist."""
+    """Let this process read the problem of a folder that does not exist here from path."""
     _elsewhere[folder] = path
 
 
@@ -57,7 +57,7 @@ def store() -> Path:
 
 
 def pack_problem(folder: Path) -> bytes:
-    """Return the files of folder, not those of folders in it, as one: the same bytes for the same files."""
+    """Return an archive of the files in folder, without subfolders."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for path in sorted(folder.iterdir()):
@@ -67,9 +67,9 @@ def pack_problem(folder: Path) -> bytes:
 
 
 def unpack_problem(packed: bytes, name: str) -> Path:
-    """Unpack what pack_problem packed under the cache folder by name, whole or not at all, and return where.
+    """Unpack an archive under the cache folder by name, as a whole or not at all, and return where.
 
-    Where it has been unpacked already nothing is done. Raises DataError where packed is anything else.
+    Nothing happens if it is there already. Raises DataError if `packed` is no archive of a problem.
     """
     if not re.fullmatch(r"[^/\\\0:]{1,200}", name) or name.startswith("."):
         raise DataError(f"{name!r} is no name for a problem's folder.")
@@ -97,14 +97,14 @@ def _digest(folder: Path) -> str | None:
 
 
 def _put(fresh: Path, target: Path, digest: str) -> None:
-    """Rename fresh to target, in place of another; another process may do the same at the same time."""
+    """Replace the folder target by fresh; another process may do the same at the same time."""
     for _ in range(10):
         with suppress(OSError):
             os.rename(fresh, target)
             return
         if _digest(target) == digest:
             return
-        with suppress(OSError):  # other content: moved away, into what is removed afterwards
+        with suppress(OSError):  # other content is moved away and removed
             old = Path(tempfile.mkdtemp(prefix=".", dir=target.parent))
             os.rename(target, old)
             shutil.rmtree(old, ignore_errors=True)
@@ -112,18 +112,18 @@ def _put(fresh: Path, target: Path, digest: str) -> None:
 
 
 def _members(packed: bytes) -> dict[str, bytes]:
-    """Return file name -> content. Nothing is decompressed, so it takes no more than packed does."""
+    """Return file name -> content, which is not compressed and takes no more memory than packed."""
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             members = archive.infolist()
             names = {member.filename for member in members}
-            starts = min((member.header_offset for member in members), default=-1)  # not 0: a file in a torn file
+            starts = min((member.header_offset for member in members), default=-1)  # not 0: the file was cut
             if (
                 starts != 0
                 or len(names) < len(members)
                 or not all(_is_plain(member, len(packed)) for member in members)
             ):
-                raise DataError("the packed problem is damaged: it holds what no problem does.")
+                raise DataError("the packed problem is damaged: it has members that no problem has.")
             return {member.filename: archive.read(member) for member in members}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         if isinstance(error, DataError):
@@ -132,6 +132,6 @@ def _members(packed: bytes) -> dict[str, bytes]:
 
 
 def _is_plain(member: zipfile.ZipInfo, size: int) -> bool:
-    """Whether member is a plain file of a problem, stored as it is."""
+    """Whether member is a plain, uncompressed file of a problem."""
     stored = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size <= size
     return stored and re.fullmatch(r"\w[\w.-]*\.(json|npy|npz)", member.filename) is not None

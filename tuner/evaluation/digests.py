@@ -1,12 +1,12 @@
-"""Queries told apart by their content: the same where their documents and grades are, in any order.
+"""Digests of queries by content: equal for equal documents and grades, in any order.
 
-Ids say little: files that have nothing to do with each other count their queries from 1, and data put together from
-several sources may hold a query twice under different ids.
+Ids do not identify a query: unrelated files count their queries from 1, and joined data may hold a query twice under
+different ids.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +17,16 @@ from ranktune.solvers.data.queries import Queries
 Bits: TypeAlias = NDArray[np.uint64]
 
 NOTHING = 0
-"""The digest of queries that do not matter."""
+"""The digest of queries whose documents all have one grade."""
 BLOCK = 1 << 20
-"""Values that are looked at together."""
+"""Values that are processed together."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def distinct(queries: Queries) -> Ints:
-    """Return for each query, (n_queries,), the number of what it holds, counted from 0 in the order of first sight.
+    """Return the number of the content of each query, (n_queries,), counted from 0 in order of first occurrence.
 
-    Queries of one grade, from which nothing can be learnt, each count as another.
+    Each query whose documents all have one grade counts as distinct.
     """
     numbers: dict[int, int] = {}
     found = np.empty(queries.n_queries, dtype=np.int64)
@@ -60,7 +60,7 @@ def _row_digests(features: Features) -> Bits:
     return digests
 
 
-def _as_bits(values: NDArray[Any]) -> Bits:
+def _as_bits(values: NDArray[np.floating]) -> Bits:
     return np.asarray((values.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0 makes -0.0 zero
 
 

@@ -1,6 +1,6 @@
-"""What an objective returns, checked: whatever it is, an outcome comes of it that can be recorded and compared.
+"""Checks of what an objective returned: whatever it is, the result is an outcome that can be recorded and compared.
 
-A trial whose result is none is a failed trial that says why: no value of it reaches the record or the sampler.
+An invalid result makes a failed trial with the reason; none of its values reaches the record or the sampler.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ranktune.tuner.evaluation.task import Outcome
 
 LONGEST = 10_000
 """Characters kept of an error or a warning, and how many warnings are kept."""
-_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "bulk")
+_NUMBERS = ("nonzeros", "bytes", "microseconds")
 
 
 def checked_outcome(returned: object) -> Outcome:
-    """Return what an objective returned with its values as arrays of float64, or a failure that says what is wrong."""
+    """Return what an objective returned with values as float64 arrays, or a failure with the reason."""
     if not isinstance(returned, Outcome):
         return Outcome(error=f"the objective returned {_shown(returned)}, not an Outcome")
     outcome = Outcome()
     try:
-        outcome = replace(returned, **_about(returned))
+        outcome = replace(returned, **_fields(returned))
         if outcome.error is not None or outcome.given_up:
             return replace(outcome, per_query={}, scores=None)
         values = {str(name): _values(str(name), own) for name, own in returned.per_query.items()}
@@ -39,9 +39,10 @@ def checked_outcome(returned: object) -> Outcome:
 
 
 def comparable_outcome(outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None) -> Outcome:
-    """Return a sound outcome, or a failure where its values cannot be compared to those of other trials.
+    """Return a checked outcome, or a failure if its values cannot be compared to those of other trials.
 
-    judged, (n,), is which of the validation queries the metric judges, as the first finished trial had it; None as yet.
+    `judged`, (n_queries,), is which validation queries the metric does not skip, by the first finished trial; None
+    before that.
     """
     if outcome.error is not None or outcome.given_up:
         return outcome
@@ -68,24 +69,23 @@ def comparable_outcome(outcome: Outcome, metric: str, judged: NDArray[np.bool_] 
 
 
 def judged_queries(values: Floats) -> NDArray[np.bool_]:
-    """Return which queries a metric judges, (n,), by what it gives them, (n,): NaN for those that it skips."""
+    """Return which queries a metric does not skip, (n_queries,), by its values."""
     return ~np.isnan(values)
 
 
 def failed_outcome(outcome: Outcome, error: str) -> Outcome:
-    """Return the failure of a trial that ran as outcome says."""
+    """Return an outcome as that of a failed trial."""
     return replace(outcome, per_query={}, scores=None, error=error)
 
 
 class _InvalidOutcome(Exception):
-    """A result that cannot be one."""
+    """A result that is no outcome."""
 
 
-def _about(outcome: Outcome) -> dict[str, Any]:
-    """Return all but the values, of the types that they have to be."""
-    about: dict[str, Any] = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
-    about["bulk"] = 0.0 if math.isnan(about["bulk"]) else about["bulk"]
-    about["seconds"] = 0.0 if math.isnan(about["seconds"]) else about["seconds"]
+def _fields(outcome: Outcome) -> dict[str, Any]:
+    """Return all fields but the values, converted to their types."""
+    about: dict[str, object] = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
+    about |= {name: _number(getattr(outcome, name), 0.0) for name in ("seconds", "bulk")}
     begun, ended = (_number(moment, 0.0) for moment in (outcome.begun, outcome.ended))
     about |= {"begun": begun, "ended": ended} if 0.0 <= begun <= ended < 1e11 else {"begun": 0.0, "ended": 0.0}
     about["error"] = None if outcome.error is None else str(outcome.error)[:LONGEST]
@@ -99,7 +99,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
 
 
 def _number(value: object, otherwise: float) -> float:
-    """Return a finite number as a float, and otherwise where it is none."""
+    """Return a finite number as a float, `otherwise` for anything else."""
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -108,7 +108,7 @@ def _number(value: object, otherwise: float) -> float:
 
 
 def _values(name: str, given: object) -> Floats:
-    """Return the values of a metric by query, (n,). Raises _InvalidOutcome where they are not real numbers."""
+    """Return the values of a metric, (n_queries,). Raises _InvalidOutcome if they are not real numbers."""
     values = np.asarray(given)
     if values.dtype.kind not in "fiub":
         kinds = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}
@@ -124,7 +124,7 @@ def _values(name: str, given: object) -> Floats:
 
 
 def _shown(value: object) -> str:
-    """Return what a value is, in a few words."""
+    """Return a short description of a value."""
     if value is None:
         return "nothing"
     try:
@@ -134,5 +134,5 @@ def _shown(value: object) -> str:
     return f"a {type(value).__name__}, {text if len(text) <= 60 else text[:57] + '...'}"
 
 
-def _listed(names: Mapping[str, Any]) -> str:
+def _listed(names: Mapping[str, object]) -> str:
     return ", ".join(sorted(map(str, names))) or "nothing"

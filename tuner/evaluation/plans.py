@@ -1,7 +1,7 @@
 """Validation plans: how one configuration is scored on the development queries.
 
-By folds, it learns from some queries and is scored on others. Progressively, for learners that go from query to query,
-it ranks each query before it learns from it, in several orders of all queries: what it would have delivered in use.
+With folds, a model of some queries is scored on the others. A progressive plan is for one-pass rankers: in several
+orders of all queries, each query is ranked before it is learnt from, as it would be in use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT_PERMUTATIONS = 10
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Numbers of the development queries to learn from and to score, (n,) each."""
+    """Numbers of the development queries to fit and to score, (n,) each."""
 
     train: Ints
     vali: Ints
@@ -32,7 +32,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class Progressive:
-    """Orders in which to go through all development queries, (n_queries,) each."""
+    """Orders of all development queries, (n_queries,) each."""
 
     orders: tuple[Ints, ...]
 
@@ -41,11 +41,10 @@ Plan: TypeAlias = tuple[Fold, ...] | Progressive
 
 
 def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeats: int = 1) -> tuple[Fold, ...]:
-    """Deal the queries into folds at random and return, for each, the others to learn from and itself to score.
+    """Deal the queries into folds at random; each fold is scored by a model of the others.
 
-    Queries of the same documents and grades come into one fold, so that none is scored on what was learnt. Every fold
-    gets its part of the queries of each highest grade: of those without a relevant document, say. With repeats, they
-    are dealt that many times.
+    Equal queries (same documents and grades) come into one fold, so that none is scored by a model that has seen it.
+    Folds are stratified by the highest grade of a query. With `repeats`, the queries are dealt that many times.
     """
     if folds < 2:
         raise ParameterError(f"folds={folds}: cross-validation needs at least 2 folds.")
@@ -87,7 +86,7 @@ def random_orders(queries: Queries, permutations: int, seed: int, stream: int = 
 
 
 def fresh_plan(plan: Plan, development: Queries, seed: int) -> Plan:
-    """Return folds or orders that no trial was scored on, of the kind of plan; none where queries are too few."""
+    """Return a plan of the same kind that no trial was scored by; an empty one if there are too few queries."""
     if development.n_queries < 2 * DEFAULT_FOLDS:
         return ()
     if isinstance(plan, Progressive):
@@ -96,7 +95,7 @@ def fresh_plan(plan: Plan, development: Queries, seed: int) -> Plan:
 
 
 def save_plan(plan: Plan, path: Path) -> None:
-    """Write plan as an npz of plain numbers."""
+    """Write a plan as an npz file of whole numbers."""
     if isinstance(plan, Progressive):
         parts = {f"order{k}": order for k, order in enumerate(plan.orders)}
     else:
@@ -105,7 +104,7 @@ def save_plan(plan: Plan, path: Path) -> None:
 
 
 def load_plan(path: Path) -> Plan:
-    """Return the plan that save_plan wrote; an empty plan where there is no file."""
+    """Return a saved plan, an empty one if there is no file."""
     if not path.exists():
         return ()
     with np.load(path, allow_pickle=False) as parts:

@@ -1,4 +1,4 @@
-"""The best configuration of each solver, learnt again for use and scored on the test queries."""
+"""The final fit of a configuration, and its scores on the test queries."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ranktune.tuner.evaluation.task import Task
 
 @dataclass(frozen=True)
 class Refitted:
-    """A model for use, and the processor time it took to learn."""
+    """A final model, and the processor time of its fit."""
 
     model: Model
     seconds: float
 
 
 def refit(task: Task, *, on_everything: bool) -> Refitted:
-    """Learn task's configuration on all development queries, or on the training queries of its only fold."""
+    """Fit a configuration to all development queries, or to the training queries of a given split."""
     train = read_development(task.folder) if on_everything else read_training(task.folder)
     ranker = make(task.solver, dict(task.parameters), task.seed)
     begun = time.process_time()
@@ -36,7 +36,7 @@ def refit(task: Task, *, on_everything: bool) -> Refitted:
 
 
 def as_model(ranker: BaseRanker, task: Task, train: Queries) -> Model:
-    """Return the model of a fitted ranker, with what a reader needs to know where it came from."""
+    """Return the model of a fitted ranker, with its origin."""
     return ranker.as_model(
         solver=task.solver,
         parameters=task.parameters,
@@ -52,14 +52,14 @@ def score_on(model: Model, queries: Queries, metrics: tuple[str, ...]) -> Mappin
     return {name: parse_metric(name).per_query(scores, queries) for name in metrics}
 
 
-ENOUGH = 0.05
-"""Seconds of scoring that tell how long it takes."""
+MIN_SECONDS = 0.05
+"""Seconds of scoring that are enough to measure it."""
 
 
 def microseconds_a_document(model: Model, queries: Queries, repeats: int = 5) -> float:
-    """Return the median processor time to score one document, all queries at once; a slow model's first try is it."""
+    """Return the median processor time to score one document; a slow model is measured once."""
     times: list[float] = []
-    while len(times) < repeats and sum(times) < ENOUGH:
+    while len(times) < repeats and sum(times) < MIN_SECONDS:
         begun = time.process_time()
         model.predict(queries)
         times.append(time.process_time() - begun)

@@ -1,6 +1,6 @@
-"""An outcome as bytes, for the way from a worker that joined to the coordinator: JSON and arrays, nothing that runs.
+"""Outcomes as bytes, from a worker that joined to the coordinator: JSON and arrays, no pickles.
 
-An npz with the member outcome.json, and an array q<k>.npy for the k-th metric; scores.npy where there are scores.
+An npz file with the member outcome.json, an array q<k>.npy for the k-th metric, and scores.npy if there are scores.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,22 +22,17 @@ from ranktune.tuner.evaluation.task import Outcome
 RESULT_CAP = 64 * 2**20
 """Bytes that the outcome of one trial may take."""
 
-_DAMAGED: tuple[type[Exception], ...] = (
-    ValueError,
-    KeyError,
-    TypeError,
-    OSError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-)
-_DAMAGED += (zipfile.BadZipFile, zlib.error, struct.error)
+_DAMAGED = (
+    ValueError, KeyError, TypeError, OSError, EOFError, NotImplementedError, RuntimeError,
+    zipfile.BadZipFile, zlib.error, struct.error,
+)  # fmt: skip
+Number = TypeVar("Number", np.float32, np.float64)
 _MEMBER = "outcome.json"
 _NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "begun", "ended", "bulk")
 
 
 def pack(outcome: Outcome) -> bytes:
-    """Return an outcome as bytes; of one that is larger than RESULT_CAP, a failure that says so."""
+    """Return an outcome as bytes; an outcome above RESULT_CAP becomes a failure."""
     size = sum(np.asarray(a).nbytes for a in outcome.per_query.values())
     size += 0 if outcome.scores is None else outcome.scores.nbytes
     packed = _packed(outcome) if size <= RESULT_CAP else b""
@@ -48,7 +43,7 @@ def pack(outcome: Outcome) -> bytes:
 
 
 def unpack(packed: bytes) -> Outcome:
-    """Return the outcome in bytes of pack; of bytes that are damaged or too many, a failure that says so."""
+    """Return the outcome that was packed; damaged or too many bytes become a failure."""
     try:
         return _unpacked(packed)
     except _DAMAGED as error:
@@ -56,20 +51,20 @@ def unpack(packed: bytes) -> Outcome:
 
 
 def _packed(outcome: Outcome) -> bytes:
-    about: dict[str, Any] = {name: _text(getattr(outcome, name)) for name in _NUMBERS}
+    about: dict[str, object] = {name: _text(getattr(outcome, name)) for name in _NUMBERS}
     about |= {"error": outcome.error, "warnings": list(outcome.warnings), "worker": outcome.worker}
     about["steps"] = [(_text(at), what, _text(value)) for at, what, value in outcome.steps]
     about |= {"given_up": outcome.given_up, "metrics": list(outcome.per_query), "stopped": outcome.stopped}
     about["along"] = outcome.path_parameter
     about["chosen"] = None if outcome.chosen is None else _text(outcome.chosen)
     about["path"] = [(_text(value), _text(scored)) for value, scored in outcome.path]
+    arrays = {f"q{k}": np.asarray(values, dtype=np.float64) for k, values in enumerate(outcome.per_query.values())}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_MEMBER, json.dumps(about))
-        for place, values in enumerate(outcome.per_query.values()):
-            _write(archive, f"q{place}.npy", np.asarray(values, dtype=np.float64))
+        write_arrays(archive, arrays)
         if outcome.scores is not None:
-            _write(archive, "scores.npy", np.asarray(outcome.scores, dtype=np.float32))
+            write_arrays(archive, {"scores": np.asarray(outcome.scores, dtype=np.float32)})
     return buffer.getvalue()
 
 
@@ -80,18 +75,18 @@ def _unpacked(packed: bytes) -> Outcome:
         if sum(member.file_size for member in archive.infolist()) > 2 * RESULT_CAP:
             raise ValueError("too large when unpacked")
         about = json.loads(archive.read(_MEMBER))
-        per_query = {str(name): _read(archive, f"q{k}.npy", np.float64) for k, name in enumerate(about["metrics"])}
-        scores = _read(archive, "scores.npy", np.float32) if "scores.npy" in archive.namelist() else None
+        per_query = {str(name): _array(archive, f"q{k}.npy", np.float64) for k, name in enumerate(about["metrics"])}
+        scores = _array(archive, "scores.npy", np.float32) if "scores.npy" in archive.namelist() else None
     numbers: dict[str, Any] = {name: float(about[name]) for name in _NUMBERS}
     return Outcome(
         per_query=per_query,
-        error=_optional(str, about["error"]),
+        error=None if about["error"] is None else str(about["error"]),
         warnings=tuple(map(str, about["warnings"])),
         worker=str(about["worker"]),
         given_up=bool(about["given_up"]),
         stopped=str(about["stopped"]),
         path_parameter=str(about["along"]),
-        chosen=_optional(float, about["chosen"]),
+        chosen=None if about["chosen"] is None else float(about["chosen"]),
         path=tuple((float(value), float(scored)) for value, scored in about["path"]),
         scores=scores,
         steps=tuple((float(at), str(what), float(value)) for at, what, value in about["steps"]),
@@ -100,22 +95,20 @@ def _unpacked(packed: bytes) -> Outcome:
 
 
 def _text(value: float) -> float | str:
-    """Return a number as JSON has it: those that are none become text, which float() reads."""
+    """Return a number as JSON has it; NaN and infinity become text, which float() reads."""
     return float(value) if math.isfinite(value) else str(float(value))
 
 
-def _optional(kind: Callable[[Any], Any], value: Any) -> Any:
-    return None if value is None else kind(value)
+def write_arrays(archive: zipfile.ZipFile, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Write arrays into an npz file; np.savez takes no names that are not Python identifiers."""
+    for name, values in arrays.items():
+        member = io.BytesIO()
+        np.lib.format.write_array(member, values, allow_pickle=False)
+        archive.writestr(f"{name}.npy", member.getvalue())
 
 
-def _write(archive: zipfile.ZipFile, name: str, values: NDArray[Any]) -> None:
-    member = io.BytesIO()
-    np.lib.format.write_array(member, values, allow_pickle=False)
-    archive.writestr(name, member.getvalue())
-
-
-def _read(archive: zipfile.ZipFile, name: str, kind: type[np.floating[Any]]) -> NDArray[Any]:
-    """Return the array of a member; its size is known from its bytes before anything is made of what it claims."""
+def _array(archive: zipfile.ZipFile, name: str, kind: type[Number]) -> NDArray[Number]:
+    """Return the array of a member, whose stated size is checked against its bytes first."""
     stored = archive.read(name)
     file = io.BytesIO(stored)
     version = np.lib.format.read_magic(file)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +31,9 @@ TEST_SHARE = 0.2
 
 
 def with_test(split: Split, seed: int) -> Split:
-    """Return split with a test set: the one given, or a fifth of the training queries set aside.
+    """Return split with test queries: those given, or a fifth of the training queries.
 
-    Nothing is set aside where fewer than 10 queries would remain; then the study reports validation only.
+    There are none if fewer than 10 training queries would remain; the study then reports validation only.
     """
     n_test = int(TEST_SHARE * split.train.n_queries)
     if split.test is not None or split.train.n_queries - n_test < 10:
@@ -45,11 +44,11 @@ def with_test(split: Split, seed: int) -> Split:
 
 
 WHOLE = "all"
-"""Name of the split of a nested plan from which the model for use is learnt: it has no test queries."""
+"""Name of the split of a nested plan that gives the final model; it has no test queries."""
 
 
 def nested_splits(split: Split, outer: int, seed: int) -> list[Split]:
-    """Return a split for each of so many outer folds of all queries, its test queries, and one of them all, WHOLE."""
+    """Return a split for each outer fold, whose queries are the test queries, and the split WHOLE of all queries."""
     parts = [part for part in (split.train, split.vali, split.test) if part is not None]
     queries = parts[0] if len(parts) == 1 else concatenate(parts)
     folds = query_folds(queries, outer, seed, stream=6)
@@ -61,8 +60,8 @@ def nested_splits(split: Split, outer: int, seed: int) -> list[Split]:
 
 
 MANY_QUERIES = 300
-"""So many validation queries, if given, are enough to find the few best, which fresh folds then tell apart; and trials
-learn once instead of five times.
+"""Given validation queries from which trials are scored without cross-validation: enough to find the few best, which
+fresh folds then compare, at a fifth of the fits.
 """
 
 
@@ -75,12 +74,11 @@ def validation_plan(
     repeats: int = 1,
     permutations: int | None = None,
 ) -> tuple[Queries, Plan]:
-    """Return the development queries of split and how to score on them.
+    """Return the development queries of a split and their validation plan.
 
-    Development queries are dealt into folds by query (five where folds is None), repeats times; each is scored by what
-    was learnt from the others. Given validation queries are instead scored alone where strict says so, or where they
-    are many and folds is None. With permutations, all queries are gone through in that many orders, each query scored
-    before it is learnt from. Raises DataError where strict has no validation queries to keep to.
+    The queries are dealt into folds (five if `folds` is None), `repeats` times. Given validation queries are scored
+    alone if `strict`, or if they are many and `folds` is None. With `permutations`, the plan is progressive, with that
+    many orders of all queries. Raises DataError if `strict` and there are no validation queries.
     """
     if strict and split.vali is None:
         raise DataError(
@@ -110,9 +108,9 @@ def _check_learnable(queries: Queries, what: str) -> None:
 
 
 def without_shared(split: Split) -> Split:
-    """Return split with each query in one part only: test keeps its own, validation what is left, training the rest.
+    """Return split with each query in one part only: in test, else in validation, else in training.
 
-    Warns (RankTuneWarning) with the number left out. Raises DataError where a part is left with nothing to learn from.
+    Warns (RankTuneWarning) with the number of queries left out. Raises DataError if a part has no pairs left.
     """
     parts = {name: getattr(split, name) for name in ("test", "vali", "train")}
     present = {name: part for name, part in parts.items() if part is not None}
@@ -131,8 +129,8 @@ def without_shared(split: Split) -> Split:
 _CALLED = {"train": "training", "vali": "validation", "test": "test"}
 
 
-def _kept(name: str, part: Queries, shared: NDArray[Any], others: list[str]) -> Queries:
-    told = (
+def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str]) -> Queries:
+    message = (
         f"{np.count_nonzero(shared)} of {part.n_queries} {_CALLED[name]} queries are also among the "
         f"{' and '.join(_CALLED[other] for other in others)} queries (same documents and grades)"
     )
@@ -142,7 +140,7 @@ def _kept(name: str, part: Queries, shared: NDArray[Any], others: list[str]) -> 
         if "test" in others:
             remedy = "give other test queries, or none: a fifth of the training queries is then set aside"
         raise DataError(
-            f"{told}, and nothing is left to learn from. A score on what was learnt says nothing; {remedy}."
+            f"{message}, and nothing is left to learn from. A score on what was learnt says nothing; {remedy}."
         )
-    warnings.warn(f"{told}: they are left out of the {_CALLED[name]} queries.", RankTuneWarning, stacklevel=4)
+    warnings.warn(f"{message}: they are left out of the {_CALLED[name]} queries.", RankTuneWarning, stacklevel=4)
     return kept

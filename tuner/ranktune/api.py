@@ -151,7 +151,7 @@ def resume(given: ResumeArguments) -> StudyResult:
     >>> result = ranktune.resume("mine", trials=60)  # doctest: +SKIP
     """
     folder = find_folder(_home(given.home), given.name)
-    places = Locations.noted(folder.path, given.storage)
+    places = Locations.load(folder.path, given.storage)
     with _at_work(folder, _workforce(given), places, given.progress) as at:
         study = folder.study()
         if given.trials is not None:
@@ -207,7 +207,7 @@ def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadl
     folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
     with _at_work(folder, force, places, given.progress) as at:
         study = folder.check_settings(study, extend=given.extend)
-        places.note(folder.path)
+        places.save(folder.path)
         at.progress.stage(f"reading {study.data}")
         problems = _prepared(study, sources, folder, at, given.extend)
         del sources  # the workers' mapped copy serves from here on

@@ -1,4 +1,4 @@
-"""Where the record of a study and its arrays are kept: in its folder, or where several machines reach them."""
+"""Locations of the record of a study and of its arrays: its folder, or a database and a store for several machines."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.files import atomic_write
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import check_local, check_url, shown_url
 from ranktune.tuner.study.home import PLACES, writing
@@ -18,11 +19,18 @@ from ranktune.tuner.study.home import PLACES, writing
 class Locations:
     """Where the record and the arrays of a study are.
 
-    storage    URL of a PostgreSQL database, None for record.db in the study's folder
-    artifacts  folder that all machines see, or s3://BUCKET/PREFIX, for the arrays of the record and for the data that
-               workers on other machines fetch; None for the study's folder
+    Attributes
+    ----------
+    storage : str or None
+        URL of a PostgreSQL database, None for record.db in the study's folder.
+    artifacts : str or None
+        A folder that all machines see, or s3://BUCKET/PREFIX, for the arrays of the record and the data that workers
+        on other machines fetch; None for the study's folder.
 
-    Raises ParameterError where they cannot be.
+    Raises
+    ------
+    ParameterError
+        The URL is wrong.
     """
 
     storage: str | None = None
@@ -33,29 +41,26 @@ class Locations:
         if self.storage is not None:
             check_url(self.storage)
 
-    def note(self, folder: Path) -> None:
-        """Write them into a study's folder, but for the password.
+    def save(self, folder: Path) -> None:
+        """Write the locations into a study's folder, without the password.
 
-        Raises StudyError where the study is kept elsewhere, and where nothing can be kept there.
+        Raises StudyError if the study has other locations, or if they cannot be used.
         """
-        before = Locations.noted(folder)
+        before = Locations.load(folder)
         if (folder / "study.json").exists() and before._shown() != self._shown():
             raise StudyError(
-                f"study '{folder.name}' keeps its record in {before._told()}, not in {self._told()}. "
+                f"study '{folder.name}' keeps its record in {before._described()}, not in {self._described()}. "
                 "Choose another name (--name), or repeat where it began."
             )
         self._check(folder)
         if self == Locations():
             return
-        temporary = folder / f"{PLACES}.new"
-        noted = json.dumps({"storage": self._shown()[0], "artifacts": self.artifacts})
         with writing(folder):
-            temporary.write_text(noted, encoding="utf-8")
-            temporary.replace(folder / PLACES)
+            atomic_write(folder / PLACES, json.dumps({"storage": self._shown()[0], "artifacts": self.artifacts}))
 
     @classmethod
-    def noted(cls, folder: Path, storage: str | None = None) -> Self:
-        """Return what note wrote. The password comes from storage, or from RANKTUNE_STORAGE, if it is the same URL."""
+    def load(cls, folder: Path, storage: str | None = None) -> Self:
+        """Return saved locations. The password comes from `storage` or RANKTUNE_STORAGE, if that is the same URL."""
         try:
             found = json.loads((folder / PLACES).read_text(encoding="utf-8"))
             url, artifacts = found["storage"], found["artifacts"]
@@ -70,7 +75,7 @@ class Locations:
         return cls(url, artifacts)
 
     def _check(self, folder: Path) -> None:
-        """Find out now what would otherwise end the study once its data are prepared."""
+        """Fail now rather than after the data are prepared."""
         if self.storage is None:
             check_local(folder / "record.db")
         if self.artifacts is not None:
@@ -79,7 +84,7 @@ class Locations:
     def _shown(self) -> tuple[str | None, str | None]:
         return None if self.storage is None else shown_url(self.storage), self.artifacts
 
-    def _told(self) -> str:
+    def _described(self) -> str:
         storage, artifacts = self._shown()
         return (storage or "its folder") + (f" with arrays in {artifacts}" if artifacts else "")
 

@@ -1,7 +1,7 @@
-"""What a sampler learns from a finished trial: its value, and those of a few others along the path that it followed.
+"""The observations that a sampler gets from a finished trial: the trial, and a few other values of its path.
 
-Of a path the best value counts as the trial. The dearest, which was asked for, is an observation too, as are the
-neighbours of the best: they say where the top is. The others lie between them and would say little more.
+The best value of a path is the trial itself. The most expensive one, which was requested, and the neighbours of the
+best are observations too: they locate the maximum. The others lie between them and would add little.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from optuna.trial import FrozenTrial, create_trial
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.storage.record import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE
 
-SURENESS = frozenset({VARIANCE, PARTIAL})
-"""Attributes of a trial that samplers look at, besides what it cost: how sure its value is."""
-GROWTH = 2.0 / 3.0
-"""Power of a model's bytes that stands for the time to learn it: trees of twice the bytes take less than twice it."""
+NOISE = frozenset({VARIANCE, PARTIAL})
+"""Attributes of a trial that samplers read besides its cost: the variances of its value."""
+COST_EXPONENT = 2.0 / 3.0
+"""Power of a model's bytes that stands for the time to fit it: trees of twice the bytes take less than twice."""
 
 
 def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]:
-    """Return the trial as a sampler sees it, then what else it showed.
+    """Return the trial as a sampler reads it, then the other observations of its path.
 
-    What it cost is told of the dearest alone: all others came with that. The values of a trial that was stopped are
-    those of part of the queries; the differences between them count, from its own value. Seconds are never the same
-    twice: unless the study is timed, the size of the dearest model stands for them, in no unit, so that a search can be
-    repeated to the last bit. Of linear models, of which all are cheap, it says little; of trees enough.
+    Only the most expensive value has a cost, since one fit gave them all. The path of a stopped trial has values on a
+    part of the queries; their differences count, from the trial's own value. Seconds never repeat: unless the study is
+    timed, a power of the size of the most expensive model stands for them, so that a search repeats to the last bit.
+    That size says little of linear models, which are all cheap, and enough of trees.
     """
-    seen = {name: value for name, value in trial.user_attrs.items() if name in SURENESS}
+    seen = {name: value for name, value in trial.user_attrs.items() if name in NOISE}
     cost = trial.user_attrs.get(SECONDS) if timed else _bulk(trial)
     seen |= {} if cost is None else {SECONDS: cost}
     path = dict(trial.user_attrs.get(PATH, {}))
@@ -36,7 +36,7 @@ def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]
     values = [type(trial.params[name])(value) for value, _ in points]
     best, asked = values.index(trial.params[name]), len(values) - 1
     found = []
-    for place in telling(len(values), best):
+    for place in informative_places(len(values), best):
         attrs = {key: value for key, value in seen.items() if key != SECONDS or place == asked}
         value = trial.value + (points[place][1] - points[best][1])
         found.append(_observed(trial, {name: values[place]}, value, attrs))
@@ -45,11 +45,11 @@ def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]
 
 def _bulk(trial: FrozenTrial) -> float | None:
     size = trial.user_attrs.get(BULK, trial.user_attrs.get(BYTES))
-    return None if size is None else float(size) ** GROWTH
+    return None if size is None else float(size) ** COST_EXPONENT
 
 
-def telling(count: int, best: int) -> tuple[int, ...]:
-    """Return the places that count, of a path of count values: the best, then its neighbours and the dearest."""
+def informative_places(count: int, best: int) -> tuple[int, ...]:
+    """Return the places of a path that are observed: the best, then its neighbours and the most expensive."""
     return (best, *sorted({best - 1, best + 1, count - 1} & set(range(count)) - {best}))
 
 

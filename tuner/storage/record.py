@@ -1,8 +1,8 @@
 """The record of a split's trials: an Optuna study in SQLite or PostgreSQL, with the per-query arrays beside it.
 
-A finished trial is written once, in one transaction, after its arrays are safely on disk; so whatever was
-reported as finished survives the end of the process at any moment. Running trials are not in the record: a resumed
-run asks for their numbers again. Any Optuna tool can read it.
+A finished trial is written once, in one transaction, after its arrays are on disk. So a trial that was reported as
+finished survives the end of the process at any moment. Running trials are not in the record: a resumed run requests
+their numbers again. Any Optuna tool can read the record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import optuna
@@ -29,6 +29,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.racing import Estimate
+from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
@@ -79,13 +80,13 @@ class Record:
 
     @property
     def leases(self) -> Leases:
-        """Who runs the study, and who is trying which trial."""
+        """The leases of the study, with its owner and its workers."""
         if self._leases is None:
             self._leases = Leases(self.storage, self.study.study_name, on_event=self._on_event)
         return self._leases
 
     def settle(self) -> None:
-        """Remove the leases of trials that are in the record: what an owner does first."""
+        """Remove the leases of trials that are in the record; an owner does this first."""
         self.leases.settle([number_of(trial) for trial in self.trials()])
 
     def trials(self) -> list[FrozenTrial]:
@@ -103,11 +104,11 @@ class Record:
         outcome: Outcome,
         estimate: Estimate | None = None,
     ) -> FrozenTrial:
-        """Write a finished trial durably, end its lease, and return it; of one that is there already, nothing changes.
+        """Write a finished trial durably, close its lease, and return it. A trial that is in the record stays as it is.
 
-        One that was stopped counts as pruned, with the estimate of what it would have been in full as its value. It
-        counts as failed where its metric is not a number. Raises StudyError where another process has taken the
-        study over, or where it cannot be written: then it is not in the record.
+        A stopped trial is pruned, with the estimate of its value in full. A trial without a finite metric is failed.
+        Raises StudyError if another process has taken the study over, or if the trial cannot be written; then it is not
+        in the record.
         """
         value, attrs = _summary(number, outcome, self.metric)
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
@@ -129,12 +130,12 @@ class Record:
         if outcome.ended:
             trial.datetime_start = datetime.fromtimestamp(outcome.begun)
             trial.datetime_complete = datetime.fromtimestamp(outcome.ended)
-        # Where this fails the arrays stay: the transaction may have been done, and only its answer lost.
+        # If this fails the arrays stay: the transaction may have been committed, and only its answer lost.
         found = self.retried(lambda: self._write(number, trial))
         if found is None:
             return trial
         written = self.retried(lambda: self.storage.get_trial(found))
-        if not trial.system_attrs.keys() <= written.system_attrs.keys():  # else it is what a lost answer was about
+        if not trial.system_attrs.keys() <= written.system_attrs.keys():  # else it was written, and the answer lost
             self._remove_arrays(arrays)
         return written
 
@@ -151,11 +152,11 @@ class Record:
             return {name: arrays[name] for name in arrays.files}
 
     def retried(self, operation: Callable[[], T]) -> T:
-        """Return what an operation on the storage returns, tried again while that is away (see retrying)."""
+        """Return what an operation on the database returns, retried while that is away."""
         return retrying(operation, self.storage.engine, on_event=self._on_event)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         if self._leases is not None:
             self._leases.disconnect()
         self.storage.remove_session()
@@ -163,7 +164,7 @@ class Record:
 
     def _study(self, name: str, *, exact: bool) -> optuna.Study:
         with quiet():
-            if not exact:  # the only study in the file is the one, also after its folder was renamed or copied
+            if not exact:  # the file has one study, whose folder may have been renamed or copied
                 name = next(iter(optuna.get_all_study_names(self.storage)), name)
             study = optuna.create_study(
                 storage=self.storage, study_name=name, direction=StudyDirection.MAXIMIZE, load_if_exists=True
@@ -173,7 +174,7 @@ class Record:
         return study
 
     def _write(self, number: int, trial: FrozenTrial) -> int | None:
-        """Write a trial in one transaction with the end of its lease; return the id of one that has the number."""
+        """Write a trial and close its lease in one transaction; return the id of one that has the number already."""
         with self.storage.engine.begin() as connection:
             begin_writing(connection, self.study._study_id)
             if self._leases is not None and self._leases.held:
@@ -186,10 +187,10 @@ class Record:
         return found
 
     def _write_arrays(self, per_query: Mapping[str, Floats]) -> ArtifactMeta:
-        """Write arrays so that they are on the disk before the transaction that names them."""
+        """Write arrays to disk, before the transaction that refers to them."""
         meta = ArtifactMeta(str(uuid.uuid4()), ARRAYS, "application/zip", None)
         try:
-            self._arrays.write(meta.artifact_id, _packed(per_query))
+            self._arrays.write(meta.artifact_id, _npz(per_query))
         except BaseException:
             self._remove_arrays(meta)
             raise
@@ -202,20 +203,20 @@ class Record:
 
 
 def number_of(trial: FrozenTrial) -> int:
-    """Return the place of a trial in its study: the order of asking, which need not be the order of finishing."""
+    """Return the number of a trial: its place in the order of requests, which need not be that of completion."""
     return int(trial.user_attrs[NUMBER])
 
 
 def seconds_of(trial: FrozenTrial) -> float:
-    """Return the wall time that a trial took; the processor time of its learning where that is not known."""
+    """Return the wall time of a trial in seconds, or the processor time of its fits if that is unknown."""
     if trial.duration is not None and trial.duration.total_seconds() > 0.0:
         return trial.duration.total_seconds()
     return float(trial.user_attrs.get(SECONDS, 0.0))
 
 
-def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, dict[str, Any]]:
-    """Return the value of a trial, None where it failed, and what is kept beside it."""
-    attrs: dict[str, Any] = {NUMBER: number, SECONDS: round(outcome.seconds, 6)}
+def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, dict[str, object]]:
+    """Return the value of a trial, None if it failed, and its user attributes."""
+    attrs: dict[str, object] = {NUMBER: number, SECONDS: round(outcome.seconds, 6)}
     if outcome.worker:
         attrs[WORKER] = outcome.worker
     if outcome.warnings:
@@ -226,8 +227,8 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
     own = counted[metric]
     if len(own) == 0 or not np.isfinite(own).all():
         return None, attrs | {ERROR: f"{metric} is not a finite number on the validation queries"}
-    attrs[MEANS] = {name: float(values.mean()) for name, values in counted.items() if len(values)}
-    attrs[VARIANCE] = float(own.var(ddof=1) / len(own)) if len(own) > 1 else 0.0  # of the mean over queries
+    attrs[MEANS] = means = {name: float(values.mean()) for name, values in counted.items() if len(values)}
+    attrs[VARIANCE] = float(own.var(ddof=1) / len(own)) if len(own) > 1 else 0.0  # of the mean over the queries
     if len(outcome.steps) > 1:
         attrs[PARTS] = [part for _, _, part in outcome.steps]
     if outcome.path:
@@ -235,15 +236,11 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
         attrs[PATH] = {outcome.path_parameter: [list(point) for point in outcome.path]}
     costs = {NONZEROS: outcome.nonzeros, MICROSECONDS: outcome.microseconds, BYTES: outcome.bytes}
     attrs |= {name: cost for name, cost in costs.items() if not np.isnan(cost)}
-    return attrs[MEANS][metric], attrs
+    return means[metric], attrs
 
 
-def _packed(arrays: Mapping[str, Floats]) -> bytes:
-    """Return an npz of arrays; written by hand because a metric's name may not be a Python keyword argument."""
+def _npz(arrays: Mapping[str, Floats]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, values in arrays.items():
-            member = io.BytesIO()
-            np.save(member, values)
-            archive.writestr(f"{name}.npy", member.getvalue())
+        write_arrays(archive, arrays)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Writing a wider search space into the record of a study that has trials (what is wider: extending)."""
+"""Migration of the trials in a record to a wider search space (`ranktune.tuner.study.extending`)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PARAMS = table(
 def migrate_space(storage: RDBStorage, study: str, space: UnionSpace) -> int:
     """Give the finished trials of a record the distributions of a wider space, and return how many values changed.
 
-    Optuna wants the choices of a parameter to be the same in all trials of a study, and keeps a choice as its place
-    among them. All is written in one transaction, before any trial is read. Raises StudyError where the space is not
-    wider than that of the trials; then nothing is changed.
+    Optuna requires the choices of a parameter to be the same in all trials of a study, and stores a choice as its place
+    among them. One transaction writes all. Raises StudyError if the space is not wider than that of the trials; then
+    nothing changes.
     """
     own = select(_TRIALS.c.trial_id).where(_TRIALS.c.study_id == storage.get_study_id_from_name(study))
     seen = select(_PARAMS.c.param_name, _PARAMS.c.distribution_json).where(_PARAMS.c.trial_id.in_(own)).distinct()

@@ -1,7 +1,7 @@
-"""Finished trials in Optuna's tables, each written once, whole, in one transaction that may do more.
+"""Finished trials in Optuna's tables, each written once as a part of a transaction.
 
-Optuna's own way to add a trial looks each parameter and attribute up first and cannot be made part of a transaction:
-it takes several times as long, and cannot say whether a trial whose commit went unanswered was written.
+Optuna's own method looks up each parameter and attribute first, and cannot be a part of a transaction: it takes several
+times as long, and does not show whether a trial was written whose commit went unanswered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SYSTEM, _REPORTS = _table(models.TrialSystemAttributeModel), _table(models.Tria
 
 
 def begin_writing(connection: Connection, study_id: int) -> None:
-    """Begin the transaction by shutting other writers of the study out, so that what is read in it stays so."""
+    """Begin the transaction by locking out other writers of the study."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
@@ -34,7 +34,7 @@ def begin_writing(connection: Connection, study_id: int) -> None:
 
 
 class TrialRows:
-    """The trials of one study; key is the user attribute, a whole number, by which they are told apart."""
+    """The trials of one study; `key` is the user attribute that holds the number of a trial."""
 
     def __init__(self, study_id: int, key: str) -> None:
         self._study_id, self._key = study_id, key
@@ -43,7 +43,7 @@ class TrialRows:
         self._checked: dict[str, str] = {}
 
     def find(self, connection: Connection, number: int) -> int | None:
-        """Return the id of the trial with a number, None where there is none; looks at what has come since only."""
+        """Return the id of the trial with a number, None if there is none; reads only new trials."""
         query = (
             select(_TRIALS.c.trial_id, _USER.c.value_json)
             .join(_USER, (_USER.c.trial_id == _TRIALS.c.trial_id) & (_USER.c.key == self._key))
@@ -55,7 +55,7 @@ class TrialRows:
         return self._ids.get(number)
 
     def write(self, connection: Connection, trial: FrozenTrial) -> None:
-        """Write a finished trial. Raises ValueError where a distribution cannot be beside those that are there."""
+        """Write a finished trial. Raises ValueError if a distribution is incompatible with earlier ones."""
         self._check(connection, trial)
         times = models.TrialModel(datetime_start=trial.datetime_start, datetime_complete=trial.datetime_complete)
         values = {
@@ -84,7 +84,7 @@ class TrialRows:
                 connection.execute(insert(table), rows)
 
     def _next(self, connection: Connection) -> int:
-        """Return Optuna's number for a new trial, which counts the trials of the study by their id."""
+        """Return Optuna's number for a new trial, which counts the trials of the study."""
         last = select(_TRIALS.c.number).where(_TRIALS.c.study_id == self._study_id).order_by(_TRIALS.c.trial_id.desc())
         found = connection.execute(last.limit(1)).scalar_one_or_none()
         return 0 if found is None else int(found) + 1
@@ -99,7 +99,7 @@ class TrialRows:
         }
 
     def _check(self, connection: Connection, trial: FrozenTrial) -> None:
-        """Check each parameter's distribution against the one it first had, once while it stays the same."""
+        """Check the distribution of each parameter against the first one, once for each distribution."""
         for name in trial.params:
             own = distribution_to_json(trial.distributions[name])
             if self._checked.get(name) != own:

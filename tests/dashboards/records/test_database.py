@@ -68,7 +68,7 @@ def test_the_pages_find_the_record_where_it_is(
 ) -> None:
     url = postgres.new_database()
     folder = make_folder(tmp_path, "s")
-    Locations(url).note(folder.path)
+    Locations(url).save(folder.path)
     folder.declare(STUDY, {"": "0" * 32})
     filled(folder.path, url)
     assert postgres.password not in (folder.path / "places.json").read_text()
