@@ -24,8 +24,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count, check_not_negative, check_part, check_random_state
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, When
+from ranktune.solvers.data.grades import number_grades
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.order_statistics import number_grades
 from ranktune.solvers.metrics.feature_tables import check_metric
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import chosen_metric
@@ -164,8 +164,7 @@ class Booster:
     def __init__(self, queries: Queries, bins: Bins, by_query: bool) -> None:
         self.bins, self._starts = bins, queries.starts
         n = queries.n_documents
-        self._codes, self._n_grades = np.empty(n, dtype=np.uint32), np.empty(queries.n_queries, dtype=np.uint32)
-        number_grades(queries.grades, queries.starts, self._codes, self._n_grades)
+        self._codes, self._n_grades = number_grades(queries.grades, queries.starts)
         self.scores, self._p, self._sums = np.zeros(n), np.empty(n), np.empty(MOST)
         self._weights = np.array(queries.weight_of_query)
         if by_query:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -46,6 +46,19 @@ Json: TypeAlias = dict[str, Any]
 
 JsonView: TypeAlias = Mapping[str, Any]
 """A JSON object that is only read."""
+
+
+def as_floats(values: ArrayLike) -> Floats:
+    """Return values as a writable C-ordered float64 array, copied only if needed.
+
+    To numba a read-only array, such as one mapped from a file, is another type, for which it compiles a kernel again.
+    """
+    return np.require(values, np.float64, ["C", "A", "W", "E"])
+
+
+def as_ints(values: ArrayLike) -> Ints:
+    """Return values as a writable C-ordered int64 array, copied only if needed."""
+    return np.require(values, np.int64, ["C", "A", "W", "E"])
 
 
 def dense(features: Features) -> Matrix:

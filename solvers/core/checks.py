@@ -3,45 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
 from ranktune.solvers.core.errors import ParameterError, nearest
 
 
-def check_positive(name: str, value: Any) -> None:
+def check_positive(name: str, value: object) -> None:
     """Raise ParameterError unless value is a finite number above zero."""
     if not (_is_number(value) and 0.0 < value < np.inf):
         raise ParameterError(f"{name}={value!r}: it must be a positive number.")
 
 
-def check_not_negative(name: str, value: Any) -> None:
+def check_not_negative(name: str, value: object) -> None:
     """Raise ParameterError unless value is a finite number of at least zero."""
     if not (_is_number(value) and 0.0 <= value < np.inf):
         raise ParameterError(f"{name}={value!r}: it must be a number of at least 0. Use 0 to do without.")
 
 
-def check_count(name: str, value: Any) -> None:
+def check_count(name: str, value: object) -> None:
     """Raise ParameterError unless value is a whole number of at least one."""
     if isinstance(value, bool) or not (isinstance(value, int | np.integer) and value >= 1):
         raise ParameterError(f"{name}={value!r}: it must be a whole number of at least 1.")
 
 
-def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
+def check_choice(name: str, value: object, known: Iterable[str]) -> None:
     """Raise ParameterError, with the nearest spelling, unless value is one of known."""
     known = tuple(known)
     if not (isinstance(value, str) and value in known):
         raise ParameterError(f"{name}={value!r} is unknown. {nearest(str(value), known)}")
 
 
-def check_part(name: str, value: Any) -> None:
+def check_part(name: str, value: object) -> None:
     """Raise ParameterError unless value is a share that leaves some: at least 0, below 1."""
     if not (_is_number(value) and 0.0 <= value < 1.0):
         raise ParameterError(f"{name}={value!r}: it must be a share of at least 0 and below 1.")
 
 
-def check_random_state(value: Any, without: str) -> None:
+def check_random_state(value: object, without: str) -> None:
     """Raise ParameterError unless value is a seed, a numpy.random.Generator, or None; without says what None means."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
     if not (value is None or whole or isinstance(value, np.random.Generator)):
@@ -51,5 +51,5 @@ def check_random_state(value: Any, without: str) -> None:
         )
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -1,10 +1,9 @@
-"""The one way a kernel is compiled: numba, cached on disk, IEEE arithmetic kept, when it is first used.
+"""The one way a kernel is compiled: numba, cached on disk, IEEE arithmetic kept, at the first call.
 
 fastmath stays off: it would let the compiler assume that no NaN or infinity exists and reorder sums, so that
 results would differ between machines. Kernels are serial, because joblib already fills the cores with trials.
 
-Declaring a kernel imports nothing: a process that only talks of solvers, as the command line's does while workers
-learn, never loads numba.
+Declaring a kernel does not import numba: the command line's own process, which only starts workers, never loads it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, update_wrapper
-from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -25,7 +23,7 @@ _PACKAGE = f"{__name__.partition('.')[0]}."
 
 
 class Kernel:
-    """A function that runs as machine code; numba takes it, by _numba_type_, for what it makes of the function."""
+    """A function that runs as machine code. To numba it has the type of the dispatcher that it holds."""
 
     def __init__(self, function: FunctionType) -> None:
         update_wrapper(self, function)
@@ -33,12 +31,12 @@ class Kernel:
 
     @cached_property
     def machine(self) -> Any:
-        """What numba makes of the function: it loads or compiles a signature's machine code when called with it."""
+        """Numba's dispatcher: it loads or compiles the machine code of a signature when called with it."""
         import numba
 
-        made = numba.njit(cache=True, nogil=True)(self.function)
-        _stamp(made, files_of(self))
-        return made
+        dispatcher = numba.njit(cache=True, nogil=True)(self.function)
+        _stamp(dispatcher, files_of(self))
+        return dispatcher
 
     @property
     def _numba_type_(self) -> Any:
@@ -49,19 +47,22 @@ class Kernel:
 
 
 class Instruction:
-    """What kernels call and only they: a function of this name in a module of numba's intrinsics."""
+    """A function that kernels run as LLVM code of its own; called from Python, it runs as written."""
 
-    def __init__(self, function: FunctionType, module: str) -> None:
-        self.function = function
-        self.module = module
+    def __init__(self, function: FunctionType, code: Callable[..., object]) -> None:
+        update_wrapper(self, function)
+        self.function, self.code = function, code
 
     @cached_property
     def _numba_type_(self) -> Any:
         from numba.core.registry import cpu_target
+        from numba.extending import intrinsic
 
-        intrinsic = getattr(import_module(self.module), self.function.__name__)
-        cpu_target.typing_context.refresh()
-        return cpu_target.typing_context.resolve_value_type(intrinsic)
+        made = intrinsic(self.code)
+        cpu_target.typing_context.refresh()  # which makes numba take notice of it
+        return cpu_target.typing_context.resolve_value_type(made)
+
+    __call__ = property(attrgetter("function"))
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -69,18 +70,18 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], Kernel(cast(FunctionType, function)))
 
 
-def instruction(module: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator: the function stands, in kernels, for numba's intrinsic of its name in module."""
+def instruction(code: Callable[..., object]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator: kernels run, in place of the function, what code gives to numba.extending.intrinsic."""
 
     def declared(function: Callable[P, R]) -> Callable[P, R]:
-        return cast(Callable[P, R], Instruction(cast(FunctionType, function), module))
+        return cast(Callable[P, R], Instruction(cast(FunctionType, function), code))
 
     return declared
 
 
 @contextmanager
 def compiling() -> Iterator[list[float]]:
-    """Yield a list that holds, after the block, the seconds spent on compiling in it, if any; loading is not."""
+    """Yield a list that holds, after the block, the seconds spent on compiling in it; loading does not count."""
     from numba.core.event import install_timer
 
     spent: list[float] = []
@@ -94,9 +95,7 @@ def files_of(kernel: Kernel) -> frozenset[str]:
     waiting: list[Kernel | Instruction] = [kernel]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, Instruction):
-            found |= {one.function.__code__.co_filename, str(import_module(one.module).__file__)}
-        elif one.function.__code__.co_filename not in found:
+        if one.function.__code__.co_filename not in found:
             found.add(one.function.__code__.co_filename)
             waiting += _named(one.function)
     return frozenset(found)
@@ -105,8 +104,7 @@ def files_of(kernel: Kernel) -> frozenset[str]:
 def _named(function: FunctionType) -> Iterator[Kernel | Instruction]:
     """Yield the kernels that the module of function holds or imports, by name or as module.name.
 
-    Only modules of this package are looked into: others hold none, and looking at parts that wait for their first use
-    would load them.
+    Only modules of this package are searched: others hold none, and reading their attributes could load lazy ones.
     """
     for value in list(function.__globals__.values()):
         ours = isinstance(value, ModuleType) and value.__name__.startswith(_PACKAGE)
@@ -114,13 +112,13 @@ def _named(function: FunctionType) -> Iterator[Kernel | Instruction]:
         yield from (one for one in inner if isinstance(one, Kernel | Instruction))
 
 
-def _stamp(made: Any, files: frozenset[str]) -> None:
-    """Have the cached machine code depend on all of its files.
+def _stamp(dispatcher: object, files: frozenset[str]) -> None:
+    """Make the cached machine code depend on all of its files.
 
-    Numba looks at the file of the kernel alone, and would run what it made of another file's kernel before that changed
+    Numba checks the file of the kernel alone, and would run what it compiled before another kernel's file changed
     (an upgrade in place leaves the caches where they are).
     """
-    cache_file = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         stats = ((name, Path(name).stat()) for name in sorted(files))
         cache_file._source_stamp = tuple((Path(name).name, stat.st_mtime, stat.st_size) for name, stat in stats)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError
 
 
@@ -23,14 +21,14 @@ class Grouping:
     """
 
     starts: Ints
-    ids: NDArray[Any]
+    ids: Array
     rows: Ints | None
 
 
 def group_rows(
     n_rows: int,
-    qid: Sequence[Hashable] | NDArray[Any] | None = None,
-    group: Sequence[int] | NDArray[Any] | None = None,
+    qid: Ids | None = None,
+    group: Sizes | None = None,
 ) -> Grouping:
     """Return the grouping of n_rows rows; with neither qid nor group, all rows are one query.
 
@@ -46,7 +44,7 @@ def group_rows(
     return _from_ids(n_rows, qid)
 
 
-def _from_sizes(n_rows: int, group: Sequence[int] | NDArray[Any]) -> Grouping:
+def _from_sizes(n_rows: int, group: Sizes) -> Grouping:
     sizes = np.asarray(group)
     if sizes.ndim != 1 or len(sizes) == 0 or not np.issubdtype(sizes.dtype, np.integer):
         raise DataError(
@@ -66,7 +64,7 @@ def _from_sizes(n_rows: int, group: Sequence[int] | NDArray[Any]) -> Grouping:
     return Grouping(starts, np.arange(len(sizes), dtype=np.int64), None)
 
 
-def _from_ids(n_rows: int, qid: Sequence[Hashable] | NDArray[Any]) -> Grouping:
+def _from_ids(n_rows: int, qid: Ids) -> Grouping:
     codes, ids = _codes(n_rows, qid)
     if n_rows == 0:
         return Grouping(np.zeros(1, dtype=np.int64), ids, None)
@@ -76,7 +74,7 @@ def _from_ids(n_rows: int, qid: Sequence[Hashable] | NDArray[Any]) -> Grouping:
     return Grouping(starts, ids, rows)
 
 
-def _codes(n_rows: int, qid: Sequence[Hashable] | NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+def _codes(n_rows: int, qid: Ids) -> tuple[Ints, Array]:
     """Return the number of each row's query, counted by first appearance, and the ids in that order."""
     array = qid if isinstance(qid, np.ndarray) else _array_or_none(qid)
     length = len(qid)
@@ -99,7 +97,7 @@ def _codes(n_rows: int, qid: Sequence[Hashable] | NDArray[Any]) -> tuple[Ints, N
     return np.repeat(number[inverse.ravel()], lengths), ids[by_appearance]
 
 
-def _array_or_none(qid: Sequence[Hashable]) -> NDArray[Any] | None:
+def _array_or_none(qid: Sequence[Hashable]) -> Array | None:
     """Return qid as a flat numeric or text array, or None where that would change what the ids are."""
     kinds = {type(value) for value in qid}
     if kinds <= {str} and any(value.endswith("\0") for value in qid if isinstance(value, str)):
@@ -115,7 +113,7 @@ def _array_or_none(qid: Sequence[Hashable]) -> NDArray[Any] | None:
     return None
 
 
-def _codes_of_objects(qid: Iterable[Hashable]) -> tuple[Ints, NDArray[Any]]:
+def _codes_of_objects(qid: Iterable[Hashable]) -> tuple[Ints, Array]:
     numbers: dict[Hashable, int] = {}
     try:
         codes = np.array([numbers.setdefault(value, len(numbers)) for value in qid], dtype=np.int64)

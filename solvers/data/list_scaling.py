@@ -6,12 +6,10 @@ ranking sees, and it would fill sparse lists. What a sparse list does not store 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix, as_ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.products import blocks, scores
 
@@ -28,7 +26,7 @@ def scaled_by_list(features: Features, starts: Ints) -> Features:
     starts is (n_lists + 1,), the first row of each list and the number of rows. float32 stays float32, CSR stays CSR
     with the same stored places. Cost: two passes over features.
     """
-    starts = np.require(starts, np.int64, ["C", "W"])
+    starts = as_ints(starts)
     if not sparse.issparse(features):
         scaled = np.array(features, order="C")
         _scale_dense(scaled, starts)
@@ -50,7 +48,7 @@ def list_scores(features: Features, starts: Ints, weights: Floats) -> Floats:
 
 
 @compiled
-def _scale_dense(X: Any, starts: Ints) -> None:
+def _scale_dense(X: Matrix, starts: Ints) -> None:
     """Overwrite X with the scaled features."""
     low, high = np.empty(X.shape[1], dtype=X.dtype), np.empty(X.shape[1], dtype=X.dtype)
     factor = np.empty(X.shape[1])
@@ -67,7 +65,7 @@ def _scale_dense(X: Any, starts: Ints) -> None:
 
 
 @compiled
-def _scale_sparse(data: Any, indices: Any, indptr: Any, starts: Ints, d: int) -> None:
+def _scale_sparse(data: Matrix, indices: Indices, indptr: Indices, starts: Ints, d: int) -> None:
     """Overwrite data with the scaled features."""
     place = np.full(d, -1)
     columns, low, high, filled = np.empty(d, dtype=np.int64), np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
@@ -91,7 +89,7 @@ def factor_of(low: float, high: float, scaled: bool) -> float:
 
 
 @compiled
-def ranges(X: Any, low: Any, high: Any) -> None:
+def ranges(X: Matrix, low: Matrix, high: Matrix) -> None:
     """Overwrite low and high with the least and the greatest value of each column."""
     low[:] = X[0]
     high[:] = X[0]
@@ -104,8 +102,8 @@ def ranges(X: Any, low: Any, high: Any) -> None:
 
 @compiled
 def columns_of_list(
-    data: Any,
-    indices: Any,
+    data: Matrix,
+    indices: Indices,
     first: int,
     last: int,
     n: int,

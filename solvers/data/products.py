@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import csr_array
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.core.vectors import LANES, row_product
+from ranktune.solvers.core.vectors import row_product
 
 Overwrite: TypeAlias = Callable[[Floats, Floats], None]
 Add: TypeAlias = Callable[[Floats, Floats], None]
@@ -46,10 +46,10 @@ def transposed(features: Features, by_document: Floats) -> Floats:
 def squares(features: Features, by_document: Floats) -> Floats:
     """Return (X * X)' v, (n_features,). Cost: one pass over X."""
     result = np.zeros(features.shape[1])
-    if sparse.issparse(features):
-        _add_csr_squares(*csr_parts(features), by_document, result)
-    else:
+    if isinstance(features, np.ndarray):
         _add_dense_squares(features, by_document, result)
+    else:
+        _add_csr_squares(*csr_parts(features), by_document, result)
     return result
 
 
@@ -58,15 +58,15 @@ def block(features: Features, start: int, stop: int) -> tuple[Overwrite, Add]:
 
     times(w, out) overwrites out, (stop - start,), with X w; add_transposed(v, out) adds X' v to out, (n_features,).
     """
-    if sparse.issparse(features):
-        data, indices, indptr = csr_parts(features)
-        parts = (data, indices, indptr[start : stop + 1])
-        return partial(csr_times, *parts), partial(add_csr_transposed, *parts)
-    rows = features[start:stop]
-    return partial(dense_times, rows), partial(add_dense_transposed, rows)
+    if isinstance(features, np.ndarray):
+        rows = features[start:stop]
+        return partial(dense_times, rows), partial(add_dense_transposed, rows)
+    data, indices, indptr = csr_parts(features)
+    parts = (data, indices, indptr[start : stop + 1])
+    return partial(csr_times, *parts), partial(add_csr_transposed, *parts)
 
 
-def csr_parts(features: Any) -> tuple[Any, Any, Any]:
+def csr_parts(features: csr_array) -> tuple[Matrix, Indices, Indices]:
     """Return data, indices and indptr of a csr_array, for kernels.
 
     Columns are never negative: unsigned indices spare numba a test for wrapping around.
@@ -75,7 +75,7 @@ def csr_parts(features: Any) -> tuple[Any, Any, Any]:
     return features.data, indices.view(f"u{indices.itemsize}"), features.indptr
 
 
-def often_first(features: Any) -> tuple[Any, Ints] | None:
+def often_first(features: csr_array) -> tuple[csr_array, Ints] | None:
     """Return a csr_array's columns in the order of how often they are filled, and that order; None where it is no gain.
 
     Where few columns make most of X, as words do, their weights then share few cache lines. How often is counted on a
@@ -96,7 +96,7 @@ def often_first(features: Any) -> tuple[Any, Ints] | None:
 
 
 @compiled
-def _count_some(numbers: Any, counts: Ints) -> None:
+def _count_some(numbers: Indices, counts: Ints) -> None:
     """Add to counts how often each number occurs in every eighth run of 4,096 numbers."""
     for start in range(0, len(numbers), 8 * 4096):
         for k in range(start, min(start + 4096, len(numbers))):
@@ -104,24 +104,20 @@ def _count_some(numbers: Any, counts: Ints) -> None:
 
 
 @compiled
-def _look_up(table: Any, numbers: Any, out: Any) -> None:
+def _look_up(table: Indices, numbers: Indices, out: Indices) -> None:
     for k in range(len(numbers)):
         out[k] = table[numbers[k]]
 
 
 @compiled
-def dense_times(X: Any, w: Floats, out: Floats) -> None:
+def dense_times(X: Matrix, w: Floats, out: Floats) -> None:
     """Overwrite out with X w."""
-    whole = X.shape[1] // LANES * LANES
     for i in range(X.shape[0]):
-        total = row_product(X, i, w)
-        for j in range(whole, X.shape[1]):
-            total += X[i, j] * w[j]
-        out[i] = total
+        out[i] = row_product(X, i, w)
 
 
 @compiled
-def csr_times(data: Any, indices: Any, indptr: Any, w: Floats, out: Floats) -> None:
+def csr_times(data: Matrix, indices: Indices, indptr: Indices, w: Floats, out: Floats) -> None:
     """Overwrite out with X w."""
     for i in range(len(indptr) - 1):
         first, last = indptr[i], indptr[i + 1]
@@ -138,7 +134,7 @@ def csr_times(data: Any, indices: Any, indptr: Any, w: Floats, out: Floats) -> N
 
 
 @compiled
-def add_dense_transposed(X: Any, v: Floats, out: Floats) -> None:
+def add_dense_transposed(X: Matrix, v: Floats, out: Floats) -> None:
     """Add X' v to out."""
     for i in range(X.shape[0]):
         factor = v[i]
@@ -147,7 +143,7 @@ def add_dense_transposed(X: Any, v: Floats, out: Floats) -> None:
 
 
 @compiled
-def add_csr_transposed(data: Any, indices: Any, indptr: Any, v: Floats, out: Floats) -> None:
+def add_csr_transposed(data: Matrix, indices: Indices, indptr: Indices, v: Floats, out: Floats) -> None:
     """Add X' v to out."""
     for i in range(len(indptr) - 1):
         factor = v[i]
@@ -157,7 +153,7 @@ def add_csr_transposed(data: Any, indices: Any, indptr: Any, v: Floats, out: Flo
 
 
 @compiled
-def _add_dense_squares(X: Any, v: Floats, out: Floats) -> None:
+def _add_dense_squares(X: Matrix, v: Floats, out: Floats) -> None:
     """Add (X * X)' v to out."""
     for i in range(X.shape[0]):
         factor = v[i]
@@ -166,7 +162,7 @@ def _add_dense_squares(X: Any, v: Floats, out: Floats) -> None:
 
 
 @compiled
-def _add_csr_squares(data: Any, indices: Any, indptr: Any, v: Floats, out: Floats) -> None:
+def _add_csr_squares(data: Matrix, indices: Indices, indptr: Indices, v: Floats, out: Floats) -> None:
     """Add (X * X)' v to out."""
     for i in range(len(indptr) - 1):
         factor = v[i]

@@ -7,20 +7,20 @@ starts[q] to starts[q + 1]; the rows of a query are adjacent.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, stored_arrays, stored_values
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grouping import group_rows
 
-Weights: TypeAlias = Sequence[float] | NDArray[Any] | Mapping[Any, float]
+Weights: TypeAlias = Sequence[float] | Array | Mapping[Any, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +42,8 @@ class Queries:
     features: Features
     grades: Floats
     starts: Ints
-    query_ids: NDArray[Any]
-    document_ids: NDArray[Any] | None = None
+    query_ids: Array
+    document_ids: Array | None = None
     feature_names: tuple[str, ...] | None = None
     rows: Ints | None = None
     query_weights: Floats | None = None
@@ -67,12 +67,12 @@ class Queries:
     @classmethod
     def from_arrays(
         cls,
-        X: Any,
-        y: Any,
+        X: Features | ArrayLike,
+        y: ArrayLike,
         *,
-        qid: Sequence[Hashable] | NDArray[Any] | None = None,
-        group: Sequence[int] | NDArray[Any] | None = None,
-        document_ids: Sequence[Hashable] | NDArray[Any] | None = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        document_ids: Ids | None = None,
         feature_names: Sequence[str] | None = None,
         query_weights: Weights | None = None,
     ) -> Queries:
@@ -170,7 +170,7 @@ class Queries:
             query_weights=weights,
         )
 
-    def documents_of(self, queries: Ints) -> Any:
+    def documents_of(self, queries: Ints) -> Ints | slice:
         """Return the places of the documents of the named queries, one query after another; of a run, as a slice."""
         if len(queries) and (np.diff(queries) == 1).all():  # dense features of a run stay a view
             return slice(int(self.starts[queries[0]]), int(self.starts[queries[-1] + 1]))
@@ -228,7 +228,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     )
 
 
-def _weights_of(given: Weights, ids: NDArray[Any]) -> Floats:
+def _weights_of(given: Weights, ids: Array) -> Floats:
     if not isinstance(given, Mapping):
         return np.ascontiguousarray(_numeric(given, "query_weights"), dtype=np.float64)
     known = set(ids.tolist())
@@ -250,7 +250,7 @@ def _check_weights(weights: Floats, n_queries: int) -> None:
         )
 
 
-def _numeric(values: Any, name: str) -> NDArray[Any]:
+def _numeric(values: object, name: str) -> Array:
     """Return values as an array of float32 (if they are) or float64, or say why that cannot be."""
     try:
         array = np.asarray(values)
@@ -261,8 +261,8 @@ def _numeric(values: Any, name: str) -> NDArray[Any]:
     raise DataError(f"Complex data not supported: {name} is {array.dtype}. Pass real numbers.")
 
 
-def _as_features(X: Any) -> Features:
-    if sparse.issparse(X):
+def _as_features(X: Features | ArrayLike) -> Features:
+    if isinstance(X, sparse.sparray | sparse.spmatrix):
         if X.ndim != 2:
             raise DataError(f"X has shape {X.shape}: it must be two-dimensional, a row a document, a column a feature.")
         matrix = sparse.csr_array(X)
@@ -280,7 +280,7 @@ def _as_features(X: Any) -> Features:
     return np.ascontiguousarray(array)
 
 
-def _with_short_indices(matrix: Any) -> Any:
+def _with_short_indices(matrix: sparse.csr_array) -> sparse.csr_array:
     """Return the CSR array with indices of 32 bits where they suffice: a third fewer bytes in every pass over it."""
     if matrix.indices.dtype == np.int32 or max(matrix.shape[1], matrix.indptr[-1]) > np.iinfo(np.int32).max:
         return matrix

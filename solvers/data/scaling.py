@@ -13,11 +13,9 @@ squares  (n_features,) weighted sum of squared deviations
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Indices, Ints, Matrix, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.centring import weighted_means
@@ -29,7 +27,7 @@ LEAST = 1e-300
 """A spread below it is none: dividing by it would overflow."""
 
 
-def check_scaling(scaling: Any) -> None:
+def check_scaling(scaling: object) -> None:
     """Raise ParameterError where scaling is not one of SCALINGS."""
     check_choice("scaling", scaling, SCALINGS)
 
@@ -64,8 +62,8 @@ def query_factors(queries: Queries, scaling: str) -> Floats:
 def _spreads(queries: Queries, about: Floats) -> tuple[Floats, Floats]:
     """Return ranges and standard deviations, (n_features,) each; a deviation is exactly 0 where the range is."""
     ranges, squares = np.zeros((2, queries.n_features))
-    X, weights = queries.features, np.require(queries.weight_of_query, np.float64, ["C", "W"])
-    starts = np.require(queries.starts, np.int64, ["C", "W"])
+    X, weights = queries.features, as_floats(queries.weight_of_query)
+    starts = as_ints(queries.starts)
     if isinstance(X, np.ndarray):
         _dense_spreads(X, starts, weights, about, ranges, squares)
     else:
@@ -79,7 +77,7 @@ def _inverse(spread: Floats) -> Floats:
 
 
 @compiled
-def _dense_spreads(X: Any, starts: Ints, weights: Floats, about: Floats, ranges: Floats, squares: Floats) -> None:
+def _dense_spreads(X: Matrix, starts: Ints, weights: Floats, about: Floats, ranges: Floats, squares: Floats) -> None:
     """Overwrite ranges, and add to squares."""
     d, overall = X.shape[1], len(about) > 0
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
@@ -111,7 +109,14 @@ def _dense_spreads(X: Any, starts: Ints, weights: Floats, about: Floats, ranges:
 
 @compiled
 def _csr_spreads(
-    data: Any, indices: Any, indptr: Any, starts: Ints, weights: Floats, about: Floats, ranges: Floats, squares: Floats
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
+    starts: Ints,
+    weights: Floats,
+    about: Floats,
+    ranges: Floats,
+    squares: Floats,
 ) -> None:
     """Overwrite ranges, and add to squares. Cost: the nonzeros."""
     d, overall, n_queries = len(ranges), len(about) > 0, len(starts) - 1

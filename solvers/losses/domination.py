@@ -9,21 +9,20 @@ on the top of the list. Convex in the scores s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Codes, Floats, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice, check_not_negative
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.grades import number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.base import Evaluate
 from ranktune.solvers.losses.domination_kernels import Lists
-from ranktune.solvers.losses.order_statistics import number_grades
 
 GRADES = ("two", "all")
 MARGINS = ("none", "grade")
@@ -88,7 +87,7 @@ class DominationLoss:
     @staticmethod
     def _evaluate(lists: Lists, scores: Floats) -> tuple[float, Floats]:
         state = kernels.new_state(lists)
-        return float(kernels.evaluate(lists, np.require(scores, np.float64, ["C", "W"]), state)), state.gradient
+        return float(kernels.evaluate(lists, as_floats(scores), state)), state.gradient
 
     def lists(self, queries: Queries) -> Lists:
         """Return the levels, margins and weights of queries as the kernels read them.
@@ -100,11 +99,9 @@ class DominationLoss:
             relevant = queries.grades > lowest if self.relevant_from is None else queries.grades >= self.relevant_from
             grades = relevant.astype(np.float64)
         else:
-            grades = np.require(queries.grades, np.float64, ["C", "W"])
-        codes = np.empty(queries.n_documents, dtype=np.uint32)
-        n_grades = np.empty(queries.n_queries, dtype=np.uint32)
-        starts = np.require(queries.starts, np.int64, ["C", "W"])
-        number_grades(grades, starts, codes, n_grades)
+            grades = as_floats(queries.grades)
+        starts = as_ints(queries.starts)
+        codes, n_grades = number_grades(grades, starts)
         first_level, level, order, bounds = kernels.number_levels(starts, codes, n_grades)
         margins = self._margins(grades[order[bounds[:-1]]])
         return Lists(starts, first_level, level, order, bounds, margins, self._weights(queries, codes, n_grades))
@@ -136,7 +133,7 @@ class DominationLoss:
             )
         return float(self.margin_scale) * margins
 
-    def _weights(self, queries: Queries, codes: Any, n_grades: Any) -> Floats:
+    def _weights(self, queries: Queries, codes: Codes, n_grades: Codes) -> Floats:
         """Return a_q, (n_queries,)."""
         weights = queries.weight_of_query.astype(np.float64)
         if self.average == "none":
@@ -157,7 +154,7 @@ def check_dominance(lists: Lists, n_documents: int) -> None:
         )
 
 
-def _checked_margins(margin: Any) -> tuple[float, ...]:
+def _checked_margins(margin: Iterable[float]) -> tuple[float, ...]:
     try:
         values = tuple(float(value) for value in margin)
     except (TypeError, ValueError):

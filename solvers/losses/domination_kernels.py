@@ -23,11 +23,11 @@ carry a plus sign where this derivation has t = s - u.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 
 ROWS = 8
@@ -72,7 +72,7 @@ def new_state(lists: Lists) -> State:
 
 
 @compiled
-def number_levels(starts: Ints, codes: Any, n_grades: Any) -> tuple[Ints, Ints, Ints, Ints]:
+def number_levels(starts: Ints, codes: Codes, n_grades: Codes) -> tuple[Ints, Ints, Ints, Ints]:
     """Return first_level, level, order and bounds from the grades' numbers within each query."""
     n_queries = len(starts) - 1
     first_level = np.zeros(n_queries + 1, dtype=np.int64)
@@ -207,7 +207,7 @@ def stiffen(lists: Lists, scores: Floats, state: State, share: float) -> None:
 
 
 @compiled
-def hessian(X: Any, columns: Ints, lists: Lists, state: State) -> Floats:
+def hessian(X: Matrix, columns: Ints, lists: Lists, state: State) -> Floats:
     """Return the second derivatives by the weights of some columns of dense X, (n_columns, n_columns).
 
     Each level gives a row a document and one row more, whose squares add up to the curvature: all are differences from
@@ -269,7 +269,7 @@ def hessian(X: Any, columns: Ints, lists: Lists, state: State) -> Floats:
 
 
 @compiled
-def _add_products(rows: Any, total: Any) -> None:
+def _add_products(rows: Floats, total: Floats) -> None:
     """Add rows' rows to the upper triangle of total, (width, width); rows is (8, width).
 
     As fast as the general product of a BLAS at the widths that occur, in one fixed order and on one thread.

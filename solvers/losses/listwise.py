@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
@@ -44,14 +44,14 @@ class SoftmaxCrossEntropy:
 
     def prepared(self, queries: Queries) -> Evaluate:
         """Return value_and_gradient on queries, with what depends on the grades alone computed once."""
-        starts = np.require(queries.starts, np.int64, ["C", "W"])
+        starts = as_ints(queries.starts)
         worth = queries.grades if self.gain == "linear" else gains(queries.grades, self.gain)
         target, weights = worth / self.temperature, np.array(queries.weight_of_query)
         _targets(target, starts, weights)
 
         def evaluate(scores: Floats) -> tuple[float, Floats]:
             slope = np.empty(len(target))
-            value = _mean_cross_entropies(np.require(scores, np.float64, ["C", "W"]), target, starts, weights, slope)
+            value = _mean_cross_entropies(as_floats(scores), target, starts, weights, slope)
             return value, slope
 
         return evaluate

@@ -10,12 +10,12 @@ n       documents of the query        k   its distinct grades, numbered 0 .. k -
 order   position -> document of the query, low, high: (n,) uint32, counted from the query's first document
 adjacent   only grades next to each other among the query's make pairs
 
-Both intervals only move up with the position, so one upward sweep answers both: it adds one document after the other to
-what knows the sum below a grade, and asks for document r when position low[r] is reached and again at high[r]. That is
-a table of prefix sums with a row a position while k <= FEW (no branch depends on the data), the tree of grade_tree for
-more grades, and a number a grade where pairs are of adjacent grades, or where all pairs of the query are active. Sums
-and counts are float64: counts are exact up to 2^53. Positions and codes are uint32: an index that cannot be negative
-spares numba a test for wrapping around.
+Both intervals only move up with the position, so one upward sweep finds both: it adds one document after the other to a
+structure that returns the sum below a grade, and reads it for document r at position low[r] and again at high[r]. The
+structure is a table of prefix sums with a row a position while k <= MAX_TABLE_GRADES (no branch depends on the data),
+the tree of grade_tree for more grades, and one number a grade where pairs are of adjacent grades or all pairs of the
+query are active. Sums and counts are float64: counts are exact up to 2^53. Positions and codes are uint32: an index
+that cannot be negative spares numba a test for wrapping around.
 
 Source: Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26, sections 3 to 5.
 """
@@ -26,9 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import offsets
+from ranktune.solvers.data.grades import MAX_TABLE_GRADES, documents_below, sort_with_order
 from ranktune.solvers.losses.window_sums import (
     steps,
     sum_adjacent,
@@ -41,72 +42,17 @@ from ranktune.solvers.losses.window_sums import (
     sum_many,
 )
 
-FEW = 7
-"""Up to so many grades, prefix sums by grade (a row of 8 numbers, one cache line, a document) beat a tree."""
-
 
 @compiled
-def number_grades(grades: Floats, starts: Ints, codes: Any, n_grades: Any) -> None:
-    """Overwrite codes with each grade's number among the distinct ones of its query, and n_grades with their count."""
-    levels = np.empty(FEW)
-    for q in range(len(starts) - 1):
-        a, b = starts[q], starts[q + 1]
-        k = 0
-        levels[:] = np.inf
-        for i in range(a, b):
-            known = False
-            for level in levels:  # all of them, whatever is found: no branch depends on the data
-                known |= level == grades[i]
-            if known:
-                continue
-            if k == FEW:
-                k += 1
-                break
-            at = k
-            while at > 0 and levels[at - 1] > grades[i]:
-                levels[at] = levels[at - 1]
-                at -= 1
-            levels[at] = grades[i]
-            k += 1
-        if k <= FEW:
-            for i in range(a, b):
-                at = 0
-                for level in levels:
-                    at += level < grades[i]
-                codes[i] = at
-        else:
-            n = b - a
-            by_grade, ranked = np.empty(n, dtype=np.uint32), np.empty(n)
-            _rank(grades[a:b], by_grade, ranked, np.empty(n, dtype=np.uint32), np.empty(2 * n + 1, dtype=np.uint32))
-            k = 1
-            codes[a + by_grade[0]] = 0
-            for r in range(1, n):
-                k += ranked[r] > ranked[r - 1]
-                codes[a + by_grade[r]] = k - 1
-        n_grades[q] = k
-
-
-@compiled
-def count_pairs(starts: Ints, codes: Any, n_grades: Any, adjacent: bool, pairs: Floats) -> None:
-    """Overwrite pairs with the pairs of each query, (n_queries,)."""
-    for q in range(len(starts) - 1):
-        k: Any = np.int64(n_grades[q])
-        up_to = _counted(codes[starts[q] : starts[q + 1]], k)
-        pairs[q] = 0.0
-        for c in range(1, k):
-            pairs[q] += (up_to[c + 1] - up_to[c]) * (up_to[c] - up_to[c - 1 if adjacent else 0])
-
-
-@compiled
-def slopes_of_ties(starts: Ints, codes: Any, n_grades: Any, weights: Floats, adjacent: bool, slope: Floats) -> None:
+def slopes_of_ties(starts: Ints, codes: Codes, n_grades: Codes, weights: Floats, adjacent: bool, slope: Floats) -> None:
     """Overwrite slope with better less worse partners of each document, weighted, where all scores are equal.
 
     That is half the gradient by score of the squared hinge of margin 1.
     """
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
-        k: Any = np.int64(n_grades[q])
-        up_to = _counted(codes[a:b], k)
+        k = int(np.int64(n_grades[q]))
+        up_to = documents_below(codes[a:b], k)
         of_grade = np.empty(k)
         for c in range(k):
             last, first = (min(c + 2, k), max(c, 1) - 1) if adjacent else (k, 0)
@@ -117,18 +63,7 @@ def slopes_of_ties(starts: Ints, codes: Any, n_grades: Any, weights: Floats, adj
 
 
 @compiled
-def _counted(codes: Any, k: int) -> Floats:
-    """Return the documents of the grades below c, for c from 0 to k."""
-    up_to = np.zeros(k + 1)
-    for code in codes:
-        up_to[code + 1] += 1.0
-    for c in range(1, k + 1):
-        up_to[c] += up_to[c - 1]
-    return up_to
-
-
-@compiled
-def windows_of_ties(starts: Ints, codes: Any, n_grades: Any, adjacent: bool, windows: Any) -> None:
+def windows_of_ties(starts: Ints, codes: Codes, n_grades: Codes, adjacent: bool, windows: Any) -> None:
     """Fill windows as evaluate does where all scores are equal, but for the slopes. Cost: no sorting."""
     order, low, high, sorted_codes, degree, _ = windows
     for q in range(len(starts) - 1):
@@ -148,8 +83,8 @@ def evaluate(
     first: int,
     last: int,
     starts: Ints,
-    codes: Any,
-    n_grades: Any,
+    codes: Codes,
+    n_grades: Codes,
     weights: Floats,
     margin: float,
     adjacent: bool,
@@ -175,7 +110,7 @@ def evaluate(
             degree[a:b], slope[a:b] = 0.0, 0.0
             continue
         s, o, lo, hi, c = ranked[:n], order[a:b], low[a:b], high[a:b], sorted_codes[a:b]
-        _rank(scores[a:b], o, s, bucket, ends)
+        sort_with_order(scores[a:b], o, s, bucket, ends)
         of_document = codes[a:b]
         for r in range(n):
             c[r] = of_document[o[r]]
@@ -186,7 +121,7 @@ def evaluate(
             sum_and_count_adjacent(s, c, k, lo, hi, sums, counts, g, d, m)
         elif lo[n - 1] == 0 and hi[0] == n:
             sum_and_count_all(s, c, k, sums, counts, g, d, m)
-        elif k <= FEW:
+        elif k <= MAX_TABLE_GRADES:
             sum_and_count_few(s, c, lo, hi, table, step, g, d, m)
         else:
             sum_and_count_many(s, c, k, lo, hi, sums, counts, g, d, m)
@@ -210,7 +145,7 @@ def multiply(
     first: int,
     last: int,
     starts: Ints,
-    n_grades: Any,
+    n_grades: Codes,
     weights: Floats,
     adjacent: bool,
     windows: Any,
@@ -237,7 +172,7 @@ def multiply(
             sum_adjacent(t, c, k, lo, hi, sums, g)
         elif lo[n - 1] == 0 and hi[0] == n:
             sum_all(t, c, k, sums, g)
-        elif k <= FEW:
+        elif k <= MAX_TABLE_GRADES:
             sum_few(t, c, lo, hi, table, step, g)
         else:
             sum_many(t, c, k, lo, hi, sums, g)
@@ -247,14 +182,14 @@ def multiply(
 
 
 @compiled
-def _extremes(starts: Ints, n_grades: Any, first: int, last: int) -> tuple[int, int, int]:
+def _extremes(starts: Ints, n_grades: Codes, first: int, last: int) -> tuple[int, int, int]:
     """Return the documents of the longest query from first to last, of the longest with few grades, the most grades."""
     longest, longest_few = 0, 0
     most: Any = 0
     for q in range(first, last):
         n, k = starts[q + 1] - starts[q], np.int64(n_grades[q])
         longest, most = max(longest, n), max(most, k)
-        if k <= FEW:
+        if k <= MAX_TABLE_GRADES:
             longest_few = max(longest_few, n)
     return longest, longest_few, most
 
@@ -277,58 +212,7 @@ def _centre(values: Floats) -> None:
 
 
 @compiled
-def _rank(scores: Floats, order: Any, ranked: Floats, bucket: Any, ends: Any) -> None:
-    """Overwrite order with the documents by rising score, and ranked with their scores.
-
-    Scores spread over 2 n buckets of equal width are nearly sorted, and insertion ends it: about n steps, a sixth of a
-    comparison sort. Where the buckets fill too unevenly for that (one score far from all others), compare after all.
-    bucket (n,) and ends (2 n + 1,) uint32 are scratch.
-    """
-    n = len(scores)
-    least = most = scores[0]
-    for i in range(n):
-        least = min(least, scores[i])
-        most = max(most, scores[i])
-    width = (2 * n - 1) / (most - least) if most > least else 0.0
-    if not np.isfinite(width) or not np.isfinite(scores.sum()):  # beyond float64: keep memory safe, the loss says NaN
-        width = 0.0
-    ends[: 2 * n + 1] = 0
-    for i in range(n):
-        bucket[i] = np.uint32((scores[i] - least) * width) if width > 0.0 else 0
-        ends[bucket[i] + 1] += 1
-    for b in range(2 * n):
-        ends[b + 1] += ends[b]
-    for i in range(n):
-        at = ends[bucket[i]]
-        ends[bucket[i]] = at + 1
-        ranked[at] = scores[i]
-        order[at] = i
-    if not _insertion_sort(ranked, order, 8 * n):
-        order[:] = np.argsort(scores)
-        for r in range(n):
-            ranked[r] = scores[order[r]]
-
-
-@compiled
-def _insertion_sort(keys: Floats, order: Any, budget: int) -> bool:
-    """Sort keys and order with them; give up after budget moves."""
-    for r in range(1, len(keys)):
-        key, document = keys[r], order[r]
-        p = r
-        while p > 0 and keys[p - 1] > key:
-            keys[p] = keys[p - 1]
-            order[p] = order[p - 1]
-            p -= 1
-        keys[p] = key
-        order[p] = document
-        budget -= r - p
-        if budget < 0:
-            return False
-    return True
-
-
-@compiled
-def _find_windows(ranked: Floats, margin: float, low: Any, high: Any) -> None:
+def _find_windows(ranked: Floats, margin: float, low: Codes, high: Codes) -> None:
     """Fill low and high by one merge; both ask the same difference, so that a pair is active from both ends or neither.
 
     Which of the two positions moves on cannot be foretold, so no branch asks: both are noted, and the last note stays.

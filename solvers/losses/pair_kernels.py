@@ -13,11 +13,11 @@ one of them is in the first K ranks, so the cost is n K. Every function returns 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
@@ -35,8 +35,8 @@ class Lists(NamedTuple):
     """The grades of all lists: starts (n_lists + 1,), codes and worth (n_documents,), n_grades (n_lists,)."""
 
     starts: Ints
-    codes: Any
-    n_grades: Any
+    codes: Codes
+    n_grades: Codes
     worth: Floats
 
 
@@ -63,7 +63,7 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
 
 
 @compiled
-def list_loss(rule: PairRule, s: Floats, codes: Any, k: int, u: Floats, slope: Floats) -> float:
+def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, slope: Floats) -> float:
     """Return the loss of one list divided by the sum of its weights, and overwrite slope with its derivative."""
     if len(rule.values) > 0:
         loss, weight = swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, slope)
@@ -94,7 +94,7 @@ def phi_and_slope(phi: int, margin: float, lead: float) -> tuple[float, float]:
 
 
 @compiled
-def best(s: Floats, codes: Any, top: Ints) -> None:
+def best(s: Floats, codes: Codes, top: Ints) -> None:
     """Overwrite top with the documents of the highest scores, highest first.
 
     Among equal scores the lower grade comes first, then the given order: a tie counts as a mistake, and the value of
@@ -117,7 +117,7 @@ def best(s: Floats, codes: Any, top: Ints) -> None:
 
 @compiled
 def swap_pairs(
-    phi: int, margin: float, v: Floats, s: Floats, codes: Any, u: Floats, slope: Floats
+    phi: int, margin: float, v: Floats, s: Floats, codes: Codes, u: Floats, slope: Floats
 ) -> tuple[float, float]:
     """Sum over the pairs that touch the first K ranks, weighted by what a swap changes."""
     n = len(s)
@@ -149,7 +149,7 @@ def swap_pairs(
 
 
 @compiled
-def logistic_pairs(s: Floats, codes: Any, slope: Floats) -> tuple[float, float]:
+def logistic_pairs(s: Floats, codes: Codes, slope: Floats) -> tuple[float, float]:
     """Sum over all pairs, one by one."""
     order = np.argsort(codes)
     slope[:] = 0.0
@@ -169,7 +169,7 @@ def logistic_pairs(s: Floats, codes: Any, slope: Floats) -> tuple[float, float]:
 
 
 @compiled
-def hinge_pairs(phi: int, margin: float, s: Floats, codes: Any, k: int, slope: Floats) -> tuple[float, float]:
+def hinge_pairs(phi: int, margin: float, s: Floats, codes: Codes, k: int, slope: Floats) -> tuple[float, float]:
     """Sum over all pairs by sorting: the active partners of a document are an interval of the scores, cut by grade.
 
     Two sweeps over the sorted scores keep, in a Fenwick tree by grade, how many documents are near enough and their
@@ -208,7 +208,7 @@ def hinge_pairs(phi: int, margin: float, s: Floats, codes: Any, k: int, slope: F
 
 
 @compiled
-def _count_pairs(codes: Any, k: int) -> float:
+def _count_pairs(codes: Codes, k: int) -> float:
     counts = np.zeros(k)
     for i in range(len(codes)):
         counts[codes[i]] += 1.0

@@ -15,7 +15,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.metrics.gains import GAINS, HIGHEST_GRADE, discounts, gains
+from ranktune.solvers.metrics.gains import GAINS, can_double, discounts, gains
 
 RELEVANT = 1.0
 """The lowest grade that recall counts as relevant."""
@@ -66,7 +66,7 @@ class DeltaNDCG:
     def worths(self, grades: Floats) -> Floats:
         """Return the gain of each grade."""
         if self.gain == "auto":
-            return gains(grades) if _exponential(grades) else grades - grades.min()
+            return gains(grades) if can_double(grades) else grades - grades.min()
         try:
             return gains(grades, self.gain)
         except DataError as error:
@@ -75,11 +75,6 @@ class DeltaNDCG:
     def ranks(self, longest: int) -> Floats:
         """Return 1 / log2(rank + 1)."""
         return discounts(longest if self.at is None else min(self.at, longest))
-
-
-def _exponential(grades: Floats) -> bool:
-    """Whether gains of 2^grade take these grades."""
-    return bool(grades.min() >= 0.0 and grades.max() <= HIGHEST_GRADE and (grades == np.floor(grades)).all())
 
 
 @dataclass(frozen=True)

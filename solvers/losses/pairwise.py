@@ -16,13 +16,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.grades import number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pair_kernels as kernels
 from ranktune.solvers.losses.base import Evaluate
-from ranktune.solvers.losses.order_statistics import number_grades
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 
@@ -47,11 +47,11 @@ class PairwiseLoss:
     def prepared(self, queries: Queries) -> Evaluate:
         """Return value_and_gradient on queries, with the grades read once."""
         rule, lists = self.rule(queries), self.lists(queries)
-        weights = np.require(queries.weight_of_query, np.float64, ["C", "W"])
+        weights = as_floats(queries.weight_of_query)
 
         def evaluate(scores: Floats) -> tuple[float, Floats]:
             gradient = np.empty(queries.n_documents)
-            value = kernels.mean_losses(rule, lists, weights, np.require(scores, np.float64, ["C", "W"]), gradient)
+            value = kernels.mean_losses(rule, lists, weights, as_floats(scores), gradient)
             return value, gradient
 
         return evaluate
@@ -68,12 +68,8 @@ class PairwiseLoss:
 
     def lists(self, queries: Queries) -> Lists:
         """Return the grades of queries as the kernels read them. Raises DataError for grades the weight cannot use."""
-        codes = np.empty(queries.n_documents, dtype=np.uint32)
-        n_grades = np.empty(queries.n_queries, dtype=np.uint32)
-        grades = np.require(queries.grades, np.float64, ["C", "W"])
-        starts = np.require(queries.starts, np.int64, ["C", "W"])
-        number_grades(grades, starts, codes, n_grades)
-        return Lists(starts, codes, n_grades, np.require(self.weight.worths(grades), np.float64, ["C", "W"]))
+        codes, n_grades = number_grades(queries.grades, queries.starts)
+        return Lists(as_ints(queries.starts), codes, n_grades, as_floats(self.weight.worths(queries.grades)))
 
     def _check_cost(self, longest: int, ranks: int) -> None:
         pairs = float(longest) * (ranks if ranks else 0.5 * longest if self.phi == kernels.LOGISTIC else 1.0)

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, as_floats
 from ranktune.solvers.core.checks import check_choice, check_not_negative
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.centring import subtract_means, without_level
@@ -45,7 +45,7 @@ class PointwiseLoss:
 
     def prepared(self, queries: Queries) -> Evaluate:
         """Return value_and_gradient on queries, with the targets computed once."""
-        target, starts = np.require(self.targets(queries), np.float64, ["C"]), queries.starts
+        target, starts = as_floats(self.targets(queries)), queries.starts
         weights = np.repeat(queries.weight_of_query, queries.lengths)
         weights /= weights.sum()
         shape = float(getattr(self, "epsilon", 0.0)), float(getattr(self, "rounding", 0.0))

@@ -8,11 +8,9 @@ out, total   (n,) the sums of v over all partners      degree   (n,) their numbe
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Codes, Floats
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import add, below, offsets
 
@@ -27,7 +25,7 @@ def steps() -> Floats:
 
 
 @compiled
-def sum_few(v: Floats, codes: Any, low: Any, high: Any, table: Floats, step: Floats, out: Floats) -> None:
+def sum_few(v: Floats, codes: Codes, low: Codes, high: Codes, table: Floats, step: Floats, out: Floats) -> None:
     """Overwrite out with the sums of v over all active partners; table[r, g] sums the grades below g before r."""
     n = len(v)
     for g in range(8):
@@ -45,9 +43,9 @@ def sum_few(v: Floats, codes: Any, low: Any, high: Any, table: Floats, step: Flo
 @compiled
 def sum_and_count_few(
     v: Floats,
-    codes: Any,
-    low: Any,
-    high: Any,
+    codes: Codes,
+    low: Codes,
+    high: Codes,
     table: Floats,
     step: Floats,
     total: Floats,
@@ -74,7 +72,7 @@ def sum_and_count_few(
 
 
 @compiled
-def sum_many(v: Floats, codes: Any, k: int, low: Any, high: Any, tree: Floats, out: Floats) -> None:
+def sum_many(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floats, out: Floats) -> None:
     """Overwrite out with the sums of v over all active partners."""
     n, ends = len(v), offsets(k)
     tree[: ends[-1]] = 0.0
@@ -96,10 +94,10 @@ def sum_many(v: Floats, codes: Any, k: int, low: Any, high: Any, tree: Floats, o
 @compiled
 def sum_and_count_many(
     v: Floats,
-    codes: Any,
+    codes: Codes,
     k: int,
-    low: Any,
-    high: Any,
+    low: Codes,
+    high: Codes,
     sums: Floats,
     counts: Floats,
     total: Floats,
@@ -134,7 +132,7 @@ def sum_and_count_many(
 
 
 @compiled
-def sum_all(v: Floats, codes: Any, k: int, cells: Floats, out: Floats) -> None:
+def sum_all(v: Floats, codes: Codes, k: int, cells: Floats, out: Floats) -> None:
     """Do what sum_many does where all pairs are active: whatever is not of the own grade; cells[c] sums grade c."""
     total = 0.0
     cells[:k] = 0.0
@@ -147,7 +145,7 @@ def sum_all(v: Floats, codes: Any, k: int, cells: Floats, out: Floats) -> None:
 
 @compiled
 def sum_and_count_all(
-    v: Floats, codes: Any, k: int, sums: Floats, counts: Floats, total: Floats, degree: Floats, excess: Floats
+    v: Floats, codes: Codes, k: int, sums: Floats, counts: Floats, total: Floats, degree: Floats, excess: Floats
 ) -> None:
     """Do what sum_and_count_many does where all pairs are active."""
     n = len(v)
@@ -163,7 +161,7 @@ def sum_and_count_all(
 
 
 @compiled
-def sum_adjacent(v: Floats, codes: Any, k: int, low: Any, high: Any, cells: Floats, out: Floats) -> None:
+def sum_adjacent(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells: Floats, out: Floats) -> None:
     """Overwrite out with the sums of v over the active partners one grade away; cells[c + 1] sums grade c."""
     n = len(v)
     cells[: k + 2] = 0.0
@@ -184,10 +182,10 @@ def sum_adjacent(v: Floats, codes: Any, k: int, low: Any, high: Any, cells: Floa
 @compiled
 def sum_and_count_adjacent(
     v: Floats,
-    codes: Any,
+    codes: Codes,
     k: int,
-    low: Any,
-    high: Any,
+    low: Codes,
+    high: Codes,
     sums: Floats,
     counts: Floats,
     total: Floats,

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Array, Codes, Floats, Ints, as_floats, as_ints
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.grades import count_pairs, number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.gains import discounts, gains
-from ranktune.solvers.metrics.kernels import dense_levels, discounted_sums, rank
+from ranktune.solvers.metrics.kernels import discounted_sums, rank
 
 T = TypeVar("T")
 
 _NO_TIEBREAK = np.zeros(0)
-
-
-def plain_array(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
-    """Return values as a writable C-ordered array, copied only if they are not one.
-
-    Data mapped from a file are read-only, which is another type to the compiler: all kernels would be compiled twice.
-    """
-    return np.require(values, dtype, ["C", "A", "W", "E"])
 
 
 class Judgements:
@@ -38,9 +30,9 @@ class Judgements:
     The arrays must not change afterwards.
     """
 
-    def __init__(self, grades: Floats, starts: Ints, document_ids: NDArray[Any] | None = None) -> None:
-        self.grades = plain_array(grades, np.float64)
-        self.starts = plain_array(starts, np.int64)
+    def __init__(self, grades: Floats, starts: Ints, document_ids: Array | None = None) -> None:
+        self.grades = as_floats(grades)
+        self.starts = as_ints(starts)
         self.document_ids = document_ids
         if not np.isfinite(self.grades).all():
             row = int(np.flatnonzero(~np.isfinite(self.grades))[0])
@@ -48,7 +40,7 @@ class Judgements:
         self.lengths = np.diff(self.starts)
         if len(self.starts) < 2 or self.starts[0] != 0 or self.starts[-1] != len(self.grades) or self.lengths.min() < 1:
             raise DataError("starts must rise from 0 to the number of documents, with at least one document a query.")
-        self._known: dict[Hashable, Any] = {}
+        self._known: dict[Hashable, object] = {}
 
     @staticmethod
     def of(queries: Queries) -> Judgements:
@@ -110,16 +102,13 @@ class Judgements:
 
         return self._remember("top", make)
 
-    def levels(self) -> Ints:
-        """Return the grades of each query numbered from 0, lowest first, (n_documents,)."""
-        return self._levels_and_equal()[0]
+    def levels(self) -> tuple[Codes, Codes]:
+        """Return the number of each document's grade in its query, lowest 0, and how many grades each query has."""
+        return self._remember("levels", lambda: number_grades(self.grades, self.starts))
 
     def pairs(self) -> Floats:
         """Return the pairs of documents of different grades in each query, (n_queries,)."""
-        return 0.5 * self.lengths * (self.lengths - 1.0) - self._levels_and_equal()[1]
-
-    def _levels_and_equal(self) -> tuple[Ints, Floats]:
-        return self._remember("levels", lambda: dense_levels(self.grades, self.by_grade(), self.starts))
+        return self._remember("pairs", lambda: count_pairs(self.starts, *self.levels()))
 
     def tiebreak(self, ties: str) -> Floats:
         """Return what orders documents of equal scores, higher first, (n_documents,); empty for the given order."""

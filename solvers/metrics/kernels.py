@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 
 WHOLE = np.iinfo(np.int64).max
@@ -230,21 +230,15 @@ def reciprocal_ranks(scores: Floats, order: Ints, relevant: Floats, starts: Ints
 
 
 @compiled
-def pair_counts(scores: Floats, order: Ints, levels: Ints, starts: Ints) -> Floats:
-    """Return a row a query: pairs of different levels that scores rank right, wrong, and pairs of equal scores.
+def pair_counts(scores: Floats, order: Ints, codes: Codes, n_grades: Codes, starts: Ints) -> Floats:
+    """Return a row a query: pairs of different grades that scores rank right, wrong, and pairs of equal scores.
 
-    levels are the grades of a query numbered from 0, lowest first. Cost: n log(number of levels) after the sort.
+    codes and n_grades number the grades (see data.grades). Cost: n log(number of grades) after the sort.
     """
     counts = np.zeros((len(starts) - 1, 3))
-    highest = 0
-    for i in range(len(levels)):
-        highest = max(highest, levels[i])
-    room = np.zeros(highest + 2, dtype=np.int64)
+    room = np.zeros(n_grades.max() + 1, dtype=np.int64)
     for q in range(len(starts) - 1):
-        highest = 0
-        for i in range(starts[q], starts[q + 1]):
-            highest = max(highest, levels[i])
-        tree = room[: highest + 2]  # a Fenwick tree of the levels of the documents scored lower
+        tree = room[: n_grades[q] + 1]  # a Fenwick tree of the grades of the documents scored lower
         tree[:] = 0
         e = starts[q + 1] - 1
         while e >= starts[q]:
@@ -253,12 +247,12 @@ def pair_counts(scores: Floats, order: Ints, levels: Ints, starts: Ints) -> Floa
                 b -= 1
             seen = starts[q + 1] - 1 - e
             for at in range(b, e + 1):
-                level = levels[order[at]]
+                level = np.int64(codes[order[at]])
                 lower = _prefix(tree, level)
                 counts[q, 0] += lower
                 counts[q, 1] += seen - _prefix(tree, level + 1)
             for at in range(b, e + 1):
-                node = levels[order[at]] + 1
+                node = np.int64(codes[order[at]]) + 1
                 while node < len(tree):
                     tree[node] += 1
                     node += node & -node
@@ -268,29 +262,10 @@ def pair_counts(scores: Floats, order: Ints, levels: Ints, starts: Ints) -> Floa
 
 
 @compiled
-def _prefix(tree: Ints, node: int) -> int:
-    """Return how many documents in the tree have a level below node."""
+def _prefix(tree: Ints, node: np.int64) -> int:
+    """Return how many documents in the tree have a grade numbered below node."""
     total = 0
     while node > 0:
         total += tree[node]
         node -= node & -node
     return total
-
-
-@compiled
-def dense_levels(grades: Floats, order: Ints, starts: Ints) -> tuple[Ints, Floats]:
-    """Return the level of each document's grade in its query, lowest 0, and the pairs of equal grades of each query.
-
-    order ranks the documents by grade.
-    """
-    levels = np.zeros(len(grades), dtype=np.int64)
-    equal = np.zeros(len(starts) - 1)
-    for q in range(len(starts) - 1):
-        level, run = 0, 0
-        for at in range(starts[q + 1] - 1, starts[q] - 1, -1):
-            if at < starts[q + 1] - 1:
-                same = grades[order[at]] == grades[order[at + 1]]
-                level, run = (level, run + 1) if same else (level + 1, 0)
-            equal[q] += run
-            levels[order[at]] = level
-    return levels, equal

@@ -20,15 +20,14 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Matrix
+from ranktune.solvers.core.arrays import Floats, Ints, Mask, Matrix, as_floats
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.gains import can_double, discounts, gains
-from ranktune.solvers.metrics.judgements import Judgements, plain_array
+from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.kernels import (
     discounted_sums,
     mean_normalised_sums,
@@ -138,9 +137,9 @@ def _parse_cutoff(text: str, cutoff: str) -> int:
     return int(cutoff.lstrip("0")[:18] or 0)  # more digits than any list has documents
 
 
-def _parse_options(text: str, name: str, tail: str) -> tuple[str | None, dict[str, Any]]:
+def _parse_options(text: str, name: str, tail: str) -> tuple[str | None, dict[str, str]]:
     preset: str | None = None
-    options: dict[str, Any] = {}
+    options: dict[str, str] = {}
     for number, part in enumerate(tail.split(",") if tail else []):
         option, equals, value = part.partition("=")
         if not equals:
@@ -179,7 +178,7 @@ def _check_presence_of_cutoff(name: str, at: int | None) -> None:
 
 
 def _checked_scores(scores: Matrix, n_documents: int) -> Floats:
-    checked: Floats = plain_array(scores, np.float64)
+    checked: Floats = as_floats(scores)
     if checked.shape != (n_documents,):
         raise DataError(
             f"scores have shape {checked.shape} for {n_documents} documents: there must be one score a document."
@@ -190,7 +189,7 @@ def _checked_scores(scores: Matrix, n_documents: int) -> Floats:
     return checked
 
 
-def _ranked(metric: Metric, scores: Floats, judged: Judgements, k: int) -> tuple[Any, bool]:
+def _ranked(metric: Metric, scores: Floats, judged: Judgements, k: int) -> tuple[Ints, bool]:
     """Return the order of the documents and whether ties are to be averaged."""
     ties = metric.ties or "average"
     return rank(scores, judged.tiebreak(ties), judged.starts, k), ties in ("average", "threshold")
@@ -202,7 +201,7 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return result
 
 
-def _dcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _dcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     k = judged.ranks(metric.at)
     order, average = _ranked(metric, scores, judged, k)
     gain, discount = str(metric.gain), str(metric.discount)
@@ -211,13 +210,13 @@ def _dcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, An
     return sums, judged.ideal(gain, discount, metric.at) <= 0
 
 
-def _ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     sums, empty = _dcg(metric, scores, judged)
     ideal = judged.ideal(str(metric.gain), str(metric.discount), metric.at)
     return np.minimum(_ratio(sums, ideal), 1.0), empty  # a mean over ties may round up
 
 
-def _mean_ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _mean_ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     k = judged.ranks(metric.at)
     order, average = _ranked(metric, scores, judged, k)
     worth, by_rank = judged.gains(str(metric.gain)), judged.discounts(str(metric.discount), metric.at)
@@ -225,7 +224,7 @@ def _mean_ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floa
     return np.minimum(means, 1.0), judged.ideal(str(metric.gain), str(metric.discount), 1) <= 0
 
 
-def _average_precision(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _average_precision(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     lowest, k = float(metric.relevant or 1), judged.ranks(metric.at)
     order, average = _ranked(metric, scores, judged, k)
     relevance, relevant = judged.relevance(lowest), judged.relevant(lowest)
@@ -234,7 +233,7 @@ def _average_precision(metric: Metric, scores: Floats, judged: Judgements) -> tu
     return np.minimum(_ratio(sums, counted), 1.0), relevant == 0
 
 
-def _reciprocal_rank(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _reciprocal_rank(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     lowest, k = float(metric.relevant or 1), judged.ranks(metric.at)
     order, average = _ranked(metric, scores, judged, k)
     values = reciprocal_ranks(scores, order, judged.relevance(lowest), judged.starts, k, average)
@@ -248,21 +247,21 @@ def _found(metric: Metric, scores: Floats, judged: Judgements, worth: Floats, at
     return discounted_sums(scores, order, worth, judged.starts, k, np.ones(k), average)
 
 
-def _precision(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _precision(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     lowest, k = float(metric.relevant or 1), float(metric.at or 1)
     found = _found(metric, scores, judged, judged.relevance(lowest), metric.at)
     ranks = np.minimum(judged.lengths, k) if metric.short == "cut" else k
     return np.minimum(found / ranks, 1.0), judged.relevant(lowest) == 0
 
 
-def _recall(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _recall(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     lowest = float(metric.relevant or 1)
     found = _found(metric, scores, judged, judged.relevance(lowest), metric.at)
     relevant = judged.relevant(lowest)
     return np.minimum(_ratio(found, relevant), 1.0), relevant == 0
 
 
-def _winner_takes_all(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _winner_takes_all(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     return _found(metric, scores, judged, judged.top(), 1), judged.pairs() == 0
 
 
@@ -272,17 +271,17 @@ _TIED_PAIR = {"average": 0.5, "pessimistic": 0.0, "optimistic": 1.0}
 def _pairs(scores: Floats, judged: Judgements) -> tuple[Floats, Floats, Floats]:
     """Return, a number a query, the pairs ranked right, those ranked wrong, and the pairs of equal scores."""
     order = rank(scores, judged.tiebreak("input"), judged.starts, judged.ranks(None))
-    right, wrong, tied = pair_counts(scores, order, judged.levels(), judged.starts).T
+    right, wrong, tied = pair_counts(scores, order, *judged.levels(), judged.starts).T
     return right, wrong, tied
 
 
-def _pairwise(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _pairwise(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     right, wrong, _ = _pairs(scores, judged)
     pairs = judged.pairs()
     return _ratio(right + _TIED_PAIR[str(metric.ties)] * (pairs - right - wrong), pairs), pairs == 0
 
 
-def _kendall(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Any]:
+def _kendall(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     right, wrong, tied = _pairs(scores, judged)
     pairs = judged.pairs()
     untied = 0.5 * judged.lengths * (judged.lengths - 1.0) - tied

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.online.pairs import by_grade
@@ -46,7 +46,7 @@ def pair_table(queries: Queries) -> PairTable:
     query = of_query[first]
     useful = np.flatnonzero(np.bincount(query, minlength=queries.n_queries) > 1)
     before = np.concatenate([[0], np.cumsum(queries.lengths[useful])])
-    starts = np.require(queries.starts, np.int64, ["C", "W"])
+    starts = as_ints(queries.starts)
     return PairTable(rows, block, np.append(first, len(rows)), query, starts, useful, before.astype(np.int64))
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -243,7 +243,7 @@ class Prank(OnlineRanker):
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
         levels = self._levels(queries.grades)
         rows, visited = rows_of(queries.features), visits(queries, self.pair_order)
-        starts = np.require(queries.starts, np.int64, ["C", "W"])
+        starts = as_ints(queries.starts)
         state = self._stretch, self._weights, self.thresholds_, self._counters
         work = np.asarray(queries.lengths * float(4 * queries.n_features + len(self.grades_)), dtype=np.float64)
         for part in blocks_of_work(order, work):

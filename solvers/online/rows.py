@@ -12,7 +12,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.core.vectors import LANES, row_product
+from ranktune.solvers.core.vectors import row_product
 
 
 class Rows(NamedTuple):
@@ -70,10 +70,7 @@ def product(rows: Rows, z: Floats, columns: Ints, m: int, w: Floats) -> float:
         for k in range(m):
             total += z[0, k] * w[columns[k]]
         return total
-    total = row_product(z, 0, w)
-    for c in range(m // LANES * LANES, m):
-        total += z[0, c] * w[c]
-    return total
+    return row_product(z, 0, w)
 
 
 @compiled
@@ -108,11 +105,7 @@ def row_score(rows: Rows, i: int, w: Floats) -> float:
         for k in range(rows.indptr[i], rows.indptr[i + 1]):
             total += rows.data[k] * w[rows.indices[k]]
         return total
-    d = rows.dense.shape[1]
-    total = row_product(rows.dense, i, w)
-    for c in range(d // LANES * LANES, d):
-        total += rows.dense[i, c] * w[c]
-    return total
+    return row_product(rows.dense, i, w)
 
 
 @compiled

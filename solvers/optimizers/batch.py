@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -99,7 +99,7 @@ class Curvature:
 
 
 @compiled
-def _two_loops(steps: Any, changes: Any, along: Floats, learnt: int, vector: Floats) -> None:
+def _two_loops(steps: Floats, changes: Floats, along: Floats, learnt: int, vector: Floats) -> None:
     """Overwrite vector with the product of it and the inverse Hessian; the newest pair is number learnt - 1."""
     memory = len(along)
     oldest, shares = max(learnt - memory, 0), np.zeros(memory)

@@ -15,11 +15,11 @@ by k eta l1. Under AdaGrad eta_j stands still with the gradient, and t is the cl
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Indices, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.vectors import row_product
 from ranktune.solvers.data.list_scaling import columns_of_list, factor_of, ranges
@@ -122,7 +122,7 @@ def _decay(rule: Rule, eta: float, lists: float, clock: float) -> float:
 
 
 @compiled
-def weights_of(rule: Rule, state: State, columns: Any, out: Floats) -> None:
+def weights_of(rule: Rule, state: State, columns: Ints, out: Floats) -> None:
     """Overwrite out with the weights of columns as they are now."""
     for r in range(len(columns)):
         out[r] = weight_now(rule, state, columns[r])
@@ -147,7 +147,7 @@ def advance(rule: Rule, state: State) -> None:
 
 
 @compiled
-def step(rule: Rule, state: State, columns: Any, weights: Floats, gradient: Floats) -> None:
+def step(rule: Rule, state: State, columns: Ints, weights: Floats, gradient: Floats) -> None:
     """Learn from one list: move the weights of columns, given as they are now, by their gradient and the penalty."""
     advance(rule, state)
     t = state.now[0]
@@ -175,7 +175,7 @@ def step(rule: Rule, state: State, columns: Any, weights: Floats, gradient: Floa
 
 
 @compiled
-def constants(low: Any, factor: Floats, weights: Floats, m: int, scaled: bool) -> float:
+def constants(low: Matrix, factor: Floats, weights: Floats, m: int, scaled: bool) -> float:
     """Return what columns that are constant in a list, and so order nothing, add to all its scores."""
     total = 0.0
     if not scaled:
@@ -187,14 +187,13 @@ def constants(low: Any, factor: Floats, weights: Floats, m: int, scaled: bool) -
 
 @compiled
 def learn_dense(
-    X: Any, order: Ints, lists: Lists, pairs: PairRule, rule: Rule, state: State, scaled: bool, before: Floats
+    X: Matrix, order: Ints, lists: Lists, pairs: PairRule, rule: Rule, state: State, scaled: bool, before: Floats
 ) -> float:
     """Learn from the lists in order; return the sum of their losses, each before its step.
 
     before, if it has room, is overwritten with the scores of the lists' documents, each before its list's step.
     """
     d = X.shape[1]
-    whole = d // 8 * 8
     columns = np.arange(d)
     weights, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     low, high = np.empty(d, dtype=X.dtype), np.empty(d, dtype=X.dtype)
@@ -211,10 +210,7 @@ def learn_dense(
             gradient[j] = 0.0
         scores, slope = np.empty(b - a), np.empty(b - a)
         for i in range(a, b):
-            score = row_product(X, i, effective)
-            for j in range(whole, d):
-                score += X[i, j] * effective[j]
-            scores[i - a] = score
+            scores[i - a] = row_product(X, i, effective)
         if len(before) > 0:
             before[a:b] = scores + constants(low, factor, weights, d, scaled)
             if lists.n_grades[q] < 2:
@@ -233,9 +229,9 @@ def learn_dense(
 
 @compiled
 def learn_sparse(
-    data: Any,
-    indices: Any,
-    indptr: Any,
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
     order: Ints,
     lists: Lists,
     pairs: PairRule,

@@ -26,6 +26,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.data import products
+from ranktune.solvers.data.grades import count_pairs, number_grades
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
@@ -66,8 +67,7 @@ class RankObjective:
         self.query_weights = np.ones(queries.n_queries) if query_weights is None else query_weights
         self.smoothing, self.adjacent, self.executor, self.threads = smoothing, adjacent, executor, threads
         n = queries.n_documents
-        self._codes, self.n_grades = np.empty(n, dtype=np.uint32), np.empty(queries.n_queries, dtype=np.uint32)
-        order_statistics.number_grades(queries.grades, queries.starts, self._codes, self.n_grades)
+        self._codes, self.n_grades = number_grades(queries.grades, queries.starts)
         self._scores = np.empty(n)
         # Of one term, the slopes can take the place of the scores, which have done their work by then.
         slopes = self._scores[None] if smoothing is None else np.empty((2, n))
@@ -119,9 +119,7 @@ class RankObjective:
     @cached_property
     def pairs(self) -> Floats:
         """The number of pairs of each query, (n_queries,)."""
-        result = np.empty(self.queries.n_queries)
-        order_statistics.count_pairs(self.queries.starts, self._codes, self.n_grades, self.adjacent, result)
-        return result
+        return count_pairs(self.queries.starts, self._codes, self.n_grades, self.adjacent)
 
     def at_zero(self) -> tuple[float, Floats]:
         """Return f and its gradient at zero weights, where every pair is active; the last weights stay what they are.

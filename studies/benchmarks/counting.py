@@ -17,7 +17,7 @@ import typer
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import offsets
-from ranktune.solvers.losses.order_statistics import FEW
+from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
 from ranktune.solvers.losses.window_sums import steps, sum_few, sum_many
 
 LENGTHS = (1000, 10_000, 100_000)

@@ -42,7 +42,9 @@ class ScoreAccumulator:
         yield
         self._fitting += time.process_time() - begun
 
-    def score(self, place: int, ranker: BaseRanker, queries: Queries, numbers: Ints, documents: Ints | None) -> None:
+    def score(
+        self, place: int, ranker: BaseRanker, queries: Queries, numbers: Ints, documents: Ints | slice | None
+    ) -> None:
         """Score queries by a fitted ranker."""
         begun = time.process_time()
         scores = ranker.predict(queries)

@@ -10,9 +10,9 @@ from scipy import sparse
 from scipy.optimize import approx_fprime
 
 from ranktune.solvers.core.arrays import dense
+from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
 from ranktune.solvers.data.products import MANY_FEATURES, blocks
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.order_statistics import FEW
 from ranktune.solvers.optimizers.curvature import hessian
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 

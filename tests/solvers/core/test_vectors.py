@@ -1,0 +1,27 @@
+"""The LLVM code of the row product against the plain loop that states its order of summation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core import vectors
+from ranktune.solvers.data.products import dense_times
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [1, 7, 8, 31, 32, 33, 64, 75, 136])
+def test_machine_code_and_plain_loop_leave_the_same_bits(columns: int, dtype: Any) -> None:
+    generator = np.random.default_rng(columns)
+    X, w = generator.normal(size=(5, columns)).astype(dtype), generator.normal(size=columns)
+    found = np.empty(5)
+    dense_times(X, w, found)
+    for i in range(5):
+        expected = vectors._partial_sums(X, i, w)
+        for j in range(columns // vectors.LANES * vectors.LANES, columns):
+            expected += float(X[i, j]) * w[j]
+        assert found[i] == expected
+    if columns > 32:
+        assert not np.array_equal(found, [sum(float(x) * v for x, v in zip(row, w, strict=True)) for row in X])
