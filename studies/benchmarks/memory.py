@@ -19,7 +19,7 @@ from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case
 from ranktune.tuner.evaluation.store import write_queries
-from ranktune.tuner.workers.process import ONE_THREAD
+from ranktune.tuner.workers.worker_process import ONE_THREAD
 
 FACTOR, EXTRA = 1.3, 150e6
 """A fit may hold this many times the features, and so many bytes more."""

@@ -35,7 +35,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.split import Split
 from ranktune.tuner.evaluation.store import read_queries, write_queries
-from ranktune.tuner.workers.process import ONE_THREAD
+from ranktune.tuner.workers.worker_process import ONE_THREAD
 
 METRIC = "ndcg@10"
 _TREES, _PATIENCE = 1000, 50

@@ -69,7 +69,7 @@ class Refused:
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
-    monkeypatch.setattr("ranktune.tuner.workers.garbage.collect_seldom", lambda: None)  # the tests go on afterwards
+    monkeypatch.setattr("gc.set_threshold", lambda *_: None)  # the tests go on afterwards
     return Refused(monkeypatch, capsys)
 
 
@@ -166,7 +166,7 @@ def test_a_sampler_that_needs_what_is_not_installed(here: Path, refused: Refused
 
 def test_an_address_where_no_scheduler_listens(here: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("ranktune.tuner.workers.dask_executor.PATIENCE", 0.3)
+    monkeypatch.setattr("ranktune.tuner.workers.dask_executor.CONNECT_SECONDS", 0.3)
     address = f"tcp://127.0.0.1:{free_port()}"
     told = refused("tune", *DATA, "--executor", "dask", "--address", address)
     assert f"no Dask scheduler answers at '{address}'" in told and "dask scheduler" in told

@@ -6,6 +6,7 @@ names; 3: all trials of a study failed; 130: interrupted.
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import warnings
@@ -78,9 +79,8 @@ def _as_options(message: str) -> str:
 def main() -> None:
     """Run the command line; a RankTuneError is one message and exit code 2 or 3, never a traceback."""
     from ranktune.solvers.core.errors import AllFailed, RankTuneError
-    from ranktune.tuner.workers.garbage import collect_seldom
 
-    collect_seldom()
+    gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
     warnings.showwarning = _show_warning
     try:
         app()

@@ -131,29 +131,29 @@ class TrialLoop:
         self.progress.split(self.split, self.study.n_trials, min(self.done, self.study.n_trials))
         with Interrupts() as interrupts:
             try:
-                with interrupts.gentle(self.dispatcher.in_processes):
+                with interrupts.deferred(self.dispatcher.in_processes):
                     self._run(interrupts)
             except KeyboardInterrupt:  # a second signal, or the first if the trial runs in this process
-                interrupts.asked = True
+                interrupts.requested = True
                 self._stop(0.0)
             except Exception:
                 with suppress(StudyError):  # if even that cannot be written, the next run puts the trials back
                     self._stop(0.0)
                 raise
-            if interrupts.asked:
+            if interrupts.requested:
                 raise Interrupted(self.dispatcher.put_back)
 
     def _run(self, interrupts: Interrupts) -> None:
         for number, params in self.dispatcher.unfinished(self.missing).items():
             self.missing.remove(number)
             self.dispatcher.resume(self._begin(number, self.scheduler.resume(number, params), self._time_left()))
-        while (self.missing or self.dispatcher.busy) and not interrupts.asked:
-            while self.missing and self.dispatcher.free > 0 and not interrupts.asked:
+        while (self.missing or self.dispatcher.busy) and not interrupts.requested:
+            while self.missing and self.dispatcher.free > 0 and not interrupts.requested:
                 self._request(self.missing.pop(0))
             self.check()
             for trial, outcome in self.dispatcher.completed():
                 self._complete(trial, outcome)
-        if interrupts.asked:
+        if interrupts.requested:
             self.progress.stage("stopping: running trials have a few seconds to finish; Ctrl-C again ends at once")
             self._stop(GRACE)
 

@@ -58,9 +58,9 @@ class JoinedWorker:
 
         Running trials have some seconds to finish then; the others wait for another worker.
         """
-        with Interrupts() as interrupts, interrupts.gentle():
+        with Interrupts() as interrupts, interrupts.deferred():
             try:
-                while not interrupts.asked and not self._over():
+                while not interrupts.requested and not self._over():
                     self._heartbeat()
                     took = self._take()
                     self._deliver(self._completed(0.0 if took else POLL))

@@ -1,4 +1,4 @@
-"""Where trials run: in this process, in worker processes of this machine, or on the workers of a cluster."""
+"""Where trials run: in this process, in worker processes of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -9,35 +9,70 @@ from typing import Any, Protocol, Self, TypeVar
 
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import ParameterError, StudyError
-from ranktune.tuner.workers.lanes import Processes
 from ranktune.tuner.workers.limits import Limits, check_limits
+from ranktune.tuner.workers.processes import Processes
 
 T = TypeVar("T")
 
-KINDS = ("processes", "dask")
+EXECUTORS = ("processes", "dask")
 
-__all__ = ["KINDS", "Executor", "InProcess", "Limits", "Processes", "make_executor"]
+__all__ = ["EXECUTORS", "Executor", "InProcess", "Limits", "Processes", "make_executor"]
 
 
 class Executor(Protocol):
-    """Runs functions, now or elsewhere, at most jobs at a time; more wait for their turn.
+    """Runs functions, at most `jobs` at a time; more are queued.
 
-    A future fails with what the function raised; with WorkerLost where its worker died or was stopped (it may be
-    submitted again), TooLong where it reached its time limit, ResultRefused where its result cannot be sent.
+    `ranktune.tune(executor=...)` takes any object with these methods. It is used as a context manager, whose exit ends
+    all workers.
+
+    Attributes
+    ----------
+    jobs : int
+        Functions that run at a time.
+
+    Notes
+    -----
+    A future fails with the exception of its function, or with
+
+    - `WorkerLost` where its worker died or was stopped (it may be submitted again),
+    - `TooLong` where it reached its time limit,
+    - `ResultRefused` where its result cannot be sent.
+
+    Examples
+    --------
+    >>> from ranktune.tuner.workers.executor import InProcess
+    >>> with InProcess() as executor:
+    ...     futures = [executor.submit(pow, 2, n) for n in range(4)]
+    >>> [future.result() for future in futures]
+    [1, 2, 4, 8]
     """
 
     jobs: int
 
     def submit(self, function: Callable[..., T], *arguments: Any, limits: Limits | None = None) -> Future[T]:
-        """Start function(*arguments) within limits, the executor's where there are none, and return its future."""
+        """Start a function.
+
+        Parameters
+        ----------
+        function : callable
+            Function to run as `function(*arguments)`.
+        *arguments : object
+            Picklable arguments.
+        limits : Limits or None, default=None
+            Limits of this function; None for those of the executor.
+
+        Returns
+        -------
+        concurrent.futures.Future
+        """
         ...
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return function(*arguments), computed where trials run; what it warns of is told here."""
+        """Return function(*arguments), computed where trials run; its warnings are issued here."""
         ...
 
     def stop(self, future: Future[Any]) -> None:
-        """End the function of future at once: the future fails with WorkerLost, others go on."""
+        """End the function of future at once: the future fails with WorkerLost, others continue."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -48,7 +83,7 @@ class Executor(Protocol):
 
 
 class InProcess:
-    """Runs at once, here: no start-up, nothing to lose, no limits."""
+    """Runs functions at once in this process, without limits."""
 
     jobs = 1
 
@@ -61,7 +96,7 @@ class InProcess:
         return None
 
     def submit(self, function: Callable[..., T], *arguments: Any, limits: Limits | None = None) -> Future[T]:
-        """Run function(*arguments) and return its finished future; only what ends this process passes through."""
+        """Run function(*arguments) and return its finished future; KeyboardInterrupt and SystemExit are raised."""
         future: Future[T] = Future()
         try:
             future.set_result(function(*arguments))
@@ -74,22 +109,34 @@ class InProcess:
         return function(*arguments)
 
     def stop(self, future: Future[Any]) -> None:
-        """Do nothing: what was submitted has ended."""
+        """Do nothing: submitted functions have ended."""
+
+
+def check_executor(kind: str, address: str | None) -> None:
+    """Raise ParameterError for an unknown kind, and unless "dask" and an address come together."""
+    check_choice("executor", kind, EXECUTORS)
+    if (kind == "dask") != (address is not None):
+        raise ParameterError(
+            "executor='dask' and address='tcp://HOST:8786', that of its scheduler, go together. Give both, or neither."
+        )
 
 
 def make_executor(
-    jobs: int, limits: Limits | None = None, kind: str = "processes", address: str | None = None
+    jobs: int,
+    limits: Limits | None = None,
+    kind: str = "processes",
+    address: str | None = None,
+    *,
+    in_process: bool = True,
 ) -> Executor:
-    """Return an executor of kind "processes", that many, or "dask", all workers of the scheduler at address.
+    """Return an executor: "processes", that many, or "dask", all workers of the scheduler at address.
 
-    One job without limits runs in this process. Raises ParameterError for what cannot be, StudyError where there is no
-    such scheduler.
+    With in_process one job without limits runs in this process. Raises ParameterError for invalid parameters,
+    StudyError without a scheduler.
     """
-    check_choice("executor", kind, KINDS)
+    check_executor(kind, address)
     limits = limits or Limits()
     check_limits(limits)
-    if (kind == "dask") != (address is not None):
-        raise ParameterError("an address of a scheduler and executor='dask' go together: give both, or neither.")
     if address is not None:
         try:
             from ranktune.tuner.workers.dask_executor import DaskWorkers
@@ -97,4 +144,4 @@ def make_executor(
             raise StudyError('Dask\'s workers need another package: pip install "ranktune[dask]"') from None
         return DaskWorkers(address, limits)
     check_count("jobs", jobs)
-    return InProcess() if jobs == 1 and limits == Limits() else Processes(jobs, limits)
+    return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits)

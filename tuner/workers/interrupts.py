@@ -1,6 +1,6 @@
-"""Ctrl-C, and the signals that end a process, turned into a stop in good order that cannot get lost.
+"""SIGINT and the signals that end a process, turned into a stop in good order that cannot get lost.
 
-Compiled libraries may swallow the exception that Python raises for an interrupt, and go on; so it is remembered.
+Compiled libraries may swallow the exception that Python raises for an interrupt, so it is also stored.
 """
 
 from __future__ import annotations
@@ -14,77 +14,77 @@ from types import FrameType
 from typing import Any, Self
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Ctrl-C, the system's request to end, and a terminal that was closed: all mean the same here."""
+"""Ctrl-C, a request to end, and a closed terminal: they are handled alike."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """A study was interrupted: put_back trials that were running wait to be run again; told says how to go on."""
+    """A study was interrupted: put_back running trials are queued again; advice says how to continue."""
 
-    def __init__(self, put_back: int = 0, told: str = "") -> None:
-        super().__init__(put_back, told)
-        self.put_back, self.told = put_back, told
+    def __init__(self, put_back: int = 0, advice: str = "") -> None:
+        super().__init__(put_back, advice)
+        self.put_back, self.advice = put_back, advice
 
     def __str__(self) -> str:
         """Return what happened, in sentences."""
         back = f"{self.put_back} running trials were put back, to be run again." if self.put_back else ""
-        return " ".join(filter(None, ("Interrupted.", back, self.told)))
+        return " ".join(filter(None, ("Interrupted.", back, self.advice)))
 
 
 class Interrupts:
-    """Within it a signal to end raises KeyboardInterrupt, and is remembered; check, and the end, raise it again.
+    """Context in which a signal raises KeyboardInterrupt and is stored; check, and the exit, raise it again.
 
-    In its gentle blocks the first one only makes asked true. Only in the main thread, and where nobody else handles the
-    signal; elsewhere it does nothing.
+    In deferred blocks the first signal only sets requested. It does nothing outside the main thread, and for signals
+    with another handler.
     """
 
     def __init__(self) -> None:
-        self.asked = False
-        self._gentle = False
+        self.requested = False
+        self._deferred = False
         self._before: dict[int, Any] = {}
         self._hook = sys.unraisablehook
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                if _is_free(signal.getsignal(number)):
+                if _is_default(signal.getsignal(number)):
                     self._before[number] = signal.signal(number, self._note)
-            sys.unraisablehook = self._quietly
+            sys.unraisablehook = self._report_lost
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        if sys.unraisablehook == self._quietly:
+        if sys.unraisablehook == self._report_lost:
             sys.unraisablehook = self._hook
         if kind is None:
             self.check()
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if there was an interrupt."""
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
 
     @contextmanager
-    def gentle(self, gentle: bool = True) -> Iterator[None]:
-        """Let the first signal in the block only be noted; another one raises at once. Not so where gentle is False."""
-        self._gentle = gentle
+    def deferred(self, deferred: bool = True) -> Iterator[None]:
+        """Let the first signal in the block only set requested, if deferred; a second one raises at once."""
+        self._deferred = deferred
         try:
             yield
         finally:
-            self._gentle = False
+            self._deferred = False
 
-    def _quietly(self, lost: Any) -> None:
-        """Say nothing of an interrupt that came where nothing can be raised, in a callback: it is remembered."""
-        if not (self.asked and issubclass(lost.exc_type, KeyboardInterrupt)):
+    def _report_lost(self, lost: sys.UnraisableHookArgs) -> None:
+        """Skip the report of an interrupt that cannot be raised, in a callback: it is stored."""
+        if not (self.requested and issubclass(lost.exc_type, KeyboardInterrupt)):
             self._hook(lost)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        first, self.asked = not self.asked, True
-        if not (first and self._gentle):
+        first, self.requested = not self.requested, True
+        if not (first and self._deferred):
             raise KeyboardInterrupt
 
 
-def _is_free(handler: Any) -> bool:
-    """Return whether a signal is handled as by default, or by Interrupts around; one that is ignored stays so."""
+def _is_default(handler: object) -> bool:
+    """Return whether a signal has its default handler, or that of an enclosing Interrupts."""
     ours = isinstance(getattr(handler, "__self__", None), Interrupts)
     return ours or handler in (signal.SIG_DFL, signal.default_int_handler)

@@ -1,14 +1,14 @@
-"""What happens inside a worker process around the function that it runs: its limits, its result, its last words.
+"""The worker's side of a function: its limits, its pickled result or error, and its output.
 
-A worker belongs to its coordinator: it leads a process group of its own, which is ended as a whole, is deaf to Ctrl-C
-(the coordinator decides what becomes of running trials), and dies with the coordinator. What it prints goes to the
-coordinator, which keeps the last lines.
+A worker leads a process group, which is ended as a whole; it ignores SIGINT, because the coordinator decides about
+running trials; and it dies with the coordinator. Its output goes to the coordinator, which keeps the last lines.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import pickle
 import signal
@@ -17,35 +17,34 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
 from ranktune.tuner.evaluation.memory import allow, own_memory
-from ranktune.tuner.workers.garbage import collect_seldom
+from ranktune.tuner.workers.loky_internals import dump, keep_large_processes
 
-RESULT_CAP = 64 * 2**20
+MAX_RESULT_BYTES = 64 * 2**20
 """Bytes that the pickled result of a trial may take."""
 
 BEGUN, PAUSED, RESUMED = b"b", b"p", b"r"
-"""What a worker tells of a function: its clock starts; stands still, while kernels are compiled; goes on."""
+"""Marks of a function's clock: started; paused, while kernels are compiled; resumed."""
 
 _marks: Connection | None = None
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one function may take: seconds by the clock, bytes of memory beside mapped files, bytes of its result.
+    """Limits of one function: seconds of wall time, bytes of memory besides mapped files, bytes of its result.
 
-    The clock starts with the function, not with its worker, and stands still while numba compiles its kernels.
+    The clock starts with the function, not with its worker, and is paused while numba compiles kernels.
     """
 
     seconds: float | None = None
     bytes: int | None = None
-    result: int | None = RESULT_CAP
+    result: int | None = MAX_RESULT_BYTES
 
 
 def check_limits(limits: Limits) -> None:
-    """Raise ParameterError for limits that nothing could keep to, or that this system does not know."""
+    """Raise ParameterError for limits that are not positive, or that this system does not support."""
     for name, value in (("trial_timeout", limits.seconds), ("trial_memory", limits.bytes)):
         if value is not None and not 0 < value < float("inf"):
             raise ParameterError(f"{name}={value!r}: it must be above 0.")
@@ -54,31 +53,31 @@ def check_limits(limits: Limits) -> None:
 
 
 def prepare(coordinator: int, marks: Connection, output: Connection) -> None:
-    """Make this process a worker of the process coordinator; marks and output lead there."""
+    """Make this process a worker of the process coordinator, which reads marks and output."""
     global _marks
     _marks = marks
-    collect_seldom()
+    gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.name == "posix":
         os.setpgid(0, 0)
-    _die_with(coordinator)
+    _end_with(coordinator)
     _redirect(output)
-    _keep_processes()
+    keep_large_processes()
 
 
 def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
-    """Return whether the function pickled in payload, with its arguments, returned, and its pickled result or error."""
+    """Return whether the call pickled in payload returned, and its pickled result or error."""
     try:
         function, arguments = pickle.loads(payload)
         with _clock(limits), _memory(limits):
             result = function(*arguments)
         return True, pickled(result, limits.result)
-    except BaseException as error:  # whatever it is, this process goes on
+    except BaseException as error:  # the process continues in any case
         return False, _pickled_error(error)
 
 
 def load_libraries() -> None:
-    """Load what trials need, which takes most of a second."""
+    """Load the libraries of trials, which takes most of a second."""
     from numba.core.registry import cpu_target
 
     import ranktune.tuner.evaluation.objective  # noqa: F401
@@ -87,13 +86,11 @@ def load_libraries() -> None:
     cpu_target.target_context.refresh()
 
 
-def pickled(result: Any, cap: int | None) -> bytes:
-    """Return result pickled. Raises ResultRefused where that takes more than cap bytes, or cannot be done."""
-    from joblib.externals.loky.backend import reduction
-
-    file = _Capped(cap)
+def pickled(value: object, cap: int | None) -> bytes:
+    """Return value pickled. Raises ResultRefused where that takes more than cap bytes, or fails."""
+    file = _BoundedBuffer(cap)
     try:
-        reduction.dump(result, file, protocol=pickle.HIGHEST_PROTOCOL)
+        dump(value, file)
     except ResultRefused:
         raise
     except Exception as error:
@@ -101,8 +98,8 @@ def pickled(result: Any, cap: int | None) -> bytes:
     return b"".join(file.parts)
 
 
-class _Capped:
-    """A file that refuses to grow over cap bytes; large parts are refused before they are copied."""
+class _BoundedBuffer:
+    """A file of at most cap bytes; larger parts are refused before they are copied."""
 
     def __init__(self, cap: int | None) -> None:
         self.parts: list[bytes] = []
@@ -118,27 +115,27 @@ class _Capped:
 
 
 def _pickled_error(error: BaseException) -> bytes:
-    """Return error pickled, with its traceback as a note; another of the same words, where it cannot be."""
-    told = f"{type(error).__name__}: {error}"
+    """Return error pickled, with its traceback as a note; if it cannot be, a ResultRefused with its message."""
+    message = f"{type(error).__name__}: {error}"
     note = "In the worker process:\n" + "".join(traceback.format_exception(error))
     if isinstance(error, Exception):
         with contextlib.suppress(Exception):
             error.add_note(note)
             error.__traceback__ = None
-            payload = pickled(error, RESULT_CAP)
+            payload = pickled(error, MAX_RESULT_BYTES)
             if isinstance(pickle.loads(payload), type(error)):
                 return payload
-        told = f"the error cannot be pickled: {told}"
-    refused = ResultRefused(told[:10_000])
+        message = f"the error cannot be pickled: {message}"
+    refused = ResultRefused(message[:10_000])
     refused.add_note(note[:100_000])
     return pickled(refused, None)
 
 
 @contextlib.contextmanager
 def _clock(limits: Limits) -> Iterator[None]:
-    """Tell the coordinator when the function begins, and when its clock stands still."""
+    """Send marks when the function begins, and when its clock is paused and resumed."""
     if limits.seconds is None:
-        _tell(BEGUN)
+        _send(BEGUN)
         yield
         return
     from numba.core.event import Listener, install_listener
@@ -146,32 +143,29 @@ def _clock(limits: Limits) -> Iterator[None]:
     class Compiling(Listener):
         depth = 0
 
-        def on_start(self, event: Any) -> None:
+        def on_start(self, event: object) -> None:
             self.depth += 1
             if self.depth == 1:
-                _tell(PAUSED)
+                _send(PAUSED)
 
-        def on_end(self, event: Any) -> None:
+        def on_end(self, event: object) -> None:
             self.depth -= 1
             if self.depth == 0:
-                _tell(RESUMED)
+                _send(RESUMED)
 
     with install_listener("numba:compile", Compiling()):
-        _tell(BEGUN)
+        _send(BEGUN)
         yield
 
 
-def _tell(mark: bytes) -> None:
+def _send(mark: bytes) -> None:
     if _marks is not None:
         _marks.send_bytes(mark)
 
 
 @contextlib.contextmanager
 def _memory(limits: Limits) -> Iterator[None]:
-    """Have allocations fail that would take the process over what it has now and limits.bytes more.
-
-    Of writable memory of its own, that is (RLIMIT_DATA, Linux): what it shares with others does not count.
-    """
+    """Let allocations fail beyond limits.bytes more than now of private writable memory (RLIMIT_DATA, Linux)."""
     if limits.bytes is None:
         yield
         return
@@ -184,8 +178,8 @@ def _memory(limits: Limits) -> Iterator[None]:
         allow(None)
 
 
-def _die_with(coordinator: int) -> None:
-    """Have this process killed when its parent dies, whatever it computes then. Linux; elsewhere loky sees to it."""
+def _end_with(coordinator: int) -> None:
+    """Have this process killed when its parent dies. Linux; elsewhere loky ends it when it is idle."""
     if sys.platform != "linux":
         return
     set_death_signal = 1  # PR_SET_PDEATHSIG
@@ -196,7 +190,7 @@ def _die_with(coordinator: int) -> None:
 
 
 def _redirect(output: Connection) -> None:
-    """Have all that this process writes on its standard streams go to output, C libraries' words too."""
+    """Redirect the standard streams of this process, also of C libraries, to output."""
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     target = output.fileno() if os.name == "posix" else nothing
@@ -205,10 +199,3 @@ def _redirect(output: Connection) -> None:
     os.close(nothing)
     sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
-
-
-def _keep_processes() -> None:
-    """Have loky not replace this process when it has grown: it would count mapped files, and tell by a warning."""
-    from joblib.externals.loky import process_executor
-
-    process_executor._MAX_MEMORY_LEAK_SIZE = float("inf")

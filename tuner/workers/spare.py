@@ -1,7 +1,6 @@
-"""A spare worker: it has loaded what trials need, and takes the place of one that is lost.
+"""A spare worker with its libraries loaded, which replaces a lost one.
 
-A worker that is started anew needs about a second until it learns; the spare one begins at once, for some 50 MB of
-memory. There is one for all lanes.
+A new worker needs about a second until it trains; the spare one begins at once, for some 50 MB of memory.
 """
 
 from __future__ import annotations
@@ -11,49 +10,49 @@ import time
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 
-from ranktune.tuner.workers.process import WorkerProcess
+from ranktune.tuner.workers.worker_process import WorkerProcess
 
-QUIET = 1.0
-"""Seconds from the start of a worker to that of a spare one: it takes no time from those that are waited for."""
+SPARE_DELAY = 1.0
+"""Seconds after the start of another worker before the spare one starts, so that it does not delay that one."""
 
 
-class Spare:
-    """At most one worker that no lane has yet. It lives as long as the thread that keeps it, as all workers do."""
+class SpareWorker:
+    """At most one worker that has no slot yet."""
 
     def __init__(self) -> None:
         self.worker: WorkerProcess | None = None
-        self._quiet = 0.0
+        self._not_before = 0.0
 
-    def keep(self) -> None:
-        """Start it, unless there is one, or another worker was started just now."""
+    def ensure(self) -> None:
+        """Start it, unless there is one or another worker was started just now."""
         if self.worker is not None:
             self.worker.read_output()
             self.worker.read_marks()
             if self.worker.dead:
-                self.drop()
-        if self.worker is None and time.monotonic() >= self._quiet:
-            self.worker = self.loading()
+                self.kill()
+        if self.worker is None and time.monotonic() >= self._not_before:
+            self.worker = self.start()
 
     def take(self) -> WorkerProcess:
-        """Return it, no longer a spare one then; where there is none, a worker that its first function starts."""
+        """Return it, which is then no longer the spare one; without one, a worker that its first function starts."""
         worker, self.worker = self.worker, None
         if worker is not None and not worker.dead:
             return worker
         if worker is not None:
             worker.kill()
-        self._quiet = time.monotonic() + QUIET
+        self._not_before = time.monotonic() + SPARE_DELAY
         return WorkerProcess()
 
-    def loading(self) -> WorkerProcess | None:
-        """Return a new worker that loads what trials need, None where it cannot be started."""
-        self._quiet = time.monotonic() + QUIET
+    def start(self) -> WorkerProcess | None:
+        """Return a new worker that loads the libraries of trials, None if it cannot be started."""
+        self._not_before = time.monotonic() + SPARE_DELAY
         with suppress(OSError, BrokenExecutor):
             worker = WorkerProcess()
             worker.load()
             return worker
         return None
 
-    def drop(self) -> threading.Thread | None:
-        """End it, if there is one; return the thread that tidies up after it."""
+    def kill(self) -> threading.Thread | None:
+        """End it, if there is one; return the thread that cleans up after it."""
         worker, self.worker = self.worker, None
         return None if worker is None else worker.kill()

@@ -1,4 +1,4 @@
-"""Who runs the trials, and what one trial may take: not part of what a study is, and free to differ from run to run."""
+"""Who runs the trials, and the limits of one: not part of the study, so it may differ from run to run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 
 from ranktune.solvers.core.checks import check_count, check_positive
-from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.tuner.workers.executor import Executor, Limits, Processes, make_executor
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.tuner.workers.executor import Executor, Limits, check_executor, make_executor
 
-EXECUTORS = ("processes", "dask")
 _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
@@ -17,12 +16,12 @@ _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 
 class Workforce:
     """Who runs trials.
 
-    jobs      trials at once, None for a process a core (of Dask: for as many as its workers have threads)
-    timeout   seconds, memory: bytes, or text such as "4GB", that one trial may take; None for what it takes
-    executor  "processes" of this machine, "dask" for the cluster whose scheduler listens at address, or an object of
-              your own that has the methods of ranktune.tuner.workers.executor.Executor
+    jobs      trials at once; None for one a core (with Dask, one a thread of its workers)
+    timeout   seconds, memory: bytes, or text such as "4GB", of one trial; None for no limit
+    executor  "processes" of this machine, "dask" for the cluster whose scheduler listens at address, or an object with
+              the methods of ranktune.tuner.workers.executor.Executor
 
-    Raises ParameterError where they cannot be.
+    Raises ParameterError for invalid values.
     """
 
     jobs: int | None = None
@@ -39,24 +38,14 @@ class Workforce:
             check_positive("trial_timeout", self.timeout)
         parse_memory(self.memory)
         if isinstance(self.executor, str):
-            if self.executor not in EXECUTORS:
-                raise ParameterError(f"unknown executor '{self.executor}'. {nearest(self.executor, EXECUTORS)}")
-            if (self.executor == "dask") != (self.address is not None):
-                raise ParameterError(
-                    "executor='dask' and address='tcp://HOST:8786', that of its scheduler, go together. Give both."
-                )
+            check_executor(self.executor, self.address)
 
     def assembled(self, *, apart: bool = False) -> Executor:
-        """Return the executor; enter it to begin, and leave it to end all workers.
-
-        Where apart says so, even a single job gets a process, so that this one can look after other things.
-        """
+        """Return the executor, to be used as a context manager; with apart, even a single job gets a process."""
         if not isinstance(self.executor, str):
             return self.executor
         limits = Limits(self.timeout, parse_memory(self.memory))
-        if apart and self.executor == "processes":
-            return Processes(self._jobs(), limits)
-        return make_executor(self._jobs(), limits, self.executor, self.address)
+        return make_executor(self._jobs(), limits, self.executor, self.address, in_process=not apart)
 
     def _jobs(self) -> int:
         if self.jobs is None and self.executor == "processes":

@@ -18,8 +18,8 @@ from ranktune.tuner.evaluation.plans import query_folds
 from ranktune.tuner.evaluation.store import read_development, write_problem
 from ranktune.tuner.evaluation.task import PLAN
 from ranktune.tuner.workers.executor import InProcess, make_executor
-from ranktune.tuner.workers.lanes import Processes
-from ranktune.tuner.workers.limits import RESULT_CAP, Limits, check_limits, pickled, run
+from ranktune.tuner.workers.limits import MAX_RESULT_BYTES, Limits, check_limits, pickled, run
+from ranktune.tuner.workers.processes import Processes
 
 
 def with_the_data(folder: str, more: int) -> float:
@@ -49,11 +49,11 @@ def test_what_does_not_count_needs_no_limit() -> None:
 
 
 def test_a_result_is_refused_before_it_takes_memory() -> None:
-    array = np.zeros(RESULT_CAP // 8 + 1)
+    array = np.zeros(MAX_RESULT_BYTES // 8 + 1)
     tracemalloc.start()
     try:
         with pytest.raises(ResultRefused, match="more than 64 MiB"):
-            pickled([array], RESULT_CAP)
+            pickled([array], MAX_RESULT_BYTES)
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()

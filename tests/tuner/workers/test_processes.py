@@ -17,32 +17,32 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
-from ranktune.tuner.workers.lanes import Processes
 from ranktune.tuner.workers.limits import Limits
+from ranktune.tuner.workers.processes import Processes
 from tests.support.process_samples import SOON, alive, note, pid_in, soon
 
 
 @pytest.fixture(scope="module")
-def two_lanes() -> Iterator[Processes]:
+def two_workers() -> Iterator[Processes]:
     executor = Processes(2)
     yield executor
     executor.__exit__(KeyboardInterrupt, None, None)
 
 
 @pytest.fixture
-def lanes(two_lanes: Processes) -> Iterator[Processes]:
-    """Two lanes that serve one test after the other, whatever was done to them; what still runs is ended."""
+def executor(two_workers: Processes) -> Iterator[Processes]:
+    """Two executor that serve one test after the other, whatever was done to them; what still runs is ended."""
     begun: list[Future[object]] = []
 
     def submit(*arguments: object, **limits: object) -> Future[object]:
-        begun.append(Processes.submit(two_lanes, *arguments, **limits))  # type: ignore[arg-type]
+        begun.append(Processes.submit(two_workers, *arguments, **limits))  # type: ignore[arg-type]
         return begun[-1]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(two_lanes, "submit", submit)
-        yield two_lanes
+        patched.setattr(two_workers, "submit", submit)
+        yield two_workers
     for future in begun:
-        two_lanes.stop(future)
+        two_workers.stop(future)
     wait(begun, SOON)
 
 
@@ -55,37 +55,35 @@ def number(value: int) -> int:
     return value
 
 
-def test_more_functions_than_lanes_wait_for_their_turn(lanes: Processes) -> None:
-    futures = [lanes.submit(number, value) for value in range(40)]
+def test_more_functions_than_lanes_wait_for_their_turn(executor: Processes) -> None:
+    futures = [executor.submit(number, value) for value in range(40)]
     assert [future.result(SOON) for future in futures] == list(range(40))
-    assert lanes.worker_of(futures[0]) == ""
-    assert lanes.watch() == float("inf")
 
 
-def test_killing_one_worker_costs_its_own_function_only(lanes: Processes, tmp_path: Path) -> None:
-    other = lanes.submit(sleeps, tmp_path / "other")
-    killed = lanes.submit(sleeps, tmp_path / "killed")
+def test_killing_one_worker_costs_its_own_function_only(executor: Processes, tmp_path: Path) -> None:
+    other = executor.submit(sleeps, tmp_path / "other")
+    killed = executor.submit(sleeps, tmp_path / "killed")
     pid = pid_in(tmp_path / "killed")
-    assert {lanes.worker_of(other), lanes.worker_of(killed)} == {"lane-0", "lane-1"}
+    assert pid != pid_in(tmp_path / "other")
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(WorkerLost, match="killed by signal 9") as caught:
         killed.result(SOON)
     assert caught.value.reason == "killed by signal 9 (out of memory?)"
     assert alive(pid_in(tmp_path / "other"))
-    assert [lanes.submit(number, 3).result(SOON) for _ in range(3)] == [3, 3, 3]  # the lane serves again
+    assert [executor.submit(number, 3).result(SOON) for _ in range(3)] == [3, 3, 3]  # the lane serves again
     assert not other.done()
-    lanes.stop(other)
+    executor.stop(other)
     with pytest.raises(WorkerLost, match="stopped"):
         other.result(SOON)
 
 
-def test_a_worker_that_dies_idle_is_replaced_unnoticed(lanes: Processes) -> None:
-    pid = lanes.submit(os.getpid).result(SOON)
+def test_a_worker_that_dies_idle_is_replaced_unnoticed(executor: Processes) -> None:
+    pid = executor.submit(os.getpid).result(SOON)
     os.kill(pid, signal.SIGKILL)
-    assert lanes.submit(os.getpid).result(SOON) != pid
+    assert executor.submit(os.getpid).result(SOON) != pid
 
 
-def test_a_dead_worker_whose_child_holds_its_pipes_is_noticed(lanes: Processes, tmp_path: Path) -> None:
+def test_a_dead_worker_whose_child_holds_its_pipes_is_noticed(executor: Processes, tmp_path: Path) -> None:
     def forks() -> None:
         if os.fork() == 0:
             os.setsid()  # nothing of the worker's group
@@ -94,45 +92,45 @@ def test_a_dead_worker_whose_child_holds_its_pipes_is_noticed(lanes: Processes, 
         note(tmp_path / "worker", os.getpid())
         time.sleep(1000.0)
 
-    future = lanes.submit(forks)
+    future = executor.submit(forks)
     child = pid_in(tmp_path / "child")
     try:
         os.kill(pid_in(tmp_path / "worker"), signal.SIGKILL)
         with pytest.raises(WorkerLost, match="killed by signal 9"):
             future.result(SOON)
-        assert lanes.submit(number, 5).result(SOON) == 5
+        assert executor.submit(number, 5).result(SOON) == 5
     finally:
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_worker_that_cannot_be_started_is_told(lanes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_be_started_is_told(executor: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: object, payload: bytes, limits: Limits) -> None:
         raise OSError("no more files")
 
-    monkeypatch.setattr("ranktune.tuner.workers.process.WorkerProcess.send", fails)
+    monkeypatch.setattr("ranktune.tuner.workers.worker_process.WorkerProcess.send", fails)
     with pytest.raises(WorkerLost, match="not started: no more files"):
-        lanes.submit(number, 1).result(SOON)
+        executor.submit(number, 1).result(SOON)
     monkeypatch.undo()
-    assert lanes.submit(number, 2).result(SOON) == 2
+    assert executor.submit(number, 2).result(SOON) == 2
 
 
 def test_a_worker_that_has_grown_is_replaced_between_functions(
-    lanes: Processes, monkeypatch: pytest.MonkeyPatch
+    executor: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ranktune.tuner.workers.process.GROWTH", 2**25)
-    lanes.submit(os.getpid).result(SOON)
+    monkeypatch.setattr("ranktune.tuner.workers.worker_process.MAX_GROWTH", 2**25)
+    executor.submit(os.getpid).result(SOON)
 
     def keeps(size: int) -> int:
         sys.kept = bytes(bytearray(size))  # type: ignore[attr-defined]
         return os.getpid()
 
-    small = lanes.submit(keeps, 2**20).result(SOON)
+    small = executor.submit(keeps, 2**20).result(SOON)
     assert alive(small)
-    assert lanes.submit(keeps, 2**20).result(SOON) == small
-    large = lanes.submit(keeps, 2**27).result(SOON)
+    assert executor.submit(keeps, 2**20).result(SOON) == small
+    large = executor.submit(keeps, 2**27).result(SOON)
     assert large == small
     assert soon(lambda: not alive(large))
-    assert lanes.submit(os.getpid).result(SOON) != large
+    assert executor.submit(os.getpid).result(SOON) != large
 
 
 def test_a_fault_of_the_keeper_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +142,7 @@ def test_a_fault_of_the_keeper_leaves_nobody_waiting(monkeypatch: pytest.MonkeyP
     executor, sound = Processes(1), Processes._send
     monkeypatch.setattr(Processes, "_send", faulty)
     future = executor.submit(number, 1)
-    with pytest.raises(RuntimeError, match="keeper of the lanes failed: ValueError: fault"):
+    with pytest.raises(RuntimeError, match="manager of the workers failed: ValueError: fault"):
         future.result(SOON)
     assert soon(lambda: len(heard) > 0)
     monkeypatch.setattr(Processes, "_send", sound)
@@ -152,26 +150,26 @@ def test_a_fault_of_the_keeper_leaves_nobody_waiting(monkeypatch: pytest.MonkeyP
         assert executor.submit(number, 1).result(SOON) == 1
 
 
-def test_stopping_what_waits_leaves_what_runs(lanes: Processes, tmp_path: Path) -> None:
-    running = [lanes.submit(sleeps, tmp_path / str(n)) for n in range(2)]
-    waiting = lanes.submit(number, 1)
-    cancelled = lanes.submit(number, 2)
+def test_stopping_what_waits_leaves_what_runs(executor: Processes, tmp_path: Path) -> None:
+    running = [executor.submit(sleeps, tmp_path / str(n)) for n in range(2)]
+    waiting = executor.submit(number, 1)
+    cancelled = executor.submit(number, 2)
     pids = [pid_in(tmp_path / str(n)) for n in range(2)]
     assert cancelled.cancel()
-    lanes.stop(waiting)
+    executor.stop(waiting)
     with pytest.raises(WorkerLost, match="stopped"):
         waiting.result(SOON)
     assert all(alive(pid) for pid in pids)
     for future in running:
-        lanes.stop(future)
+        executor.stop(future)
     wait(running, SOON)
     with pytest.raises(CancelledError):
         cancelled.result()
 
 
-def test_what_a_function_raises_comes_back_with_where_it_did(lanes: Processes) -> None:
+def test_what_a_function_raises_comes_back_with_where_it_did(executor: Processes) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
-        lanes.submit(divmod, 1, 0).result(SOON)
+        executor.submit(divmod, 1, 0).result(SOON)
     assert "In the worker process" in caught.value.__notes__[0]
 
 
@@ -193,8 +191,10 @@ def test_leaving_early_ends_the_workers_at_once(tmp_path: Path) -> None:
     assert not any(alive(pid) for pid in pids)
 
 
-@pytest.mark.parametrize("how", ["sleeping", "holding the lock of Python", "in Python's own C", "deaf to signals"])
-def test_what_hangs_is_ended_at_its_limit_with_all_that_it_started(lanes: Processes, tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("how", ["sleeping", "holding the lock of Python", "in Python's own C", "ignoring signals"])
+def test_what_hangs_is_ended_at_its_limit_with_all_that_it_started(
+    executor: Processes, tmp_path: Path, how: str
+) -> None:
     def hangs() -> None:
         for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(name, signal.SIG_IGN)
@@ -207,19 +207,18 @@ def test_what_hangs_is_ended_at_its_limit_with_all_that_it_started(lanes: Proces
             pow(10, 10**9)
         time.sleep(1000.0)
 
-    other = lanes.submit(sleeps, tmp_path / "other")
+    other = executor.submit(sleeps, tmp_path / "other")
     pid_in(tmp_path / "other")
-    hanging = lanes.submit(hangs, limits=Limits(seconds=0.5))
-    assert soon(lambda: 0.0 < lanes.watch() <= 0.5 or hanging.done())
+    hanging = executor.submit(hangs, limits=Limits(seconds=0.5))
     with pytest.raises(TooLong, match=r"ended after its limit of 0\.5 seconds"):
         hanging.result(SOON)
     assert soon(lambda: not alive(pid_in(tmp_path / "worker")))
     assert soon(lambda: not alive(pid_in(tmp_path / "child")))
-    assert lanes.submit(number, 5).result(SOON) == 5
+    assert executor.submit(number, 5).result(SOON) == 5
     assert not other.done()
 
 
-def test_compiling_a_kernel_does_not_count(lanes: Processes) -> None:
+def test_compiling_a_kernel_does_not_count(executor: Processes) -> None:
     def compiles() -> int:
         from numba.core.event import trigger_event
 
@@ -227,23 +226,23 @@ def test_compiling_a_kernel_does_not_count(lanes: Processes) -> None:
             time.sleep(1.5)
         return 1
 
-    assert lanes.submit(compiles, limits=Limits(seconds=1.0)).result(SOON) == 1
+    assert executor.submit(compiles, limits=Limits(seconds=1.0)).result(SOON) == 1
 
 
-def test_memory_over_the_limit_fails_that_function_only(lanes: Processes, tmp_path: Path) -> None:
+def test_memory_over_the_limit_fails_that_function_only(executor: Processes, tmp_path: Path) -> None:
     import resource
 
     def takes(size: int) -> int:
         return len(np.empty(size, np.uint8))  # not touched, which would take a second
 
-    other = lanes.submit(sleeps, tmp_path / "other")
+    other = executor.submit(sleeps, tmp_path / "other")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     pid_in(tmp_path / "other")
     limits = Limits(bytes=2**30)
     with pytest.raises(MemoryError, match="more than the 1024 MiB"):
-        lanes.submit(takes, 4 * 2**30, limits=limits).result(SOON)
-    assert lanes.submit(takes, 2**29, limits=limits).result(SOON) == 2**29
-    assert lanes.submit(takes, 2**30 + 2**28).result(SOON) == 2**30 + 2**28  # the limit was that function's
+        executor.submit(takes, 4 * 2**30, limits=limits).result(SOON)
+    assert executor.submit(takes, 2**29, limits=limits).result(SOON) == 2**29
+    assert executor.submit(takes, 2**30 + 2**28).result(SOON) == 2**30 + 2**28  # the limit was that function's
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 2**17  # KiB: 128 MiB
     assert not other.done()
 
@@ -307,25 +306,25 @@ def prints() -> int:
     ],
 )
 def test_however_a_function_goes_wrong_it_is_told_how(
-    lanes: Processes, function: Callable[[], object], error: type[Exception], words: str
+    executor: Processes, function: Callable[[], object], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        lanes.submit(function).result(SOON)
-    assert lanes.submit(number, 5).result(SOON) == 5
+        executor.submit(function).result(SOON)
+    assert executor.submit(number, 5).result(SOON) == 5
 
 
-def test_the_last_words_of_the_dead_are_kept(lanes: Processes) -> None:
+def test_the_last_words_of_the_dead_are_kept(executor: Processes) -> None:
     with pytest.raises(WorkerLost) as caught:
-        lanes.submit(aborts).result(SOON)
+        executor.submit(aborts).result(SOON)
     assert "the last word" in caught.value.last_words
 
 
-def test_what_is_printed_neither_blocks_nor_floods(lanes: Processes, capfd: pytest.CaptureFixture[str]) -> None:
-    assert lanes.submit(prints).result(2 * SOON) == 7
+def test_what_is_printed_neither_blocks_nor_floods(executor: Processes, capfd: pytest.CaptureFixture[str]) -> None:
+    assert executor.submit(prints).result(2 * SOON) == 7
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_worker_uses_one_thread_and_hears_no_interrupt(lanes: Processes) -> None:
+def test_a_worker_uses_one_thread_and_hears_no_interrupt(executor: Processes) -> None:
     def threads() -> tuple[list[int], int, int, bool]:
         import lightgbm
         import numba
@@ -336,28 +335,28 @@ def test_a_worker_uses_one_thread_and_hears_no_interrupt(lanes: Processes) -> No
         data = lightgbm.Dataset(np.random.default_rng(0).random((5000, 20)), np.arange(5000) % 2)
         lightgbm.train({"objective": "binary", "verbose": -1}, data, 5)
         own = len(os.listdir("/proc/self/task"))
-        deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN and os.getpgid(0) == os.getpid()
-        return [pool["num_threads"] for pool in threadpool_info()], numba.get_num_threads(), own, deaf
+        isolated = signal.getsignal(signal.SIGINT) is signal.SIG_IGN and os.getpgid(0) == os.getpid()
+        return [pool["num_threads"] for pool in threadpool_info()], numba.get_num_threads(), own, isolated
 
-    pools, numbas, own, deaf = lanes.submit(threads).result(SOON)
+    pools, numbas, own, isolated = executor.submit(threads).result(SOON)
     assert set(pools) == {1}
     assert numbas == 1
-    assert own == lanes.submit(threads).result(SOON)[2]
-    assert deaf
+    assert own == executor.submit(threads).result(SOON)[2]
+    assert isolated
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a worker ends when it next asks for work")
 def test_workers_end_with_a_coordinator_that_is_killed_also_in_c(tmp_path: Path) -> None:
     code = f"""
 import ctypes, os, time
-from ranktune.tuner.workers.lanes import Processes
+from ranktune.tuner.workers.processes import Processes
 def begins(name):
     with open(os.path.join({str(tmp_path)!r}, name), "w") as file:
         print(os.getpid(), file=file)
     ctypes.PyDLL(None).sleep(1000) if name == "c" else time.sleep(1000)
 if __name__ == "__main__":
-    with Processes(2) as lanes:
-        [future.result() for future in [lanes.submit(begins, "c"), lanes.submit(begins, "python")]]
+    with Processes(2) as executor:
+        [future.result() for future in [executor.submit(begins, "c"), executor.submit(begins, "python")]]
 """
     (tmp_path / "run.py").write_text(code)
     with subprocess.Popen([sys.executable, str(tmp_path / "run.py")]) as coordinator:
