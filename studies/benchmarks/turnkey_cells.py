@@ -25,7 +25,7 @@ from ranktune.studies.benchmarks.turnkey_rivals import METRIC, compete, given, v
 from ranktune.studies.papers.protocols import all_queries
 from ranktune.studies.papers.reproduce import Dataset
 from ranktune.tuner.evaluation.split import Split
-from ranktune.tuner.selection.leaderboard import of_so_few
+from ranktune.tuner.selection.leaderboard import for_few_queries
 from ranktune.tuner.statistics.intervals import Interval
 
 METRICS = (METRIC, f"{METRIC}:letor")
@@ -77,7 +77,9 @@ class Finished:
         if self.interval is None:
             return None
         values = self.values[METRIC]
-        expected = of_so_few(Interval(self.estimate, *self.interval), values, int(np.count_nonzero(~np.isnan(values))))
+        expected = for_few_queries(
+            Interval(self.estimate, *self.interval), values, int(np.count_nonzero(~np.isnan(values)))
+        )
         return expected.low <= self.mean() <= expected.high
 
 

@@ -20,13 +20,11 @@ from ranktune.tuner.runner.joining import Declaration, share
 from ranktune.tuner.runner.loop import Objective, TrialLoop
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
-from ranktune.tuner.selection.blending import FEW
-from ranktune.tuner.selection.candidates import candidates, failures
-from ranktune.tuner.selection.finals import Entry, blended_candidates, learnt_again, scored_again, within
+from ranktune.tuner.selection.blending import FEW_QUERIES
+from ranktune.tuner.selection.candidates import Candidate, best_by_solver, best_candidates, failures
+from ranktune.tuner.selection.finals import Entry, blended_candidates, refit_all, rescore, save_entries, within
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.selection.results import Failure, Result, Row, SplitResult
-from ranktune.tuner.selection.saving import keep
-from ranktune.tuner.selection.selection import Candidate, settled
 from ranktune.tuner.selection.time_reserve import reserve
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.artifacts import Artifacts
@@ -160,17 +158,19 @@ def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
             run.objective,
             deadline,
             partial(reserve, problem),
-            per_solver=problem.development.n_queries < FEW,
+            per_solver=problem.development.n_queries < FEW_QUERIES,
             events=run.events,
             check=run.check,
         ).run()
         run.check()
         space = study.union_space()
-        rivals, chosen = _chosen(study, problem, candidates(record, space, study.limits), executor, progress, deadline)
+        rivals, chosen = _chosen(
+            study, problem, best_candidates(record, space, study.limits), executor, progress, deadline
+        )
         progress.stage(_label(problem) + "learning the best of each solver for use")
-        entries, unfit = learnt_again(study, problem, chosen, executor, deadline)
+        entries, unfit = refit_all(study, problem, chosen, executor, deadline)
         entries = within(entries, study.limits)
-        executor.call(keep, entries, problem, own)
+        executor.call(save_entries, entries, problem, own)
         promised = _estimate(study, entries[0].candidate, chosen, rivals, record)
         return _Part(
             problem.name,
@@ -197,11 +197,11 @@ def _chosen(
     """Return all candidates, blends among them, and of those one a solver and the blends, the chosen first."""
     if problem.fresh:
         progress.stage(_label(problem) + "scoring the best candidates again, on fresh folds")
-    found = scored_again(study, problem, found, executor, deadline)
+    found = rescore(study, problem, found, executor, deadline)
     if sum(candidate.scores is not None for candidate in found) > 1:
         progress.stage(_label(problem) + "blending them")
         return executor.call(blended_candidates, study, problem, found)
-    return found, settled(found)
+    return found, best_by_solver(found)
 
 
 def _estimate(

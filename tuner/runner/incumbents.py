@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.evaluation.racing import Estimate, estimate_in_full
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.statistics.pareto import keeps
+from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.record import PARTS
 
 
@@ -32,7 +32,7 @@ class Incumbents:
         self._solvers.add(solver)
         values = np.array(trial.user_attrs.get(PARTS, ()), dtype=np.float64) if self._progressive else per_query
         better = search not in self._best or trial.value > self._best[search][0]
-        if better and len(values) and keeps(trial.user_attrs, self._limits):
+        if better and len(values) and within_limits(trial.user_attrs, self._limits):
             self._best[search] = trial.value, values
 
     def scores(self, search: str, solver: str) -> Floats | None:

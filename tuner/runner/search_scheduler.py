@@ -24,7 +24,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.samplers.registry import STARTUP, STARTUP_APART, make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.statistics.intervals import SURE, lead, mean
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean, z_score
 from ranktune.tuner.storage.observations import observations
 from ranktune.tuner.storage.record import quiet, seconds_of
 from ranktune.tuner.study.declaration import Study
@@ -213,7 +213,7 @@ class SearchScheduler:
         """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""
         if solver not in self._best:
             return False
-        return lead(max(self._best.values(), key=mean), self._best[solver]) > SURE
+        return z_score(max(self._best.values(), key=mean), self._best[solver]) > SIGNIFICANT_Z
 
     def _observations(self, trial: FrozenTrial) -> list[FrozenTrial]:
         return observations(trial, timed=self._timed)

@@ -25,18 +25,18 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.tuner.evaluation.plans import Fold
-from ranktune.tuner.statistics.intervals import SURE, lead, mean
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean, z_score
 
-STEPS = 20
+MAX_STEPS = 20
 """Models in a blend, counted as often as they are taken."""
 PATIENCE = 5
 """Steps without a gain after which none is expected."""
 MOST_QUERIES = 2000
 """More queries than this, evenly spaced, would choose no better and cost more."""
 
-MIXES = (1.0, 0.5, 0.0)
+EQUAL_SHARES = (1.0, 0.5, 0.0)
 """How much of the shares is equal, the rest greedy."""
-FEW, DOUBT = 1000, 1.5
+FEW_QUERIES, DOUBT = 1000, 1.5
 """Fewer queries than these are few: validation follows their noise, and what averages more is taken unless something
 else is better by so many standard errors of the paired difference."""
 
@@ -64,20 +64,20 @@ def choose_blend(
 
     solvers are those of the m models.
     """
-    found = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in MIXES]
+    found = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in EQUAL_SHARES]
     alone = np.stack([metric.per_query(own, queries) for own in scaled])
     for fold in folds:
         equal = _equal(alone[:, fold.train], solvers)
         greedy = _greedy(scaled, queries, metric, fold.train[:: -(-len(fold.train) // MOST_QUERIES)])
         rows, part = _rows(queries, fold.vali)
-        for mix, blend in zip(MIXES, found, strict=True):
+        for mix, blend in zip(EQUAL_SHARES, found, strict=True):
             shares = mix * equal + (1.0 - mix) * greedy
             blend.shares[:] += shares / len(folds)
             blend.per_query[fold.vali] = metric.per_query(shares @ scaled[:, rows], part)
     return found[first_unless_better([blend.per_query for blend in found])]
 
 
-def choosing(per_query: Floats, folds: Sequence[Fold]) -> Floats:
+def nested_choice(per_query: Floats, folds: Sequence[Fold]) -> Floats:
     """Return what the best of models scores, (n_queries,), that is chosen by its mean: per_query is (m, n_queries).
 
     The model is chosen on all folds but one and scored on that one: the same that is asked of a blend.
@@ -90,9 +90,9 @@ def choosing(per_query: Floats, folds: Sequence[Fold]) -> Floats:
 
 def first_unless_better(per_query: Sequence[Floats]) -> int:
     """Return the place of what to take of things that score per_query, (n_queries,) each, the most averaged first."""
-    taken, doubt = 0, DOUBT if len(per_query[0]) < FEW else 0.0
+    taken, doubt = 0, DOUBT if len(per_query[0]) < FEW_QUERIES else 0.0
     for k in range(1, len(per_query)):
-        if lead(per_query[k], per_query[taken]) > doubt:
+        if z_score(per_query[k], per_query[taken]) > doubt:
             taken = k
     return taken
 
@@ -104,7 +104,7 @@ def _equal(per_query: Floats, solvers: Sequence[str]) -> Floats:
         first.setdefault(solvers[k], int(k))
     best, *others = first.values()
     shares = np.zeros(len(solvers))
-    shares[[best, *(k for k in others if lead(per_query[best], per_query[k]) <= SURE)]] = 1.0
+    shares[[best, *(k for k in others if z_score(per_query[best], per_query[k]) <= SIGNIFICANT_Z)]] = 1.0
     return np.asarray(shares / shares.sum(), dtype=np.float64)
 
 
@@ -114,7 +114,7 @@ def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numb
     own = scaled[:, rows]
     counts, best, best_value = np.zeros(len(own)), np.zeros(len(own)), -np.inf
     total = np.zeros(own.shape[1])
-    for step in range(STEPS):
+    for step in range(MAX_STEPS):
         values = [_mean(metric, total + scores, part) for scores in own]
         taken = int(np.argmax(values))
         counts[taken] += 1

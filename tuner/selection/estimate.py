@@ -1,21 +1,21 @@
-"""How good the chosen model really is: its validation score, corrected for having been chosen by it.
+"""The score of the chosen model on new queries: its validation score, corrected for the selection bias.
 
 values    (K, n) per-query scores of the K candidates that competed; NaN marks a query that the metric skips
 again     (K, n) scores of the finalists on fresh folds and seeds, same queries in the same columns; NaN rows elsewhere
 final     (K, n) again where a candidate has it, values elsewhere: what a candidate would be judged by in the end
 part      one of four random quarters of the queries; two of them are a half
 
-The best of many noisy scores is high by luck too. So the choice is made over and over on one half of the queries and
-its outcome read on the other half, where luck in the first does not help: the mean is right where all candidates are
-equally good, and a little low where they are not, since a choice by half the queries is a worse one. Choosing by a
-quarter is worse again, and what a half is better than a quarter, the gain, tells how much better the whole would be:
-for normal scores 0.5 to 1.4 times as much. ADDED of it is added back, and it counts as doubt beside the queries' own.
+The maximum of many noisy scores is biased upwards. So the choice is repeated on random halves of the queries and read
+on the other half, where the bias of the first half is absent: the mean is right where all candidates are equally good,
+and slightly low otherwise, since half the queries choose worse. The gain of choosing by a half instead of a quarter
+estimates that of the whole over a half: for normal scores 0.5 to 1.4 times as much. GAIN_SHARE of it is added, and it
+adds to the variance of the queries.
 Source: Tsamardinos, Greasidou & Borboudakis 2018, "Bootstrapping the out-of-sample predictions for efficient and
 accurate cross-validation", whose resamples also choose by as much as half the queries says; Politis, Romano & Wolf
 1999 for drawing without replacement.
 
-What is estimated is the mean over all queries like these of what the scored models deliver. In k-fold cross-validation
-those learnt from (k - 1) / k of the queries; that the model refitted on all of them is a little better is not added.
+The estimand is the mean of the scored models over all queries like these. In k-fold cross-validation these models were
+trained on (k - 1) / k of the queries; the small advantage of the refitted model is not added.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.tuner.statistics.intervals import Interval
 
-HOPELESS = 10.0
+HOPELESS_Z = 10.0
 """Standard errors behind the chosen one, half as many by a quarter of the queries, that no candidate makes up for."""
-ADDED, DOUBT = 0.75, 1.5
+GAIN_SHARE, DOUBT = 0.75, 1.5
 """Share of the gain in the mean, less than one as it is noisy, and of its square in the squared error of the mean."""
 FEWEST = 4
 """Queries below which choosing cannot be repeated on a part of them."""
@@ -64,7 +64,7 @@ def chosen_estimate(
         outcome = _Outcome(float(own.mean()), float(own.mean()), float(own.var(ddof=1)))
     else:
         outcome = _choose_by_parts(rivals, generator, splits)
-    mean = min(float(own.mean()), outcome.half + ADDED * outcome.gain)
+    mean = min(float(own.mean()), outcome.half + GAIN_SHARE * outcome.gain)
     width = float(scipy.special.stdtrit(len(own) - 1, (1 + level) / 2))
     if np.nanmin(rivals.final) >= 0.0 and np.nanmax(rivals.final) <= 1.0:
         return _bounded(mean, outcome, len(own), width)
@@ -138,12 +138,12 @@ def _rivals(values: Floats, again: Floats | None, chosen: int) -> _Rivals:
 
 
 def _hopeless(final: Floats, chosen: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which candidates are HOPELESS standard errors behind the chosen one, paired by query: (K,)."""
+    """Return which candidates are HOPELESS_Z standard errors behind the chosen one, paired by query: (K,)."""
     behind = final[chosen] - final
     counted = (~np.isnan(behind)).sum(axis=1)
     total, squares = np.nansum(behind, axis=1), np.nansum(behind * behind, axis=1)
     error = np.sqrt(np.maximum(squares - total * total / np.maximum(counted, 1), 0.0))  # of the sum of differences
-    hopeless: np.ndarray[tuple[int], np.dtype[np.bool_]] = (total > HOPELESS * error) & (counted >= 10 * FEWEST)
+    hopeless: np.ndarray[tuple[int], np.dtype[np.bool_]] = (total > HOPELESS_Z * error) & (counted >= 10 * FEWEST)
     return hopeless
 
 
@@ -159,12 +159,12 @@ def _choose_by_parts(rivals: _Rivals, generator: np.random.Generator, splits: in
         marks = (part[:, None, :] == np.arange(4)[:, None]).astype(np.float64)  # (size, 4, n)
         final = _Sums.of(rivals.final, marks)
         first = None if rivals.first is None else _Sums.of(rivals.first, marks)
-        for choosing, scoring in (([0, 1], [2, 3]), ([2, 3], [0, 1])):
+        for nested_choice, scoring in (([0, 1], [2, 3]), ([2, 3], [0, 1])):
             left_out = final.means(scoring)
-            winners = _winners(final, first, choosing, rivals.finalists)
+            winners = _winners(final, first, nested_choice, rivals.finalists)
             by_half.append(np.take_along_axis(left_out, winners[:, None], axis=1)[:, 0])
             variances.append(_variances(rivals.final[winners], marks[:, scoring].sum(axis=1)))
-            for quarter in choosing:
+            for quarter in nested_choice:
                 winners = _winners(final, first, [quarter], rivals.finalists)
                 by_quarter.append(np.take_along_axis(left_out, winners[:, None], axis=1)[:, 0])
     return _Outcome(*(_mean(np.concatenate(found)) for found in (by_half, by_quarter, variances)))

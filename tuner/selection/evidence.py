@@ -22,9 +22,9 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 
 EVIDENCE = "evidence.npz"
-CLOSELY = 40
+MAX_EXAMPLES = 40
 """Queries of which the documents are kept: what the chosen model ranks worst, and where the models differ most."""
-LONGEST = 200
+MAX_DOCUMENTS = 200
 """Documents kept of one query at most: those that any model ranks first."""
 
 
@@ -50,17 +50,17 @@ class Evidence:
     closely: tuple[QueryDocuments, ...]
 
 
-def worth_a_look(values: Floats) -> list[int]:
+def select_queries(values: Floats) -> list[int]:
     """Return numbers of queries: half that the first row ranks worst, half where rows differ most; values (rows, n)."""
     known = np.flatnonzero(~np.isnan(values).all(axis=0))
     spread = np.nanmax(values[:, known], axis=0) - np.nanmin(values[:, known], axis=0)
     worst = known[np.argsort(np.nan_to_num(values[0, known], nan=1.0), kind="stable")]
     differing = known[np.argsort(-spread, kind="stable")]
-    chosen = dict.fromkeys(int(q) for q in [*worst[: CLOSELY // 2], *differing[:CLOSELY]])
-    return list(chosen)[:CLOSELY]
+    chosen = dict.fromkeys(int(q) for q in [*worst[: MAX_EXAMPLES // 2], *differing[:MAX_EXAMPLES]])
+    return list(chosen)[:MAX_EXAMPLES]
 
 
-def look_closely(
+def query_documents(
     queries: Queries, numbers: Sequence[int], labels: Sequence[str], scores: Sequence[Floats]
 ) -> tuple[QueryDocuments, ...]:
     """Return the documents of the queries of these numbers; scores are (n_documents,) each, in the order of queries."""
@@ -69,9 +69,9 @@ def look_closely(
     for q in numbers:
         a, b = int(queries.starts[q]), int(queries.starts[q + 1])
         rows = np.arange(a, b)
-        if b - a > LONGEST:
+        if b - a > MAX_DOCUMENTS:
             ranks = np.min([np.argsort(np.argsort(-own[a:b], kind="stable")) for own in scores], axis=0)
-            rows = a + np.sort(np.argsort(ranks, kind="stable")[:LONGEST])
+            rows = a + np.sort(np.argsort(ranks, kind="stable")[:MAX_DOCUMENTS])
         names = tuple(str(ids[i]) if ids is not None else f"document {i - a + 1}" for i in rows)
         own_scores = {label: tuple(own[rows].tolist()) for label, own in zip(labels, scores, strict=True)}
         found.append(QueryDocuments(str(queries.query_ids[q]), names, tuple(queries.grades[rows].tolist()), own_scores))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -21,17 +23,22 @@ from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.plans import Fold, query_folds
 from ranktune.tuner.evaluation.refit import Refitted, microseconds_a_document, refit, score_on
 from ranktune.tuner.evaluation.task import FRESH, Task
-from ranktune.tuner.selection.blending import choose_blend, choosing, first_unless_better, scale
+from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
+from ranktune.tuner.selection.candidates import Candidate, best_by_solver, finalists
+from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, query_documents, select_queries, write_evidence
 from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, Failure
-from ranktune.tuner.selection.selection import Candidate, contenders, settled
-from ranktune.tuner.selection.time_reserve import affordable, bagged, seeds_in_time
+from ranktune.tuner.selection.time_reserve import bag_size, fit_in_time, is_bagged
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.executor import Executor
 
 FOLDS = 5
+"""Folds on which blends are chosen."""
+MODELS = "models"
+"""Folder of the models of all rows of a split's leaderboard."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +52,7 @@ class Entry:
     seconds: float
 
 
-def scored_again(
+def rescore(
     study: Study, problem: Problem, found: list[Candidate], executor: Executor, deadline: Deadline
 ) -> list[Candidate]:
     """Return found with what those in doubt score on fresh folds, learnt with another seed; all as they are if strict.
@@ -54,8 +61,8 @@ def scored_again(
     """
     if not problem.fresh:
         return found
-    places = contenders(found, np.random.default_rng([study.seed, 4]))
-    places = affordable(places, found, problem, executor.jobs, deadline)
+    places = finalists(found, np.random.default_rng([study.seed, 4]))
+    places = fit_in_time(places, found, problem, executor.jobs, deadline)
     if len(places) < 2:
         return found
     jobs = [
@@ -86,12 +93,12 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> l
     That is the blend of all, whose members are the least alike, unless cross-validation tells beyond doubt that the
     linear blend, or choosing a single candidate, is worth more.
     """
-    singles, folds = _in_time(settled(found)), _blend_folds(study, problem)
+    singles, folds = _rescored_only(best_by_solver(found)), _blend_folds(study, problem)
     mixed = _blends(study, problem, found, folds)
     if not mixed:
         return singles
     again = np.stack([candidate.again for candidate in found if candidate.again is not None])
-    honest = [blend.again for blend in mixed if blend.again is not None] + [choosing(again, folds)]
+    honest = [blend.again for blend in mixed if blend.again is not None] + [nested_choice(again, folds)]
     taken = first_unless_better(honest)
     first = mixed[taken] if taken < len(mixed) and len(mixed[taken].members) > 1 else singles[0]
     ordered = sorted([*singles, *mixed], key=lambda candidate: candidate.merit, reverse=True)
@@ -109,7 +116,7 @@ def blended_candidates(
     return list(light.values()), [light[candidate] for candidate in chosen]
 
 
-def _in_time(singles: list[Candidate]) -> list[Candidate]:
+def _rescored_only(singles: list[Candidate]) -> list[Candidate]:
     """Return those that were scored again, for which the time was found; all where none was."""
     return [candidate for candidate in singles if candidate.again is not None] or singles
 
@@ -162,12 +169,12 @@ def _names(members: Sequence[Candidate]) -> list[str]:
     return [solver if count == 1 else f"{solver} {count}" for solver, count in zip(solvers, counts, strict=True)]
 
 
-def learnt_again(
+def refit_all(
     study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor, deadline: Deadline
 ) -> tuple[list[Entry], list[Failure]]:
     """Return the candidates learnt for use, and why some could not be. What several blends share is learnt once."""
     plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
-    seeds = seeds_in_time(plain, problem, executor.jobs, deadline)
+    seeds = bag_size(plain, problem, executor.jobs, deadline)
     used = {candidate: _for_use(candidate, problem, seeds) if study.refit else candidate for candidate in plain}
     on_everything = study.refit or not problem.given_split
     jobs = [
@@ -201,7 +208,7 @@ def _entries(
     """Return the candidates whose models were learnt, tested."""
     entries = []
     for candidate in chosen:
-        made = _made(candidate, models, problem)
+        made = _build_model(candidate, models, problem)
         if made is not None:
             entries.append(_tested(study, problem, used.get(candidate, candidate), made))
     return entries
@@ -232,13 +239,13 @@ def option_of(label: str, quality: float, entry: Entry) -> Option:
 
 def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:
     """Return candidate as it is learnt for use: a tree solver with a bag of seeds, unless its seeds were tuned."""
-    if "seeds" in candidate.params or not bagged(candidate.solver, problem):
+    if "seeds" in candidate.params or not is_bagged(candidate.solver, problem):
         return candidate
     params: dict[str, Value] = {**candidate.params, "seeds": seeds}
     return replace(candidate, params=params)
 
 
-def _made(candidate: Candidate, models: Mapping[Candidate, Refitted], problem: Problem) -> Refitted | None:
+def _build_model(candidate: Candidate, models: Mapping[Candidate, Refitted], problem: Problem) -> Refitted | None:
     """Return the model of a candidate, of a blend put together; None where one of its members could not be learnt."""
     if not candidate.members:
         return models.get(candidate)
@@ -256,3 +263,32 @@ def _tested(study: Study, problem: Problem, candidate: Candidate, made: Refitted
     test = {} if problem.test is None else score_on(made.model, problem.test, study.metrics)
     timed = microseconds_a_document(made.model, problem.test or problem.development)
     return Entry(candidate, made.model, test, timed, made.seconds)
+
+
+def save_entries(entries: Sequence[Entry], problem: Problem, own: Path) -> None:
+    """Save the chosen model, those of all rows, and what they scored by query."""
+    with writing(own):
+        entries[0].model.save(own / "model.json")
+        shutil.rmtree(own / MODELS, ignore_errors=True)
+        (own / MODELS).mkdir()
+        labels = [entry.candidate.solver for entry in entries]
+        for label, entry in zip(labels, entries, strict=True):
+            entry.model.save(own / MODELS / f"{label}.json")
+        files = tuple(f"{MODELS}/{label}.json" for label in labels)
+        write_evidence(_evidence(entries, problem, tuple(labels), files), own / EVIDENCE)
+
+
+def _evidence(entries: Sequence[Entry], problem: Problem, labels: tuple[str, ...], files: tuple[str, ...]) -> Evidence:
+    """Return the rows' values by query: on test, else on fresh folds, else those of the trials."""
+    if problem.test is not None:
+        values = {name: np.stack([entry.test[name] for entry in entries]) for name in entries[0].test}
+        (main, *_) = values.values()
+        scores = [entry.model.predict(replace(problem.test, rows=None)) for entry in entries]
+        closely = query_documents(problem.test, select_queries(main), labels, scores)
+        names = tuple(str(name) for name in problem.test.query_ids)
+        return Evidence("test", labels, files, names, values, closely)
+    own = [entry.candidate.vali if entry.candidate.again is None else entry.candidate.again for entry in entries]
+    judged = problem.judged
+    rows = [values if len(values) == len(judged) else np.full(len(judged), np.nan) for values in own]
+    names = tuple(str(name) for name in problem.development.query_ids[judged])
+    return Evidence("vali", labels, files, names, {entries[0].model.metric or "": np.stack(rows)}, ())

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.selection.candidates import ALPHA, Candidate
 from ranktune.tuner.selection.estimate import chosen_estimate
 from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.selection.results import ALIKE, BETTER, CHOSEN, FIRST, WORSE, Row
-from ranktune.tuner.selection.selection import LEVEL, Candidate
 from ranktune.tuner.statistics.comparisons import Comparison, compare_splits, holm
 from ranktune.tuner.statistics.intervals import Interval, stratified_interval
 from ranktune.tuner.statistics.pareto import Option, knee
@@ -97,7 +97,7 @@ def _judged(rows: Sequence[Row]) -> list[Row]:
 def _verdict(row: Row, p_holm: float | None) -> str:
     if row.difference is None or p_holm is None:
         return FIRST if row.p_value is None else ALIKE
-    if p_holm > LEVEL:
+    if p_holm > ALPHA:
         return ALIKE
     return WORSE if row.difference.mean < 0.0 else BETTER
 
@@ -150,10 +150,10 @@ def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval 
     if metric not in entry.test:
         return None
     known = entry.candidate.vali if entry.candidate.again is None else entry.candidate.again
-    return of_so_few(promised, known, int(np.count_nonzero(~np.isnan(entry.test[metric]))))
+    return for_few_queries(promised, known, int(np.count_nonzero(~np.isnan(entry.test[metric]))))
 
 
-def of_so_few(promised: Interval, known: Floats, count: int) -> Interval:
+def for_few_queries(promised: Interval, known: Floats, count: int) -> Interval:
     """Return the limits of the mean of count queries like those of known, (n,), given those of the mean of all."""
     spread = 1.96 * float(np.nanstd(known, ddof=1)) / np.sqrt(max(count, 1)) if len(known) > 1 else 0.0
     low, high = (float(np.hypot(end - promised.mean, spread)) for end in (promised.low, promised.high))

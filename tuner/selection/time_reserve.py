@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.selection.blending import FEW
-from ranktune.tuner.selection.selection import MOST, PER_SOLVER, Candidate
-from ranktune.tuner.statistics.intervals import SURE, lead
+from ranktune.tuner.selection.blending import FEW_QUERIES
+from ranktune.tuner.selection.candidates import MAX_FINALISTS, PER_SOLVER, Candidate
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, z_score
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.problem import Problem
 
@@ -29,7 +29,7 @@ FIXED, A_QUERY = 1.0, 0.002
 """Seconds that blending and reports take, in any case and for each query: their intervals draw queries anew."""
 
 
-def affordable(
+def fit_in_time(
     places: list[int], found: Sequence[Candidate], problem: Problem, jobs: int, deadline: Deadline
 ) -> list[int]:
     """Return those of places that can be scored again and learnt for use in the time that is left, in their order.
@@ -42,7 +42,7 @@ def affordable(
     another = {k: solver in solvers[:place] for place, (k, solver) in enumerate(zip(places, solvers, strict=True))}
     left = (deadline.left - _reporting(problem)) * jobs
     kept = []
-    behind = {k: lead(found[0].vali, found[k].vali) > SURE for k in places}
+    behind = {k: z_score(found[0].vali, found[k].vali) > SIGNIFICANT_Z for k in places}
     for k in sorted(places, key=lambda k: (k != 0, behind[k], another[k], found[k].seconds)):
         cost = MARGIN * found[k].seconds * (_again_ratio(problem) + _use_ratio(problem))
         if cost <= left:
@@ -59,9 +59,9 @@ def reserve(problem: Problem, seconds: Mapping[str, float]) -> float:
     All of them are scored again, with others that are about as good, and learnt for use.
     """
     usual = float(np.median(list(seconds.values())))
-    others = max(min(MOST - len(seconds), (PER_SOLVER - 1) * len(seconds)), 0)
+    others = max(min(MAX_FINALISTS - len(seconds), (PER_SOLVER - 1) * len(seconds)), 0)
     again = (sum(seconds.values()) + others * usual) * _again_ratio(problem)
-    use = sum(took * (BAG if bagged(solver, problem) else 1) for solver, took in seconds.items())
+    use = sum(took * (BAG if is_bagged(solver, problem) else 1) for solver, took in seconds.items())
     return _reporting(problem) + MARGIN * (again + use * _use_ratio(problem))
 
 
@@ -82,18 +82,18 @@ def _use_ratio(problem: Problem) -> float:
     return 1.25 / folds
 
 
-def seeds_in_time(plain: Sequence[Candidate], problem: Problem, jobs: int, deadline: Deadline) -> int:
+def bag_size(plain: Sequence[Candidate], problem: Problem, jobs: int, deadline: Deadline) -> int:
     """Return of how many seeds a bag is, for all of plain to be learnt for use in the time that is left."""
     if deadline.left == float("inf"):
         return BAG
     one = {True: 0.0, False: 0.0}
     for candidate in plain:
-        one[bagged(candidate.solver, problem)] += MARGIN * candidate.seconds * _use_ratio(problem)
+        one[is_bagged(candidate.solver, problem)] += MARGIN * candidate.seconds * _use_ratio(problem)
     left = (deadline.left - _reporting(problem)) * jobs - one[False]
     return int(np.clip(left / one[True], 1, BAG)) if one[True] > 0.0 else BAG
 
 
-def bagged(solver: str, problem: Problem) -> bool:
+def is_bagged(solver: str, problem: Problem) -> bool:
     """Return whether the models of a solver are learnt for use in a bag of seeds."""
-    few = problem.development.n_queries < FEW
+    few = problem.development.n_queries < FEW_QUERIES
     return few and "seeds" in inspect.signature(solver_class(solver)).parameters

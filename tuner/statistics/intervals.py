@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Floats
 BLOCK = 500_000  # resampled values held at once: what fits a processor's cache
 SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)  # (256, 8) the signs that a byte's bits stand for
 
-SURE = 3.0
+SIGNIFICANT_Z = 3.0
 """Standard errors of a paired difference by which one is for sure better than another."""
 
 
@@ -71,7 +71,7 @@ def mean(per_query: Floats) -> float:
     return float(known.mean()) if len(known) else 0.0
 
 
-def lead(one: Floats, other: Floats) -> float:
+def z_score(one: Floats, other: Floats) -> float:
     """Return by how many standard errors one is better, paired by query; 0 where they are the same."""
     differences = one - other
     differences = differences[~np.isnan(differences)]

@@ -50,7 +50,7 @@ def cost_name(name: str) -> str:
     return SPELLINGS[name]
 
 
-def keeps(costs: Mapping[str, float], limits: Mapping[str, float]) -> bool:
+def within_limits(costs: Mapping[str, float], limits: Mapping[str, float]) -> bool:
     """Return whether costs, by name, are no higher than limits; what is not known to keep them does not."""
     return all(float(costs.get(cost, math.inf)) <= most for cost, most in limits.items())
 

@@ -9,8 +9,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.plans import query_folds
-from ranktune.tuner.selection.blending import choose_blend, choosing, first_unless_better, scale
-from ranktune.tuner.statistics.intervals import lead, mean
+from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
+from ranktune.tuner.statistics.intervals import mean, z_score
 
 METRIC = parse_metric("ndcg@10")
 
@@ -71,12 +71,12 @@ def test_what_a_blend_of_noise_scores_is_no_better_than_noise() -> None:
     typical = np.mean([METRIC.mean(one, QUERIES) for one in own])
     blend = choose_blend(scaled(*own), [f"S{k}" for k in range(12)], QUERIES, METRIC, FOLDS)
     assert float(np.nanmean(blend.per_query)) < typical + 0.05  # the best of them by luck scores more
-    assert mean(choosing(np.stack([METRIC.per_query(one, QUERIES) for one in own]), FOLDS)) < typical + 0.05
+    assert mean(nested_choice(np.stack([METRIC.per_query(one, QUERIES) for one in own]), FOLDS)) < typical + 0.05
 
 
 def test_choosing_is_worth_the_best_where_it_is_plain() -> None:
     values = np.stack([np.full(QUERIES.n_queries, 0.4), np.full(QUERIES.n_queries, 0.6)])
-    np.testing.assert_array_equal(choosing(values, FOLDS), 0.6)
+    np.testing.assert_array_equal(nested_choice(values, FOLDS), 0.6)
 
 
 def test_choosing_on_other_queries_is_what_is_valued() -> None:
@@ -85,7 +85,7 @@ def test_choosing_on_other_queries_is_what_is_valued() -> None:
     for fold in FOLDS:
         best = max(range(5), key=lambda k: per_query[k, fold.train].mean())
         expected[fold.vali] = per_query[best, fold.vali]
-    np.testing.assert_array_equal(choosing(per_query, FOLDS), expected)
+    np.testing.assert_array_equal(nested_choice(per_query, FOLDS), expected)
 
 
 def test_few_queries_do_not_choose_among_alike_models() -> None:
@@ -105,7 +105,7 @@ def test_what_is_told_beyond_doubt_takes_the_place_of_what_is_simpler() -> None:
     noise = generator.normal(size=400)
     noise -= noise.mean()
     error = noise.std() / np.sqrt(400)
-    assert lead(simple + noise + 1.4 * error, simple) == pytest.approx(1.4)
+    assert z_score(simple + noise + 1.4 * error, simple) == pytest.approx(1.4)
     assert first_unless_better([simple, simple + noise + 1.4 * error]) == 0
     assert first_unless_better([simple, simple + noise + 1.6 * error]) == 1
     assert first_unless_better([simple, simple + noise - 9.0 * error]) == 0

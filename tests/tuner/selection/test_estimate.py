@@ -147,17 +147,17 @@ def test_every_division_of_eight_queries_by_brute_force(stages: int) -> None:
     again[finalists] = values[finalists] + generator(4).normal(size=(2, 8))
     final = np.where(np.isnan(again), values, again) if stages == 2 else values
 
-    def best(choosing: list[int]) -> int:
-        ranked = np.argsort(-values[:, choosing].mean(axis=1))[: 2 if stages == 2 else 5]
-        return int(ranked[final[ranked][:, choosing].mean(axis=1).argmax()])
+    def best(nested_choice: list[int]) -> int:
+        ranked = np.argsort(-values[:, nested_choice].mean(axis=1))[: 2 if stages == 2 else 5]
+        return int(ranked[final[ranked][:, nested_choice].mean(axis=1).argmax()])
 
     half, quarter, variance = [], [], []
-    for choosing in map(list, itertools.combinations(range(8), 4)):
-        scoring = sorted(set(range(8)) - set(choosing))
-        scores = final[best(choosing), scoring]
+    for nested_choice in map(list, itertools.combinations(range(8), 4)):
+        scoring = sorted(set(range(8)) - set(nested_choice))
+        scores = final[best(nested_choice), scoring]
         half.append(scores.mean())
         variance.append(scores.var(ddof=1))
-        quarter += [final[best(list(part)), scoring].mean() for part in itertools.combinations(choosing, 2)]
+        quarter += [final[best(list(part)), scoring].mean() for part in itertools.combinations(nested_choice, 2)]
     gain = np.mean(half) - np.mean(quarter)
     among = finalists if stages == 2 else np.arange(5)
     chosen = int(among[final[among].mean(axis=1).argmax()])

@@ -11,12 +11,12 @@ import pytest
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.selection.evidence import (
-    CLOSELY,
-    LONGEST,
+    MAX_DOCUMENTS,
+    MAX_EXAMPLES,
     Evidence,
-    look_closely,
+    query_documents,
     read_evidence,
-    worth_a_look,
+    select_queries,
     write_evidence,
 )
 
@@ -26,7 +26,7 @@ HOSTILE = '<script>alert(1)</script>"\n\u202e'
 def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     values = np.array([[0.5, np.nan, 1.0], [0.25, np.nan, 0.0]])
     queries = Queries.from_arrays(np.zeros((4, 1)), [1, 0, 2, 0], qid=["a", "a", HOSTILE, HOSTILE])
-    closely = look_closely(queries, [1], ["A", HOSTILE], [np.arange(4.0), -np.arange(4.0)])
+    closely = query_documents(queries, [1], ["A", HOSTILE], [np.arange(4.0), -np.arange(4.0)])
     written = Evidence("test", ("A", HOSTILE), ("models/A.json", ""), ("1", "2", HOSTILE), {"map": values}, closely)
     write_evidence(written, tmp_path / "evidence.npz")
     read = read_evidence(tmp_path / "evidence.npz")
@@ -43,19 +43,19 @@ def test_the_worst_and_the_most_disputed_queries_are_looked_at() -> None:
     generator = np.random.default_rng(0)
     values = np.stack([generator.random(500), generator.random(500)])
     values[:, 7] = np.nan
-    found = worth_a_look(values)
-    assert len(found) == len(set(found)) == CLOSELY
+    found = select_queries(values)
+    assert len(found) == len(set(found)) == MAX_EXAMPLES
     assert 7 not in found
     assert int(np.nanargmin(values[0])) in found
     assert int(np.nanargmax(np.abs(values[0] - values[1]))) in found
 
 
 def test_of_a_long_query_what_models_rank_first_is_kept() -> None:
-    n = 5 * LONGEST
+    n = 5 * MAX_DOCUMENTS
     queries = Queries.from_arrays(np.zeros((n, 1)), np.zeros(n), qid=np.zeros(n), document_ids=np.arange(n))
     scores = [np.arange(n, dtype=float), -np.arange(n, dtype=float)]
-    (one,) = look_closely(queries, [0], ["up", "down"], scores)
-    assert len(one.documents) == LONGEST
+    (one,) = query_documents(queries, [0], ["up", "down"], scores)
+    assert len(one.documents) == MAX_DOCUMENTS
     assert {"0", str(n - 1)} <= set(one.documents)
 
 

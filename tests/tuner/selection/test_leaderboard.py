@@ -7,10 +7,10 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, leaderboard
 from ranktune.tuner.selection.results import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE
-from ranktune.tuner.selection.selection import Candidate
 from ranktune.tuner.statistics.comparisons import holm
 
 

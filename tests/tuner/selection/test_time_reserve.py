@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ranktune.tuner.evaluation.plans import query_folds
-from ranktune.tuner.selection.blending import FEW
-from ranktune.tuner.selection.selection import Candidate
-from ranktune.tuner.selection.time_reserve import BAG, affordable, bagged, reserve, seeds_in_time
+from ranktune.tuner.selection.blending import FEW_QUERIES
+from ranktune.tuner.selection.candidates import Candidate
+from ranktune.tuner.selection.time_reserve import BAG, bag_size, fit_in_time, is_bagged, reserve
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.problem import Problem
 from tests.support.engine_samples import judged
@@ -31,28 +31,28 @@ FOUND = [candidate(*own) for own in (("LambdaMART", 8.0), ("RankSVM", 1.0), ("Ra
 
 
 def test_without_a_deadline_everything_is_affordable() -> None:
-    assert affordable([0, 1, 3, 2], FOUND, PROBLEM, 1, Deadline()) == [0, 1, 3, 2]
-    assert seeds_in_time(FOUND, PROBLEM, 1, Deadline()) == BAG
+    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, Deadline()) == [0, 1, 3, 2]
+    assert bag_size(FOUND, PROBLEM, 1, Deadline()) == BAG
 
 
 def test_where_time_is_short_the_best_comes_first_and_then_more_solvers() -> None:
     costs = [1.1 * 1.25 * one.seconds for one in FOUND]  # scored again, and learnt for use
     fixed = 1.0 + 0.002 * 40 + 1e-9
-    assert affordable([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0])) == [0]
-    assert affordable([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0] + costs[1])) == [0, 1]
-    assert affordable([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0] + costs[1] + costs[3])) == [0, 1, 3]
-    assert affordable([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + sum(costs))) == [0, 1, 3, 2]
+    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0])) == [0]
+    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0] + costs[1])) == [0, 1]
+    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0] + costs[1] + costs[3])) == [0, 1, 3]
+    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + sum(costs))) == [0, 1, 3, 2]
 
 
 def test_where_the_best_does_not_fit_nothing_else_stands_in_for_it() -> None:
-    assert affordable([0, 1, 3, 2], FOUND, PROBLEM, 1, within(5.0)) == []
-    assert affordable([0, 1, 3, 2], FOUND, PROBLEM, 8, within(5.0)) == [0, 1, 3, 2]  # in eight processes it does
+    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(5.0)) == []
+    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 8, within(5.0)) == [0, 1, 3, 2]  # in eight processes it does
 
 
 @pytest.mark.parametrize(("left", "seeds"), [(0.0, 1), (6.0, 2), (8.0, 3), (1000.0, BAG)])
 def test_bags_are_as_large_as_there_is_time(left: float, seeds: int) -> None:
     """A seed of these trees takes 2.2 seconds, learning the others .3, what comes after 1.08."""
-    assert seeds_in_time([FOUND[0], FOUND[1]], PROBLEM, 1, within(left)) == seeds
+    assert bag_size([FOUND[0], FOUND[1]], PROBLEM, 1, within(left)) == seeds
 
 
 def test_the_end_fits_into_what_is_put_aside_for_it() -> None:
@@ -60,14 +60,14 @@ def test_the_end_fits_into_what_is_put_aside_for_it() -> None:
     seconds = {one.solver: one.seconds for one in (FOUND[0], FOUND[2], FOUND[3])}
     aside = reserve(PROBLEM, seconds)
     own = [candidate(solver, took) for solver, took in seconds.items()]
-    assert affordable([0, 1, 2], own, PROBLEM, 1, within(aside)) == [0, 1, 2]
+    assert fit_in_time([0, 1, 2], own, PROBLEM, 1, within(aside)) == [0, 1, 2]
     again = 1.1 * sum(seconds.values())
-    assert seeds_in_time(own, PROBLEM, 1, within(aside - again)) == BAG
+    assert bag_size(own, PROBLEM, 1, within(aside - again)) == BAG
     assert reserve(PROBLEM, {"RankSVM": 1.0}) < reserve(PROBLEM, {"LambdaMART": 1.0})
 
 
 def test_bags_are_of_trees_of_few_queries() -> None:
-    many = Problem("", Path(), judged(FEW, 0), PROBLEM.plan, PROBLEM.fresh, None)
-    assert bagged("LambdaMART", PROBLEM)
-    assert not bagged("LambdaMART", many)
-    assert not bagged("RankSVM", PROBLEM)
+    many = Problem("", Path(), judged(FEW_QUERIES, 0), PROBLEM.plan, PROBLEM.fresh, None)
+    assert is_bagged("LambdaMART", PROBLEM)
+    assert not is_bagged("LambdaMART", many)
+    assert not is_bagged("RankSVM", PROBLEM)

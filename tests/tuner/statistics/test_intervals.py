@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranktune.tuner.statistics.intervals import bootstrap_interval, lead, mean, randomisation_test, stratified_interval
+from ranktune.tuner.statistics.intervals import (
+    bootstrap_interval,
+    mean,
+    randomisation_test,
+    stratified_interval,
+    z_score,
+)
 
 
 def test_interval_agrees_with_the_normal_one_on_many_values() -> None:
@@ -89,5 +95,5 @@ def test_queries_that_a_metric_skips_do_not_count() -> None:
     one = np.array([1.0, np.nan, 0.5, 0.75])
     assert mean(one) == pytest.approx(0.75)
     assert mean(np.array([np.nan])) == 0.0
-    assert lead(one, one) == 0.0
-    assert lead(one, one - 0.25) == np.inf
+    assert z_score(one, one) == 0.0
+    assert z_score(one, one - 0.25) == np.inf

@@ -129,9 +129,9 @@ def test_best_within_limits_is_the_best_of_those_that_keep_them(options: list[Op
 @BRIEFLY
 @given(OPTIONS, st.integers(0, 6))
 def test_one_limit_cuts_the_front(options: list[Option], most: int) -> None:
-    affordable = [option for option in front(options, "nonzeros") if option.cost("nonzeros") <= most]
+    fit_in_time = [option for option in front(options, "nonzeros") if option.cost("nonzeros") <= most]
     found = best_within(options, {"nonzeros": most})
-    assert (None if found is None else found.quality) == (affordable[-1].quality if affordable else None)
+    assert (None if found is None else found.quality) == (fit_in_time[-1].quality if fit_in_time else None)
 
 
 @pytest.mark.parametrize(

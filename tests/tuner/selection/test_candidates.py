@@ -10,8 +10,14 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.selection.candidates import candidates
-from ranktune.tuner.selection.selection import MOST, PER_SOLVER, Candidate, contenders, settled
+from ranktune.tuner.selection.candidates import (
+    MAX_FINALISTS,
+    PER_SOLVER,
+    Candidate,
+    best_by_solver,
+    best_candidates,
+    finalists,
+)
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 
@@ -30,7 +36,7 @@ def test_the_best_few_trials_of_each_solver_are_candidates(tmp_path: Path) -> No
         record.append(number, params, space.distributions, Outcome({STUDY.metric: np.full(4, value)}))
     record.append(6, space.defaults()[1], space.distributions, Outcome({STUDY.metric: np.full(4, 0.85)}))
     record.append(7, space.defaults()[1], space.distributions, Outcome(error="x"))
-    found = candidates(record, space)
+    found = best_candidates(record, space)
     record.close()
     assert [(c.solver, c.value) for c in found] == [
         ("RankSVM", 0.9), ("RankSVM", 0.9), ("RidgeRanker", 0.85), ("RankSVM", 0.8),
@@ -44,7 +50,7 @@ def test_when_nothing_succeeded_the_cause_is_told(tmp_path: Path) -> None:
     record, space = Record(tmp_path, "s", STUDY.metric), STUDY.union_space()
     record.append(0, space.defaults()[0], space.distributions, Outcome(error="ValueError: no"))
     with pytest.raises(StudyError, match="none of 1 trials succeeded: ValueError: no"):
-        candidates(record, space)
+        best_candidates(record, space)
     record.close()
 
 
@@ -53,27 +59,27 @@ def test_contenders_are_those_within_the_noise_and_every_solvers_best() -> None:
     alike = best - 0.01 + 0.2 * GENERATOR.normal(size=60)
     worse = best - 0.3
     found = [candidate(solver, vali) for solver, vali in (("A", best), ("A", alike), ("A", worse), ("B", worse))]
-    assert contenders(found, GENERATOR) == [0, 3, 1]
+    assert finalists(found, GENERATOR) == [0, 3, 1]
 
 
 def test_every_solvers_best_comes_before_anyones_second() -> None:
     vali = GENERATOR.random(20)
     found = [candidate(solver, vali) for solver in "AAABBBCCCDDD"]
-    order = contenders(found, GENERATOR)
+    order = finalists(found, GENERATOR)
     assert order[:4] == [0, 3, 6, 9]
-    assert len(order) == MOST
+    assert len(order) == MAX_FINALISTS
 
 
 def test_fresh_folds_overrule_a_lucky_trial() -> None:
     lucky = candidate("A", np.full(5, 0.9), np.full(20, 0.5))
     sound = candidate("B", np.full(5, 0.8), np.full(20, 0.6))
     out = candidate("C", np.full(5, 0.85))
-    assert [c.solver for c in settled([lucky, out, sound])] == ["B", "A", "C"]
+    assert [c.solver for c in best_by_solver([lucky, out, sound])] == ["B", "A", "C"]
 
 
 def test_a_solver_is_represented_once_by_its_best() -> None:
     first, second = candidate("A", np.full(5, 0.9), np.full(9, 0.4)), candidate("A", np.full(5, 0.8), np.full(9, 0.6))
-    assert settled([first, second]) == [second]
+    assert best_by_solver([first, second]) == [second]
 
 
 def test_choosing_the_maximum_of_noise_is_what_fresh_folds_prevent() -> None:
@@ -89,5 +95,5 @@ def test_choosing_the_maximum_of_noise_is_what_fresh_folds_prevent() -> None:
             key=lambda c: -c.value,
         )
         by_maximum.append(truths[int(found[0].solver[1:])])
-        by_fresh.append(truths[int(settled(found)[0].solver[1:])])
+        by_fresh.append(truths[int(best_by_solver(found)[0].solver[1:])])
     assert np.mean(by_fresh) > np.mean(by_maximum) + 0.002
