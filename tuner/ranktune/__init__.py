@@ -4,7 +4,7 @@
 >>> result = ranktune.tune("train.txt", test="test.txt", metric="ndcg@10", trials=30)  # doctest: +SKIP
 >>> result.best_model.save("model.json")                                               # doctest: +SKIP
 
-The names are loaded when first used, so that importing the package, and the command's --help, stay instant.
+Names are loaded when first used, so that importing the package and --help are instant.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ranktune.api import read, resume, run, tune
+    from ranktune.api import resume, run, tune
     from ranktune.solvers.data.queries import Queries
     from ranktune.solvers.linear.elastic_rank import ElasticRank
     from ranktune.solvers.linear.rank_svm import RankSVM
     from ranktune.solvers.metrics.metrics import parse_metric
     from ranktune.solvers.models.base import load_model
+    from ranktune.studies.catalogue import read
     from ranktune.tuner.samplers.thompson import ThompsonSampler
     from ranktune.tuner.study.declaration import Study
 
@@ -48,7 +49,7 @@ _HOME = {
     "ThompsonSampler": "tuner.samplers.thompson",
     "load_model": "solvers.models.base",
     "parse_metric": "solvers.metrics.metrics",
-    "read": "api",
+    "read": "studies.catalogue",
     "resume": "api",
     "run": "api",
     "tune": "api",
@@ -56,7 +57,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from the module it lives in."""
+    """Load a public name from its module."""
     if name not in _HOME:
         raise AttributeError(f"module 'ranktune' has no attribute '{name}'")
     return getattr(import_module(f"ranktune.{_HOME[name]}"), name)

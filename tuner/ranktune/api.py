@@ -1,4 +1,4 @@
-"""The Python functions tune, run, resume, read and work; the command line calls them."""
+"""The Python functions tune, run, resume and work; the command line calls them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from ranktune.arguments import (
     NewStudyRuntime,
@@ -19,10 +18,9 @@ from ranktune.arguments import (
     takes,
 )
 from ranktune.notebook import StudyResult, shown
-from ranktune.reading import read_and_prepare
+from ranktune.reading import Sources, read_and_prepare
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError
-from ranktune.solvers.data.queries import Queries
-from ranktune.studies import catalogue
 from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import run_study
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
@@ -34,15 +32,12 @@ from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
-from ranktune.tuner.study.home import StudyFolder, default_home, find_folder, free_name, make_folder
+from ranktune.tuner.study.home import StudyFolder, find_folder, free_name, home_folder, make_folder
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.settings import Settings, declared
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 from ranktune.tuner.workers.workforce import Workforce
-
-Sources: TypeAlias = tuple[object, object, object]
-"""data, vali and test."""
 
 
 @takes(TuneArguments)
@@ -150,7 +145,7 @@ def resume(given: ResumeArguments) -> StudyResult:
     >>> import ranktune
     >>> result = ranktune.resume("mine", trials=60)  # doctest: +SKIP
     """
-    folder = find_folder(_home(given.home), given.name)
+    folder = find_folder(home_folder(given.home), given.name)
     places = Locations.load(folder.path, given.storage)
     with _at_work(folder, _workforce(given), places, given.progress) as at:
         study = folder.study()
@@ -171,37 +166,8 @@ def resume(given: ResumeArguments) -> StudyResult:
         return _ran(study, problems, folder, places, at)
 
 
-def read(source: object, **options: Any) -> Queries:
-    """Return the queries of a source.
-
-    Parameters
-    ----------
-    source : path, Queries, data frame or tuple (X, y, qid)
-        Text files are LETOR or SVMlight; csv, parquet and npz are read too.
-    **options
-        Options of the readers, such as n_features, missing ("error" or "zero") and one_based.
-
-    Returns
-    -------
-    Queries
-
-    Raises
-    ------
-    DataError
-        If the source cannot be read.
-
-    Examples
-    --------
-    >>> import ranktune
-    >>> queries = ranktune.read(([[0.1], [0.9], [0.4]], [0, 2, 1], [1, 1, 1]))
-    >>> queries.n_queries, queries.n_documents
-    (1, 3)
-    """
-    return catalogue.read(source, **options)
-
-
 def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadline) -> StudyResult:
-    home = _home(given.home)
+    home = home_folder(given.home)
     places = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
     force = _workforce(given)
     folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
@@ -312,7 +278,7 @@ def work(given: WorkArguments) -> int:
     """
     progress = given.progress or _watcher()
     if given.storage is None:
-        opened: FolderStudy | DatabaseStudy = FolderStudy(find_folder(_home(given.home), given.name))
+        opened: FolderStudy | DatabaseStudy = FolderStudy(find_folder(home_folder(given.home), given.name))
     else:
         opened = DatabaseStudy(given.storage, given.name)
     with closing(progress), closing(opened) as joinable:
@@ -332,7 +298,7 @@ def _prepared(study: Study, sources: Sources, folder: StudyFolder, at: _Work, ex
     return read_and_prepare(study, sources, folder, extend, at.progress)
 
 
-def _described(sources: Sources) -> dict[str, Any]:
+def _described(sources: Sources) -> Json:
     """Return data, vali and test as the record names them; a source that is None is left out."""
     return {name: _name_of(own) for name, own in zip(("data", "vali", "test"), sources, strict=True) if own is not None}
 
@@ -351,10 +317,6 @@ def _stem(data: str) -> str:
     path = Path(data)
     stem = path.name.split(".")[0] or "study"
     return f"{path.parent.name}-{stem}" if stem.lower() in ("train", "training") and path.parent.name else stem
-
-
-def _home(home: str | Path | None) -> Path:
-    return default_home() if home is None else Path(home)
 
 
 def _watcher() -> Progress:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -26,29 +26,30 @@ from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, loadable, solver_class
 from ranktune.studies import catalogue
 from ranktune.studies.api_search import NAME as API_SEARCH
+from ranktune.studies.readers.options import ReadOptions
 from ranktune.studies.summary import summarise
 from ranktune.tuner.evaluation.refit import score_on
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.statistics.intervals import bootstrap_interval
-from ranktune.tuner.study.home import all_folders, default_home
+from ranktune.tuner.study.home import all_folders, home_folder
 
 _MAIN_FACTS = ("queries", "documents", "features", "grades", "sparsity", "queries_without_relevant")
 
 
-def score_file(model: Path, data: str, **reading: Any) -> Floats:
+def score_file(model: Path, data: str, **reading: Unpack[ReadOptions]) -> Floats:
     """Return the score of each document of data, (n_documents,), in the order of the file."""
     chosen = load_model(model)
     return chosen.predict(_read_for(chosen, data, reading, graded=False))
 
 
-def _read_for(model: Model, data: str, reading: Json, *, graded: bool = True) -> Queries:
+def _read_for(model: Model, data: str, reading: ReadOptions, *, graded: bool = True) -> Queries:
     """Return the queries of data with the features of model: by name where both have names, else by number."""
     return catalogue.read(
         data, n_features=model.n_features, feature_names=model.feature_names, graded=graded, **reading
     )
 
 
-def evaluate_file(model: Path, data: str, metrics: Sequence[str], **reading: Any) -> Json:
+def evaluate_file(model: Path, data: str, metrics: Sequence[str], **reading: Unpack[ReadOptions]) -> Json:
     """Return, for each metric, the mean of a model over the queries of data with its bootstrap interval."""
     chosen = load_model(model)
     names = tuple(dict.fromkeys(str(parse_metric(name)) for name in metrics))
@@ -75,8 +76,8 @@ def evaluation_table(found: Json) -> RenderableType:
     return titled(f"{found['model']} on {found['data']}, {found['queries']} queries", means)
 
 
-def describe(data: str, **reading: Any) -> Json:
-    """Return what is in data, part by part: of a folder of folds, each fold's train, vali and test."""
+def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
+    """Return a description of each part of data: in a folder of folds, each fold's train, vali and test."""
     parts = []
     for split in catalogue.load(data, **reading):
         for part in ("train", "vali", "test"):
@@ -115,13 +116,13 @@ def _cell(value: object) -> str:
 
 
 def related_to(name: str, model: Path | None, home: Path | None, count: int) -> Json:
-    """Return what an api-search model ranks first for name, and what BM25 does.
+    """Return the rankings for name of an api-search model and of BM25.
 
-    Raises StudyError where no model is given and no study of api-search is finished.
+    Raises StudyError if no model is given and no study of api-search is finished.
     """
     from ranktune.studies.api_search.related import related
 
-    return related(name, load_model(model or _latest_model(home or default_home())), count=count).as_dict()
+    return related(name, load_model(model or _latest_model(home_folder(home))), count=count).as_dict()
 
 
 def _latest_model(home: Path) -> Path:
@@ -132,7 +133,7 @@ def _latest_model(home: Path) -> Path:
 
 
 def related_table(found: Json) -> RenderableType:
-    """Return two rankings side by side; what the documentation itself lists under See Also is marked."""
+    """Return two rankings side by side; entries that the documentation lists under See Also are marked."""
     sides = table(("", "the chosen model", "BM25"))
     for place, (ours, theirs) in enumerate(zip(found["ours"], found["bm25"], strict=True), start=1):
         sides.add_row(str(place), _judged(ours), _judged(theirs))
@@ -178,7 +179,7 @@ def solver_page(name: str) -> RenderableType:
     for parameter in solver.space:
         when = "" if parameter.when is None else f"{parameter.when.name}: {', '.join(map(str, parameter.when.values))}"
         ranges.add_row(parameter.name, _range(parameter), str(parameter.default), when)
-    return Group(Text(f"{solver.__name__}: {as_text(inspect.getdoc(solver) or '')}"), "", ranges)
+    return Group(Text(f"{solver.__name__}: {as_text(_documentation(solver))}"), "", ranges)
 
 
 def as_text(docstring: str, width: int = 80) -> str:
@@ -202,8 +203,12 @@ def _prose_margin(line: str) -> str | None:
 
 
 def _summary(solver: type[BaseRanker]) -> str:
-    """Return the first paragraph of the documentation, up to a colon."""
-    return " ".join((inspect.getdoc(solver) or "").split("\n\n")[0].split()).split(":")[0].rstrip(".")
+    return " ".join(_documentation(solver).split("\n\n")[0].split()).rstrip(".")
+
+
+def _documentation(solver: type[BaseRanker]) -> str:
+    """Return the docstring of a solver, which may begin with its name."""
+    return (inspect.getdoc(solver) or "").removeprefix(f"{solver.__name__}: ")
 
 
 def _range(parameter: Parameter) -> str:

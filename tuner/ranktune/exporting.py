@@ -1,4 +1,4 @@
-"""The command `ranktune export`: what it takes, does, and says of how the export is put to use.
+"""The command `ranktune export`: its options, what it does, and how the export is used.
 
 As in ranktune.cli, heavy modules are imported inside the functions.
 """
@@ -8,16 +8,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from ranktune.options import Missing, ZeroBased, reading, write_output
 
 if TYPE_CHECKING:
     from ranktune.solvers.export.check import Agreement
     from ranktune.solvers.models.base import Model
+    from ranktune.studies.readers.options import ReadOptions
 
 ZOOKEEPER = 2**20
-"""Bytes of a file of ZooKeeper, by default."""
+"""The most bytes of a file in ZooKeeper, by default."""
 _PLUGIN = (
     "Upload:  curl -X POST -H 'Content-Type: application/json' --data-binary @FILE \\\n"
     "           http://localhost:9200/_ltr/_featureset/FEATURES/_createmodel\n"
@@ -42,7 +45,7 @@ USES: Mapping[str, str] = {
 """Format -> how to use what was written."""
 
 
-HELP = """Write MODEL for another system: the features that matter only, by their names (f1, f2, ... if it has none).
+HELP = """Write MODEL for another system: only the features it uses, by their names (f1, f2, ... if it has none).
 
 \b
 solr           Solr's model store
@@ -70,26 +73,21 @@ Examples:
 
 def export(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
-    format: Annotated[str, typer.Option("--format", "-f", help="One of those above.")],
+    format: Annotated[str, typer.Option("--format", "-f", help="One of the formats above.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. (default: standard output)")
     ] = None,
-    name: Annotated[str, typer.Option(help="What the model is called there.")] = "ranktune",
+    name: Annotated[str, typer.Option(help="Name of the model in the other system.")] = "ranktune",
     store: Annotated[str, typer.Option(help="Solr's feature store.")] = "_DEFAULT_",
     check: Annotated[
-        str | None, typer.Option(help="Data that the export scores too (onnx, python): is the order the same?")
+        str | None, typer.Option(help="Data on which to compare the export's ranking with the model's (onnx, python).")
     ] = None,
-    missing: Annotated[
-        str, typer.Option(help="What a missing value (NaN, NULL) of that data is: error, or zero.")
-    ] = "error",
-    zero_based: Annotated[
-        bool, typer.Option("--zero-based", help="Feature numbers of that data begin at 0, not at 1.")
-    ] = False,
+    missing: Missing = "error",
+    zero_based: ZeroBased = False,
 ) -> None:
-    """Write the model; say on standard error how it is put to use."""
-    reading = ({} if missing == "error" else {"missing": missing}) | ({"one_based": False} if zero_based else {})
-    told = export_file(model, format, output, name=name, store=store, check=check, reading=reading)
-    print(told, file=sys.stderr)
+    """Write the model, and print on standard error how it is used."""
+    options = reading(missing, zero_based)
+    print(export_file(model, format, output, name=name, store=store, check=check, reading=options), file=sys.stderr)
 
 
 def export_file(
@@ -100,11 +98,11 @@ def export_file(
     name: str,
     store: str,
     check: str | None,
-    reading: Mapping[str, Any],
+    reading: ReadOptions,
 ) -> str:
-    """Write the model file at path in a format, to standard output where output is None; return what to say of it.
+    """Write the model file at path in a format, to standard output if output is None; return a message about it.
 
-    Nothing is written where data to check by cannot be read or scored.
+    Nothing is written if the data to check by cannot be read or scored.
     """
     from ranktune.solvers.core.errors import ParameterError
     from ranktune.solvers.export.check import check_evaluator
@@ -118,18 +116,12 @@ def export_file(
     model = load_model(path)
     content = export(model, format, name=name, store=store)
     checked = None if check is None else _checked(model, format, content, check, reading)
-    if output is None:
-        sys.stdout.write(str(content))
-    else:
-        try:
-            output.write_bytes(content if isinstance(content, bytes) else content.encode())
-        except OSError as error:
-            raise ParameterError(f"cannot write {output}: {error.strerror}. Give a file you may write to.") from None
+    write_output(content, output)
     lines = [
         f"{model.solver} with {model.nonzeros} of {model.n_features} features, for {format_called(format).purpose}."
     ]
     if checked is not None:
-        lines.append(_told(checked))
+        lines.append(_summary(checked))
     if format == "solr" and len(content) > ZOOKEEPER:
         lines.append(
             f"It has {len(content)} bytes, and ZooKeeper takes {ZOOKEEPER}: see DefaultWrapperModel in Solr's guide."
@@ -138,7 +130,7 @@ def export_file(
     return "\n".join([*lines, use])
 
 
-def _checked(model: Model, format: str, content: str | bytes, data: str, reading: Mapping[str, Any]) -> Agreement:
+def _checked(model: Model, format: str, content: str | bytes, data: str, reading: ReadOptions) -> Agreement:
     from ranktune.solvers.export.check import agreement
     from ranktune.studies import catalogue
 
@@ -147,7 +139,7 @@ def _checked(model: Model, format: str, content: str | bytes, data: str, reading
     return agreement(model, format, content, queries)
 
 
-def _told(found: Agreement) -> str:
+def _summary(found: Agreement) -> str:
     return (
         f"Checked: by {found.evaluator} the order is the same on {found.same} of {found.queries} queries; scores "
         f"differ by at most {found.difference:.1g} of the largest."

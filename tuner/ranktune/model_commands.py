@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ranktune import exporting
-from ranktune.options import Also, Home, Json, Missing, ZeroBased, console, print_json, reading
+from ranktune.options import Also, Home, Json, Missing, ZeroBased, console, print_json, reading, write_output
 
 commands = typer.Typer()
 
@@ -27,33 +27,24 @@ def predict(
     missing: Missing = "error",
     zero_based: ZeroBased = False,
 ) -> None:
-    """Print the score of every document of DATA, a line each, in the order of the file; higher ranks first."""
+    """Print the score of each document of DATA, one per line, in the order of the file. Higher scores rank first."""
     from ranktune.commands import score_file
 
     scores = score_file(model, data, **reading(missing, zero_based))
-    text = "".join(f"{score!r}\n" for score in scores.tolist())
-    if output is None:
-        sys.stdout.write(text)
-    else:
-        try:
-            output.write_text(text)
-        except OSError as error:
-            from ranktune.solvers.core.errors import ParameterError
-
-            raise ParameterError(f"cannot write {output}: {error.strerror}. Give a file you may write to.") from None
+    write_output("".join(f"{score!r}\n" for score in scores.tolist()), output)
 
 
 @commands.command()
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
-    data: Annotated[str, typer.Argument(help="Judged documents.")],
+    data: Annotated[str, typer.Argument(help="Documents with grades.")],
     metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, ndcg@10:letor, ...")] = "ndcg@10",
     also: Also = None,
     missing: Missing = "error",
     zero_based: ZeroBased = False,
     as_json: Json = False,
 ) -> None:
-    """Judge MODEL on DATA: each metric's mean over queries with a 95 percent interval."""
+    """Evaluate MODEL on DATA: the mean of each metric over queries, with a 95 percent interval."""
     from ranktune.commands import evaluate_file, evaluation_table
 
     found = evaluate_file(model, data, [metric, *(also or [])], **reading(missing, zero_based))
@@ -65,12 +56,12 @@ commands.command(help=exporting.HELP)(exporting.export)
 
 @commands.command("data")
 def describe_data(
-    data: Annotated[str, typer.Argument(help="File, folder or name of judged documents.")] = "api-search",
+    data: Annotated[str, typer.Argument(help="File, folder or name of documents with grades.")] = "api-search",
     missing: Missing = "error",
     zero_based: ZeroBased = False,
     as_json: Json = False,
 ) -> None:
-    """Tell what is in DATA: queries, documents, features, grades, sparsity, and what looks wrong."""
+    """Describe DATA: queries, documents, features, grades, sparsity, and what looks wrong."""
     from ranktune.commands import data_table, describe
 
     found = describe(data, **reading(missing, zero_based))
@@ -82,7 +73,7 @@ def list_solvers(
     name: Annotated[str | None, typer.Argument(help="A solver. (default: a table of all)")] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell which solvers there are; of one, what its parameters mean and in which range they are tuned."""
+    """List the solvers, or describe one: its parameters and the ranges in which they are tuned."""
     from ranktune.commands import all_solvers, solver_page, solvers_table
 
     if as_json:
@@ -101,7 +92,7 @@ def related(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Print what the chosen api-search model ranks first for NAME, beside what BM25 does."""
+    """Print what a model of api-search ranks first for NAME, beside the ranking of BM25."""
     from ranktune.commands import related_table, related_to
 
     found = related_to(name, model, home, count)
@@ -116,18 +107,19 @@ def reproduce(
         typer.Option(help="A folder Fold1 ... Fold5 with train.txt, vali.txt and test.txt. Repeatable."),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(help="Its name in the paper. (default: told by queries, documents and features)")
+        str | None,
+        typer.Option(help="Its name in the paper. (default: recognised by its size)"),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes that share the work. [default: all cores]", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes that share the work. (default: all cores)", min=1)] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a list of {dataset, algorithm, metric, published, ours, ...}.")
     ] = False,
 ) -> None:
     """Print a PAPER's published figures beside ours on the same data, with the differences.
 
-    Every system is trained as the paper says: validation queries choose its parameters, test queries give the figure.
+    Every system is trained as in the paper: validation queries choose its parameters, test queries give the figure.
 
-    Data of which nothing was published give our figures only. On two cores MQ2008 takes up to two minutes.
+    For data without published figures only ours are printed. On two cores MQ2008 takes up to two minutes.
 
     Example:  ranktune reproduce solar --data MQ2008 --data OHSUMED
     """
@@ -136,6 +128,6 @@ def reproduce(
     try:
         found = reproducing.reproduce_paper(paper, data or [], dataset, jobs)
     except KeyboardInterrupt:
-        print("Interrupted. Nothing was kept.", file=sys.stderr)
+        print("Interrupted. Nothing was saved.", file=sys.stderr)
         raise typer.Exit(130) from None
     print_json(reproducing.as_list(found)) if as_json else console().print(reproducing.tables(found))

@@ -1,20 +1,26 @@
-"""A result as notebooks show it: a table with the conclusion, and the figures of the pages as Plotly figures."""
+"""The result of a study for notebooks: a table with the conclusion, and the figures of the pages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.tuner.selection.results import Result
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 
 @dataclass(frozen=True)
 class StudyResult(Result):
-    """A Result that shows itself: _repr_html_ in notebooks, and plot_... for the figures, which need Plotly."""
+    """A Result with a table in notebooks and figures, which need Plotly.
+
+    The attributes are those of ranktune.tuner.selection.results.Result.
+    """
 
     def _repr_html_(self) -> str:
         from ranktune.dashboards.views.overview import leaderboard_table, sentences
@@ -30,10 +36,24 @@ class StudyResult(Result):
             f"<p>Model: <code>{escape(self.model)}</code></p>"
         )
 
-    def plot(self, view: str, panel: str) -> Any:
-        """Return the figure of a panel of a view, as plotly.graph_objects.Figure.
+    def plot(self, view: str, panel: str) -> Figure:
+        """Return the figure of a panel of a view.
 
-        Raises ParameterError with the nearest name where there is none, and where plotly is not installed.
+        Parameters
+        ----------
+        view : str
+            A page, such as "overview" or "progress".
+        panel : str
+            A figure of the page, such as "leaderboard".
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+
+        Raises
+        ------
+        ParameterError
+            If there is no such figure, or if plotly is not installed.
         """
         from ranktune.dashboards.records.study import open_study
         from ranktune.dashboards.views.registry import build
@@ -44,24 +64,24 @@ class StudyResult(Result):
             raise ParameterError(f"view '{view}' has no figure '{panel}'. {nearest(panel, figures)}")
         return _figure(figures[panel] or {})
 
-    def plot_leaderboard(self) -> Any:
-        """Return every row of the leaderboard with its intervals."""
+    def plot_leaderboard(self) -> Figure:
+        """Return the figure of the leaderboard, with intervals."""
         return self.plot("overview", "leaderboard")
 
-    def plot_best_so_far(self) -> Any:
-        """Return the best value so far, against the solvers' defaults and random search."""
+    def plot_best_so_far(self) -> Figure:
+        """Return the figure of the best value so far, beside the solvers' defaults and random search."""
         return self.plot("overview", "worth")
 
-    def plot_history(self) -> Any:
-        """Return the value of every trial by solver, and the best so far; of several folds, of the first."""
+    def plot_history(self) -> Figure:
+        """Return the figure of each trial's value by solver; of several folds, the first."""
         return self.plot("progress", self._of_first("history"))
 
-    def plot_time(self) -> Any:
-        """Return the processor time of learning by solver; of several folds, of the first."""
+    def plot_time(self) -> Figure:
+        """Return the figure of the processor time of fits by solver; of several folds, the first."""
         return self.plot("progress", self._of_first("time"))
 
-    def plot_workers(self) -> Any:
-        """Return what every worker did when; of several folds, of the first."""
+    def plot_workers(self) -> Figure:
+        """Return the figure of the workers over time; of several folds, the first."""
         return self.plot("progress", self._of_first("workers"))
 
     def _of_first(self, key: str) -> str:
@@ -69,11 +89,11 @@ class StudyResult(Result):
 
 
 def shown(result: Result) -> StudyResult:
-    """Return result as one that shows itself."""
+    """Return result with its table and figures."""
     return StudyResult(**{field.name: getattr(result, field.name) for field in fields(result)})
 
 
-def _figure(figure: Mapping[str, Any]) -> Any:
+def _figure(figure: JsonView) -> Figure:
     try:
         from plotly.graph_objects import Figure
     except ImportError:
@@ -81,7 +101,7 @@ def _figure(figure: Mapping[str, Any]) -> Any:
     return Figure(figure)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, float):
         return f'<td style="text-align:right">{value:.5g}</td>'
     return f"<td>{'' if value is None else escape(_brief(str(value), 200))}</td>"

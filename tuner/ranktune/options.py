@@ -13,12 +13,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
 
 from ranktune.arguments import HOME
 from ranktune.tuner.study.settings import Declared, declared
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ranktune.studies.readers.options import Missing as MissingChoice
+    from ranktune.studies.readers.options import ReadOptions
+
+Given: TypeAlias = dict[str, Any]
+"""The options of a declaration, by field."""
 
 Home = Annotated[Path | None, typer.Option(help=HOME.help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
@@ -72,23 +81,36 @@ def _parameter(own: Declared) -> inspect.Parameter:
     )
 
 
-def reading(missing: str, zero_based: bool) -> dict[str, Any]:
+def reading(missing: str, zero_based: bool) -> ReadOptions:
     """Return the options of the readers that differ from their defaults."""
-    options: dict[str, Any] = {}
+    options: ReadOptions = {}
     if missing != "error":
-        options["missing"] = missing
+        options["missing"] = cast("MissingChoice", missing)  # the readers check it
     if zero_based:
         options["one_based"] = False
     return options
 
 
-def print_json(value: dict[str, Any] | list[dict[str, Any]]) -> None:
-    """Print value as JSON, and nothing else, on standard output."""
+def write_output(content: str | bytes, path: Path | None) -> None:
+    """Write content to path, text to standard output if path is None."""
+    if path is None:
+        sys.stdout.write(str(content))
+        return
+    try:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    except OSError as error:
+        from ranktune.solvers.core.errors import ParameterError
+
+        raise ParameterError(f"cannot write {path}: {error.strerror}. Give a file you may write to.") from None
+
+
+def print_json(value: object) -> None:
+    """Print value as JSON on standard output."""
     print(json.dumps(value, indent=1))
 
 
-def console() -> Any:
-    """Return a console that never breaks a table's line when the output is a file."""
+def console() -> Console:
+    """Return a console, with wide lines if the output is a file."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=120)

@@ -1,4 +1,4 @@
-"""What the commands report and dashboard do: write the one file, or serve the live page until interrupted."""
+"""The commands report and dashboard: write one file, or serve the live pages until interrupted."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ranktune.solvers.core.errors import ParameterError, StudyError
-from ranktune.tuner.study.home import default_home, find_folder
+from ranktune.tuner.study.home import find_folder, home_folder
 
 if TYPE_CHECKING:
     from ranktune.dashboards.web.guard import App
 
-EXTRA = 'it needs the extra dashboard: pip install "ranktune[dashboard]".'
+EXTRA = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
 
 
 def write(name: str, home: Path | None, output: Path | None) -> Path:
-    """Write the report of a study, report.html in the study's folder unless told where, and return its path."""
+    """Write the report of a study to output, by default report.html in the study's folder, and return its path."""
     from ranktune.dashboards.web.report import write_report
 
-    folder = find_folder(home or default_home(), name).path
+    folder = find_folder(home_folder(home), name).path
     return write_report(folder, output or folder / "report.html")
 
 
 @dataclass(frozen=True)
 class Serving:
-    """Where to serve what; a token is made where others can reach the address and none is given."""
+    """What to serve where; without a token, one is created if other machines can reach the address."""
 
     home: Path
     name: str | None = None
@@ -40,15 +40,15 @@ class Serving:
     optuna: bool = False
 
 
-def serve(wanted: Serving, told: Callable[[str], None]) -> None:
-    """Serve until interrupted; told gets the address once the page can be opened."""
+def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
+    """Serve until interrupted; on_ready is called with the address once the page can be opened."""
     try:
         import uvicorn
 
         from ranktune.dashboards.web.guard import is_loopback
         from ranktune.dashboards.web.server import make_app
     except ImportError as error:
-        raise ParameterError(f"the live page cannot be served: {error}; {EXTRA}") from None
+        raise ParameterError(f"the live page cannot be served: {error}. {EXTRA}") from None
     if wanted.name is not None:
         find_folder(wanted.home, wanted.name)
     token = wanted.token or (None if is_loopback(wanted.host) else secrets.token_urlsafe(24))
@@ -66,13 +66,13 @@ def serve(wanted: Serving, told: Callable[[str], None]) -> None:
     with suppress(AttributeError, OSError):
         os.nice(10)  # a running study comes first
     with _bound(wanted.host, wanted.port) as listening:
-        told(_address(wanted.host, listening.getsockname()[1], token))
+        on_ready(_address(wanted.host, listening.getsockname()[1], token))
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
 
 
 def _optuna(wanted: Serving, token: str | None) -> App:
-    """Return optuna-dashboard of a study's record behind our guard; of its pages' writing nothing is let through."""
+    """Return optuna-dashboard of a study's record, read-only, behind the same guard."""
     try:
         from ranktune.dashboards.web.optuna_pages import optuna_app
     except ImportError as error:
@@ -85,8 +85,8 @@ def _optuna(wanted: Serving, token: str | None) -> App:
     records = [folder.split(name) / "record.db" for name in folder.split_names()]
     if len(records) != 1:
         raise StudyError(
-            f"study '{wanted.name}' has {len(records)} records, one a fold, and optuna-dashboard shows one. "
-            f"Show one yourself: optuna-dashboard sqlite:///{records[0]}"
+            f"study '{wanted.name}' has {len(records)} records, one per fold, and optuna-dashboard shows one. "
+            f"Start it yourself: optuna-dashboard sqlite:///{records[0]}"
         )
     if not records[0].exists():
         raise StudyError(f"study '{wanted.name}' has no trials yet.")
@@ -99,7 +99,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen(128)  # whoever comes before the server is ready waits
+        listening.listen(128)  # connections before the server is ready wait
     except (OSError, OverflowError) as error:
         listening.close()
         why = getattr(error, "strerror", None) or str(error)
@@ -110,6 +110,6 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _address(host: str, port: int, token: str | None) -> str:
-    shown: Any = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname(), "": "localhost"}.get(host, host)
+    shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname(), "": "localhost"}.get(host, host)
     query = "" if token is None else f"?token={token}"
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/{query}"

@@ -1,4 +1,4 @@
-"""What `ranktune reproduce` does, and how a paper's tables look beside ours."""
+"""The command `ranktune reproduce`: published tables beside our figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from joblib import cpu_count
 from rich.console import Console, Group, RenderableType
@@ -17,6 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import table, titled
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.papers.published import load_paper
 from ranktune.studies.papers.reproduce import OnPart, Reproduced, Row, load_datasets, reproduce
@@ -36,7 +36,7 @@ def reproduce_paper(name: str, folders: Sequence[str], dataset: str | None, jobs
         return reproduce(paper, found, jobs=jobs or int(cpu_count()), on_part=on_part)
 
 
-def as_list(found: Sequence[Reproduced]) -> list[dict[str, Any]]:
+def as_list(found: Sequence[Reproduced]) -> list[Json]:
     """Return every figure as {dataset, algorithm, metric, published, ours, ...}, in the order of the tables."""
     return [row.as_dict() for one in found for row in one.rows]
 

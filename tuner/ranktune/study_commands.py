@@ -1,4 +1,4 @@
-"""The commands that make and look at studies: tune, run, resume, list, show, report, dashboard.
+"""The commands for studies: tune, run, resume, worker, list, show, report, dashboard.
 
 As in ranktune.cli, heavy modules are imported inside the functions.
 """
@@ -9,12 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ranktune.arguments import ResumeArguments, RunArguments, TuneArguments, WorkArguments
 from ranktune.options import (
+    Given,
     Home,
     Json,
     Missing,
@@ -28,18 +29,19 @@ from ranktune.options import (
 from ranktune.tuner.study.settings import declared
 
 if TYPE_CHECKING:
+    from ranktune.tuner.runner.progress import Progress
     from ranktune.tuner.selection.results import Result
 
 commands = typer.Typer()
 
-_ENDS = (("stopped", "stopped early"), ("failed", "failed"))
-"""How trials end that are not judged in full, and how that is said."""
+_INCOMPLETE = (("stopped", "stopped early"), ("failed", "failed"))
+"""How trials end without a full evaluation, by key and in words."""
 
 
 @commands.command()
 @takes_options(TuneArguments)
 def tune(
-    given: dict[str, Any],
+    given: Given,
     *,
     join: Annotated[
         bool, typer.Option("--join", help="If another process runs the study of that name, run trials for it.")
@@ -64,7 +66,7 @@ def tune(
 
 @commands.command()
 @takes_options(RunArguments)
-def run(given: dict[str, Any], *, verbose: Verbose = False, as_json: Json = False) -> None:
+def run(given: Given, *, verbose: Verbose = False, as_json: Json = False) -> None:
     """Run a declared study: a TOML file with the fields of `tune` (data, metric, solvers, trials, space, ...)."""
     from ranktune import api
 
@@ -75,7 +77,7 @@ def run(given: dict[str, Any], *, verbose: Verbose = False, as_json: Json = Fals
 
 @commands.command()
 @takes_options(ResumeArguments)
-def resume(given: dict[str, Any], *, verbose: Verbose = False, as_json: Json = False) -> None:
+def resume(given: Given, *, verbose: Verbose = False, as_json: Json = False) -> None:
     """Continue a study that was interrupted or killed, or give a finished one more trials."""
     from ranktune import api
 
@@ -86,7 +88,7 @@ def resume(given: dict[str, Any], *, verbose: Verbose = False, as_json: Json = F
 
 @commands.command()
 @takes_options(WorkArguments)
-def worker(given: dict[str, Any]) -> None:
+def worker(given: Given) -> None:
     """Run trials for a study that another process runs, on this machine or on another one.
 
     On one host:  ranktune tune train.txt --name N --storage postgresql://host/runs --artifacts /shared/runs
@@ -104,16 +106,16 @@ def worker(given: dict[str, Any]) -> None:
 def list_studies(home: Home = None, as_json: Json = False) -> None:
     """List the studies in the home folder."""
     from ranktune.dashboards.terminal.listing import listing, listing_table
-    from ranktune.tuner.study.home import default_home
+    from ranktune.tuner.study.home import home_folder
 
-    where = home or default_home()
+    where = home_folder(home)
     found = listing(where)
     if as_json:
         print_json({"home": str(where), "studies": found})
     elif found:
         console().print(listing_table(found))
     else:
-        print(f"No studies in {where} yet. `ranktune tune` makes one.")
+        print(f"No studies in {where} yet. `ranktune tune` creates one.")
 
 
 @commands.command()
@@ -122,12 +124,12 @@ def show(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a study found; of an unfinished one, how far it is."""
+    """Show the result of a study, or the state of an unfinished one."""
     from ranktune.dashboards.terminal.listing import state
     from ranktune.tuner.selection.results import load_result
-    from ranktune.tuner.study.home import default_home, find_folder
+    from ranktune.tuner.study.home import find_folder, home_folder
 
-    folder = find_folder(home or default_home(), name)
+    folder = find_folder(home_folder(home), name)
     if folder.result.exists():
         _show(load_result(folder.result), as_json)
         return
@@ -136,9 +138,9 @@ def show(
         print_json(found)
     else:
         best = "" if found["best"] is None else f", best {found['metric']} {found['best']:.4f} by validation"
-        ended = "".join(f", {found[how]} {said}" for how, said in _ENDS if found[how])
+        ended = "".join(f", {found[how]} {said}" for how, said in _INCOMPLETE if found[how])
         print(
-            f"{name}: {found['done']} of {found['trials']} trials{ended}{best}. `ranktune resume {name}` finishes it."
+            f"{name}: {found['done']} of {found['trials']} trials{ended}{best}. `ranktune resume {name}` continues it."
         )
 
 
@@ -150,7 +152,7 @@ def report(
     ] = None,
     home: Home = None,
 ) -> None:
-    """Write a study's pages into one HTML file that opens anywhere, without a network."""
+    """Write the pages of a study into one HTML file that opens without a network."""
     from ranktune.pages import write
 
     print(write(name, home, output))
@@ -158,37 +160,35 @@ def report(
 
 @commands.command()
 def dashboard(
-    name: Annotated[str | None, typer.Argument(help="The study to begin with. (default: a list of all)")] = None,
+    name: Annotated[str | None, typer.Argument(help="The study to show first. (default: a list of all)")] = None,
     home: Home = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine a token is asked for.")] = (
+    host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine, requests need a token.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes one that is free.", min=0, max=65535)] = 8765,
-    token: Annotated[
-        str | None, typer.Option(help="Word that a browser has to bring. (default: made where needed)")
-    ] = (None),
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)] = 8765,
+    token: Annotated[str | None, typer.Option(help="Token that requests need. (default: created if needed)")] = (None),
     optuna: Annotated[bool, typer.Option("--optuna", help="Serve optuna-dashboard of the study instead.")] = False,
 ) -> None:
     """Serve the pages of all studies, live, until interrupted."""
     from ranktune.pages import Serving, serve
-    from ranktune.tuner.study.home import default_home
+    from ranktune.tuner.study.home import home_folder
 
-    def told(address: str) -> None:
+    def on_ready(address: str) -> None:
         print(f"Open {address}   (Ctrl-C stops)", flush=True)
 
-    serve(Serving(home or default_home(), name, host, port, token, optuna), told)
+    serve(Serving(home_folder(home), name, host, port, token, optuna), on_ready)
 
 
-def _worked_for(given: dict[str, Any], as_json: bool) -> bool:
-    """Run trials for a study that another process runs, and show what it found; False where none runs it."""
+def _worked_for(given: Given, as_json: bool) -> bool:
+    """Run trials for a study that another process runs, and show its result; return False if none runs it."""
     from ranktune import api
     from ranktune.solvers.core.errors import ParameterError
     from ranktune.tuner.selection.results import load_result
-    from ranktune.tuner.study.home import StudyFolder, default_home
+    from ranktune.tuner.study.home import StudyFolder, home_folder
 
     if not given["name"]:
         raise ParameterError("--join joins a study by its name. Give --name too.")
-    folder = StudyFolder((given["home"] or default_home()) / given["name"])
+    folder = StudyFolder(home_folder(given["home"]) / given["name"])
     if not folder.held():
         return False
     with _watched(as_json=True) as progress:
@@ -201,8 +201,8 @@ def _worked_for(given: dict[str, Any], as_json: bool) -> bool:
 
 
 @contextmanager
-def _watched(as_json: bool, verbose: bool = False) -> Iterator[Any]:
-    """Yield a progress display; an interrupt ends with a word on how to go on, and exit code 130."""
+def _watched(as_json: bool, verbose: bool = False) -> Iterator[Progress]:
+    """Yield a progress display; an interrupt prints how to continue and exits with code 130."""
     from ranktune.terminal import Lines, Verbose, watcher
 
     try:
@@ -212,7 +212,7 @@ def _watched(as_json: bool, verbose: bool = False) -> Iterator[Any]:
         raise typer.Exit(130) from None
 
 
-def _show(result: dict[str, Any], as_json: bool) -> None:
+def _show(result: Given, as_json: bool) -> None:
     if as_json:
         print_json(result)
         return
@@ -222,19 +222,19 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
 
 
 def _finish(result: Result, as_json: bool) -> None:
-    """Print what a study found, and write its report where the extra for it is installed."""
+    """Print the result of a study, and write its report if the extra for it is installed."""
     from importlib.util import find_spec
 
     from ranktune.solvers.core.errors import RankTuneError
 
     _show(result.as_dict(), as_json)
     if find_spec("plotly") is None:
-        print('pip install "ranktune[dashboard]" for a report with pictures.', file=sys.stderr)
+        print('Install "ranktune[dashboard]" for a report with figures.', file=sys.stderr)
         return
     from ranktune.pages import write
 
     folder = Path(result.folder)
     try:
         print(f"Report: {write(folder.name, folder.parent, None)}", file=sys.stderr)
-    except RankTuneError as error:  # the study itself is finished, and safe
+    except RankTuneError as error:  # the study itself is finished and saved
         print(f"warning: no report was written: {error} `ranktune report {folder.name}` tries again.", file=sys.stderr)

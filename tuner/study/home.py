@@ -1,11 +1,11 @@
-"""Where studies live: a home folder with one folder a study.
+"""The home folder of studies, with one folder per study.
 
-HOME/NAME/study.json   what was declared, digests of the data, and the space that is searched
+HOME/NAME/study.json   the declaration, digests of the data, and the search space
 HOME/NAME/lock         held by the process that runs the study (ranktune.tuner.study.lock)
-HOME/NAME/events.jsonl what happened (ranktune.tuner.study.events)
-HOME/NAME/             record.db, artifacts/ and model.json; of a study of several splits, HOME/NAME/SPLIT/
+HOME/NAME/events.jsonl the log (ranktune.tuner.study.events)
+HOME/NAME/             record.db, artifacts/ and model.json; for a study of several splits, HOME/NAME/SPLIT/
 HOME/NAME/data/        the arrays that workers map; removed when the study is finished
-HOME/NAME/result.json  what was concluded
+HOME/NAME/result.json  the result
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
+from ranktune.solvers.core.files import atomic_write
 from ranktune.tuner.study.compatibility import Difference, saved_space, setting_differences, space_differences
 from ranktune.tuner.study.declaration import Study, check_name
 from ranktune.tuner.study.events import FILE as EVENTS
@@ -30,9 +31,9 @@ FORMAT = 2
 PLACES = "places.json"
 
 
-def default_home() -> Path:
-    """Return RANKTUNE_HOME, or ranktune-runs in the current folder."""
-    return Path(os.environ.get("RANKTUNE_HOME") or "ranktune-runs")
+def home_folder(home: str | Path | None = None) -> Path:
+    """Return home, by default RANKTUNE_HOME or ranktune-runs in the current folder."""
+    return Path(home or os.environ.get("RANKTUNE_HOME") or "ranktune-runs")
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class StudyFolder:
 
     @property
     def result(self) -> Path:
-        """Path of the conclusion; it exists once the study is finished."""
+        """Path of the result; it exists once the study is finished."""
         return self.path / "result.json"
 
     @property
@@ -57,7 +58,7 @@ class StudyFolder:
 
     @contextmanager
     def replace_data(self) -> Iterator[Path]:
-        """Yield an empty folder that becomes data when the block ends well: never half of it under that name."""
+        """Yield an empty folder that becomes data if the block succeeds, so that data is always complete."""
         fresh = self.path / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         with writing(self.path):
@@ -67,10 +68,10 @@ class StudyFolder:
             fresh.rename(self.data)
 
     def check_settings(self, study: Study, *, extend: bool = False) -> Study:
-        """Return the study to run: study; where extend widens the one of this folder, that one's solvers come first.
+        """Return the study to run: study, with the solvers of an extended study in their former order.
 
-        More trials or time, or less, are the same study, and with extend a wider search space is. Raises StudyError
-        that names every other difference where this folder holds a study.
+        Trials and time may differ, and with extend the search space may be wider. Raises StudyError that names every
+        other difference from the study in this folder.
         """
         if not (self.path / "study.json").exists():
             return study
@@ -88,13 +89,13 @@ class StudyFolder:
         return study
 
     def _differences(self, there: Study, here: Study) -> list[Difference]:
-        # What was searched is noted too: the same declaration means another space once a solver's own has changed.
-        searched = self._noted().get("space") or saved_space(there.union_space())
-        found = setting_differences(there.as_dict(), here.as_dict())  # a field that was not there yet has its default
+        # The space was saved too: the same declaration means another space once a solver's default space has changed.
+        searched = self._saved().get("space") or saved_space(there.union_space())
+        found = setting_differences(there.as_dict(), here.as_dict())  # a field that did not exist has its default
         return found + space_differences(searched, saved_space(here.union_space()))
 
     def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
-        """Note study and the digests of its data. Raises StudyError where the folder holds another study."""
+        """Save study and the digests of its data. Raises StudyError if the folder holds another study."""
         study = self.check_settings(study, extend=extend)
         if (self.path / "study.json").exists() and self.digests() != dict(digests):
             raise StudyError(
@@ -107,18 +108,13 @@ class StudyFolder:
             "data": dict(digests),
             "space": saved_space(study.union_space()),
         }
-        temporary = self.path / "study.tmp"
         with writing(self.path):
-            with open(temporary, "w", encoding="utf-8") as file:
-                json.dump(declared, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path / "study.json")
+            atomic_write(self.path / "study.json", json.dumps(declared, indent=1))
 
     def study(self) -> Study:
         """Return the declared study."""
         try:
-            return Study.from_dict(self._noted()["study"])
+            return Study.from_dict(self._saved()["study"])
         except (ParameterError, KeyError, TypeError, AttributeError) as error:
             raise StudyError(
                 f"{self.path / 'study.json'} declares what this version of RankTune cannot run: {error} "
@@ -127,40 +123,40 @@ class StudyFolder:
 
     def split_names(self) -> list[str]:
         """Return the names of the splits, in their order."""
-        return list(self._noted()["data"])
+        return list(self._saved()["data"])
 
     def digests(self) -> dict[str, str]:
         """Return the digest of each split's data."""
-        return dict(self._noted()["data"])
+        return dict(self._saved()["data"])
 
-    def _noted(self) -> dict[str, Any]:
+    def _saved(self) -> Json:
         file = self.path / "study.json"
         try:
-            noted: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            if not isinstance(noted, dict):
+            saved: Json = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(saved, dict):
                 raise ValueError("it is no declaration of a study")
         except (OSError, ValueError) as error:
             raise StudyError(f"cannot read {file}: {error}. Choose another name, or remove that folder.") from None
-        if noted.get("format") != FORMAT:
-            raise StudyError(f"{file} {_unreadable(noted.get('format'))}")
-        return noted
+        if saved.get("format") != FORMAT:
+            raise StudyError(f"{file} {_format_problem(saved.get('format'))}")
+        return saved
 
     @contextmanager
     def owned(self) -> Iterator[None]:
-        """Hold the study: one process runs it. Raises BeingRun (a StudyError) that names the holder."""
+        """Hold the lock of the study. Raises BeingRun (a StudyError) that names the holder."""
         with owning(self.path):
             try:
                 yield
             finally:
-                if not (self.path / "study.json").exists():  # it came to nothing: the name is free again
-                    self._vanish()
+                if not (self.path / "study.json").exists():  # the study did not begin: its name is free again
+                    self._remove()
 
     def held(self) -> bool:
-        """Return whether a process runs the study, as far as can be seen; the lock itself is not touched."""
+        """Return whether a process apparently runs the study; the lock itself is not touched."""
         return holder(self.path) is not None
 
-    def _vanish(self) -> None:
-        """Remove what we put into the folder, and the folder if nothing else is in it."""
+    def _remove(self) -> None:
+        """Remove the files of a study that did not begin, and the folder if nothing else is in it."""
         shutil.rmtree(self.path / "data.new", ignore_errors=True)
         with suppress(OSError):
             for file in (EVENTS, PLACES, LOCK):
@@ -168,13 +164,13 @@ class StudyFolder:
             self.path.rmdir()
 
     def remove_data(self) -> None:
-        """Remove the arrays that workers mapped: they can be made again from the source."""
+        """Remove the arrays that workers mapped: they can be read from the source again."""
         shutil.rmtree(self.data, ignore_errors=True)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an error of the disk, in a block that writes to a study's folder, into a StudyError."""
+    """Turn an OSError, in a block that writes to a study's folder, into a StudyError."""
     try:
         yield
     except OSError as error:
@@ -184,8 +180,8 @@ def writing(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _unreadable(found: Any) -> str:
-    """Return why a declaration of another format is not read, and what can be done."""
+def _format_problem(found: object) -> str:
+    """Return why a declaration of another format cannot be read, and what can be done."""
     if not isinstance(found, int) or isinstance(found, bool):
         return "is no declaration of a study. Choose another name, or remove that folder."
     if found > FORMAT:
@@ -197,7 +193,7 @@ def _unreadable(found: Any) -> str:
 
 
 def _changed(there: Mapping[str, str], here: Mapping[str, str]) -> str:
-    """Return in words what is different between the digests of the splits of two studies."""
+    """Return the difference between the digests of the splits of two studies, in words."""
     if list(there) != list(here):
         return f"its parts are {list(there)} there, {list(here)} here"
     parts = [name for name in there if name and there[name] != here[name]]
@@ -205,7 +201,7 @@ def _changed(there: Mapping[str, str], here: Mapping[str, str]) -> str:
 
 
 def make_folder(home: Path, name: str) -> StudyFolder:
-    """Return the folder of a new or existing study. Raises StudyError where it cannot be made or written."""
+    """Return the folder of a new or existing study. Raises StudyError if it cannot be created or written."""
     folder = StudyFolder(home / name)
     try:
         _probe(folder.path)
@@ -218,7 +214,7 @@ def make_folder(home: Path, name: str) -> StudyFolder:
 
 
 def _probe(path: Path) -> None:
-    """Write and remove a file. Another launch may do the same, or remove a study that came to nothing meanwhile."""
+    """Write and remove a file. Meanwhile another launch may do the same, or remove a study that did not begin."""
     until = time.monotonic() + 1.0
     while True:
         try:
@@ -234,7 +230,7 @@ def _probe(path: Path) -> None:
 
 
 def find_folder(home: Path, name: str) -> StudyFolder:
-    """Return the folder of an existing study. Raises StudyError with the nearest name where there is none."""
+    """Return the folder of an existing study. Raises StudyError with the nearest name if there is none."""
     check_name(name)
     folder = StudyFolder(home / name)
     if not (folder.path / "study.json").is_file():
@@ -253,6 +249,6 @@ def all_folders(home: Path) -> list[StudyFolder]:
 
 
 def free_name(home: Path, stem: str) -> str:
-    """Return stem, or stem-2, stem-3, ... : the first that no study in home has."""
+    """Return the first of stem, stem-2, stem-3, ... that no study in home has."""
     names = (stem if k == 1 else f"{stem}-{k}" for k in range(1, 10_000_000))
     return next(name for name in names if not (home / name).exists())
