@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ranktune
+from ranktune.dashboards.figures.plotly import number
 from ranktune.notebook import StudyResult, shown
 from ranktune.solvers.core.errors import ParameterError
 
@@ -53,7 +54,7 @@ def test_figures_are_plotly_figures(result: StudyResult) -> None:
         figure = plot()
         assert isinstance(figure, graph_objects.Figure) and len(figure.data) > 0
     assert tuple(result.plot_leaderboard().data[-1].x) == tuple(
-        row.test.mean for row in result.leaderboard if row.test is not None
+        number(row.test.mean) for row in result.leaderboard if row.test is not None
     )
     with pytest.raises(ParameterError, match="no figure 'histroy'"):
         result.plot("progress", "histroy")
