@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 from ranktune import cli
 from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.engine import run_study
+from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.loop import MAX_FAILURES, TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.storage.record import Record
@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     letor(tmp_path / "train.txt", 12, 1)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RANKTUNE_HOME", raising=False)
-    monkeypatch.setattr("ranktune.api.run_study", partial(run_study, objective=fails))
+    monkeypatch.setattr("ranktune.api.StudyRun", partial(StudyRun, objective=fails))
     return tmp_path
 
 

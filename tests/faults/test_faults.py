@@ -47,7 +47,7 @@ def run(folder: Path, acknowledged: list[int], trials: int = TRIALS, size: int =
         token = record.leases.acquire("here", os.getpid(), "now", alive=lambda pid: False)
         record.settle()
         done = {number_of(trial) for trial in record.trials()}
-        record.leases.requeue([lease.number for lease in record.leases.rows()])
+        record.leases.give_back([lease.token for lease in record.leases.rows()])
         for number in sorted(set(range(trials)) - done):
             assert record.leases.give(number, PARAMS, "lane") is not None
             record.append(number, PARAMS, DISTRIBUTIONS, outcome_of(number, size))

@@ -22,7 +22,7 @@ from ranktune.reading import Sources, read_and_prepare
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.studies.api_search import NAME as API_SEARCH
-from ranktune.tuner.runner.engine import run_study
+from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.preparation import reopen
@@ -189,17 +189,15 @@ def _ran(
     deadline: Deadline | None = None,
 ) -> StudyResult:
     return shown(
-        run_study(
+        StudyRun(
             study,
-            problems,
             folder,
             at.workers,
             progress=at.progress,
-            deadline=deadline,
-            places=places,
+            locations=places,
             events=at.events,
             owner=at.owner,
-        )
+        ).run(problems, deadline)
     )
 
 

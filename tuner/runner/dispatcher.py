@@ -125,7 +125,7 @@ class Dispatcher:
             found[lease.number] = lease.params
             if lease.state == LEASED and not lease.joined:
                 if lease.worker.endswith(LANES):
-                    self._leases.requeue([lease.number])
+                    self._leases.give_back([lease.token])
                 elif self._leases.reissue(lease.number, lease.token) is None:
                     continue  # it ended two coordinators: _expired finds its lease
                 self._log(Event.REQUEUED, lease.number, worker=lease.worker)

@@ -1,10 +1,10 @@
-"""A study from beginning to end: prepare the data, run what is missing, choose, learn again, test, save."""
+"""A study from beginning to end: run the missing trials, select, refit, test, save."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,6 @@ import numpy as np
 from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.split import WHOLE
@@ -42,59 +41,53 @@ from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import Executor
 
 
-def run_study(
-    study: Study,
-    problems: Sequence[Problem],
-    folder: StudyFolder,
-    executor: Executor,
-    *,
-    progress: Progress | None = None,
-    objective: Objective = evaluate,
-    deadline: Deadline | None = None,
-    places: Locations | None = None,
-    events: Events | None = None,
-    owner: Ownership | None = None,
-) -> Result:
-    """Run the trials that are missing on every problem and return the conclusion, which is also saved in folder.
-
-    The deadline is for all of it, the study's timeout from now where none is given. Each problem gets its part of the
-    time that is left; what it does not use goes to the others. places is where the record is kept, in folder where it
-    is None; owner holds the study there.
-    """
-    deadline = deadline or Deadline.after(study.timeout)
-    begun = time.monotonic()
-    run = _Run(
-        study, folder, executor, progress or Silent(), objective, places or Locations(), events or Events(None), owner
-    )
-    run.events.write(Event.STUDY_STARTED, splits=len(problems), trials=study.n_trials, jobs=executor.jobs)
-    # One thread for the sampler's small matrices too: more of them wait for each other while workers fill the cores.
-    with threadpool_limits(limits=1):
-        parts = [
-            _run_split(run, problem, deadline.share(len(problems) - place)) for place, problem in enumerate(problems)
-        ]
-    result = replace(_concluded(study, parts, folder), seconds=round(time.monotonic() - begun, 3))
-    with writing(folder.path):
-        result.save(folder.result)
-    folder.remove_data()
-    run.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)
-    return result
-
-
 @dataclass(frozen=True, eq=False)
-class _Run:
-    """What all parts of a run share."""
+class StudyRun:
+    """A run of a study from its problems to its result.
+
+    Attributes
+    ----------
+    locations : Locations
+        Where the record is.
+    owner : Ownership or None
+        The hold on a study whose record is in a database.
+    """
 
     study: Study
     folder: StudyFolder
     executor: Executor
-    progress: Progress
-    objective: Objective
-    places: Locations
-    events: Events
-    owner: Ownership | None
+    progress: Progress = field(default_factory=Silent)
+    objective: Objective = evaluate
+    locations: Locations = field(default_factory=Locations)
+    events: Events = field(default_factory=lambda: Events(None))
+    owner: Ownership | None = None
+
+    def run(self, problems: Sequence[Problem], deadline: Deadline | None = None) -> Result:
+        """Run the missing trials of every problem, and return the result, which is saved in the folder too.
+
+        The deadline is that of the whole run, by default the study's timeout from now. Each problem gets an equal share
+        of the time that is left.
+        """
+        deadline = deadline or Deadline.after(self.study.timeout)
+        begun = time.monotonic()
+        self.events.write(
+            Event.STUDY_STARTED, splits=len(problems), trials=self.study.n_trials, jobs=self.executor.jobs
+        )
+        # One thread for the sampler's small matrices too: several would compete with the workers for the cores.
+        with threadpool_limits(limits=1):
+            parts = [
+                _run_split(self, problem, deadline.share(len(problems) - place))
+                for place, problem in enumerate(problems)
+            ]
+        result = replace(_concluded(self, parts), seconds=round(time.monotonic() - begun, 3))
+        with writing(self.folder.path):
+            result.save(self.folder.result)
+        self.folder.remove_data()
+        self.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)
+        return result
 
     def check(self) -> None:
-        """Raise StudyError where another process has taken the study over."""
+        """Raise StudyError if another process has taken the study over."""
         if self.owner is not None:
             self.owner.check()
 
@@ -103,13 +96,18 @@ class _Run:
         self.events.write(Event(event), reason=message)
 
     def record(self, problem: Problem) -> Record:
-        """Open the record of a split; workers that join find there what they have to know."""
+        """Open the record of a split, with what workers need to join it."""
         own = self.folder.split(problem.name)
         with writing(own):
             own.mkdir(exist_ok=True)
         name = record_name(self.folder.path.name, problem.name)
         record = Record(
-            own, name, self.study.metric, self.places.storage, self.places.artifacts, on_event=self.on_storage_event
+            own,
+            name,
+            self.study.metric,
+            self.locations.storage,
+            self.locations.artifacts,
+            on_event=self.on_storage_event,
         )
         if self.owner is not None:
             record.leases.held = self.owner.held
@@ -117,8 +115,8 @@ class _Run:
             record.retried(lambda: claim(record.study, self.study, self.folder.digests()[problem.name]))
             record.retried(lambda: migrate_space(record.storage, record.study.study_name, self.study.union_space()))
             record.retried(lambda: self._declaration(problem).write(record.study))
-            if self.places.artifacts is not None:
-                share(problem.folder, Artifacts(self.places.artifacts))
+            if self.locations.artifacts is not None:
+                share(problem.folder, Artifacts(self.locations.artifacts))
         except BaseException:
             record.close()
             raise
@@ -126,12 +124,12 @@ class _Run:
 
     def _declaration(self, problem: Problem) -> Declaration:
         place = str(problem.folder.resolve())
-        return Declaration(self.study.as_dict(), this_version(), this_host(), place, self.places.artifacts)
+        return Declaration(self.study.as_dict(), this_version(), this_host(), place, self.locations.artifacts)
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What was found on one problem, before it is put into rows."""
+    """The findings on one problem, before they become rows."""
 
     name: str
     entries: list[Entry]
@@ -143,9 +141,10 @@ class _Part:
     stopped: int
 
 
-def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
-    study, executor, progress = run.study, run.executor, run.progress
-    own = run.folder.split(problem.name)
+def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
+    study, own = run.study, run.folder.split(problem.name)
+    space = study.union_space()
+    label = f"{problem.name}: " if problem.name else ""
     record = run.record(problem)
     try:
         TrialLoop(
@@ -153,8 +152,8 @@ def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
             problem.name,
             record,
             Tasks(study, problem.folder),
-            executor,
-            progress,
+            run.executor,
+            run.progress,
             run.objective,
             deadline,
             partial(reserve, problem),
@@ -163,20 +162,23 @@ def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
             check=run.check,
         ).run()
         run.check()
-        space = study.union_space()
-        rivals, chosen = _chosen(
-            study, problem, best_candidates(record, space, study.limits), executor, progress, deadline
-        )
-        progress.stage(_label(problem) + "learning the best of each solver for use")
-        entries, unfit = refit_all(study, problem, chosen, executor, deadline)
+        if problem.fresh:
+            run.progress.stage(label + "scoring the best candidates again, on fresh folds")
+        found = rescore(study, problem, best_candidates(record, space, study.limits), run.executor, deadline)
+        best = best_by_solver(found)
+        if sum(candidate.scores is not None for candidate in found) > 1:
+            run.progress.stage(label + "blending them")
+            found, best = run.executor.call(blended_candidates, study, problem, found)
+        run.progress.stage(label + "refitting the best of each solver")
+        entries, unfit = refit_all(study, problem, best, run.executor, deadline)
         entries = within(entries, study.limits)
-        executor.call(save_entries, entries, problem, own)
-        promised = _estimate(study, entries[0].candidate, chosen, rivals, record)
+        run.executor.call(save_entries, entries, problem, own)
+        expected = _estimate(study, entries[0].candidate, best, found, record)
         return _Part(
             problem.name,
             entries,
-            promised,
-            expected_on_test(promised, entries[0], study.metric),
+            expected,
+            expected_on_test(expected, entries[0], study.metric),
             len(record.trials()),
             failures(record, space, problem.name) + unfit,
             (own / "model.json").resolve(),
@@ -186,44 +188,23 @@ def _run_split(run: _Run, problem: Problem, deadline: Deadline) -> _Part:
         record.close()
 
 
-def _chosen(
-    study: Study,
-    problem: Problem,
-    found: list[Candidate],
-    executor: Executor,
-    progress: Progress,
-    deadline: Deadline,
-) -> tuple[list[Candidate], list[Candidate]]:
-    """Return all candidates, blends among them, and of those one a solver and the blends, the chosen first."""
-    if problem.fresh:
-        progress.stage(_label(problem) + "scoring the best candidates again, on fresh folds")
-    found = rescore(study, problem, found, executor, deadline)
-    if sum(candidate.scores is not None for candidate in found) > 1:
-        progress.stage(_label(problem) + "blending them")
-        return executor.call(blended_candidates, study, problem, found)
-    return found, best_by_solver(found)
-
-
 def _estimate(
-    study: Study, chosen: Candidate, settled_ones: Sequence[Candidate], rivals: Sequence[Candidate], record: Record
+    study: Study, final: Candidate, best: Sequence[Candidate], found: Sequence[Candidate], record: Record
 ) -> Interval:
-    """Return what validation promises of the chosen, which as it was used may have a bag of seeds."""
-    first = next(one for one in settled_ones if (one.solver, one.number) == (chosen.solver, chosen.number))
-    trials: dict[int, Floats] = {
+    """Return the estimate of the selected candidate, whose final model may be a bag of seeds."""
+    selected = next(one for one in best if (one.solver, one.number) == (final.solver, final.number))
+    trials = {
         number_of(trial): record.per_query(trial)[study.metric]
         for trial in record.trials()
         if trial.state == TrialState.COMPLETE
     }
-    return estimate(first, rivals, trials, np.random.default_rng([study.seed, 6]))
+    return estimate(selected, found, trials, np.random.default_rng([study.seed, 6]))
 
 
-def _label(problem: Problem) -> str:
-    return f"{problem.name}: " if problem.name else ""
-
-
-def _concluded(study: Study, parts: Sequence[_Part], folder: StudyFolder) -> Result:
-    """Return the conclusion over all parts, without the time it took."""
-    generator = np.random.default_rng([study.seed, 2])  # of intervals and tests: the same however the run was cut
+def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
+    """Return the result over all parts, without the time it took."""
+    study, folder = run.study, run.folder
+    generator = np.random.default_rng([study.seed, 2])  # for intervals and tests: the same for a resumed run
     nested = study.plan == "nested"
     judged = [part for part in parts if not (nested and part.name == WHOLE)]
     rows = leaderboard([part.entries for part in judged], study.metric, generator)
@@ -250,12 +231,12 @@ def _concluded(study: Study, parts: Sequence[_Part], folder: StudyFolder) -> Res
 
 
 def _mean_interval(intervals: Sequence[Interval]) -> Interval:
-    """Return the mean of several estimates. Their queries overlap, so that its limits are means too, not narrower."""
+    """Return the mean of several estimates; their queries overlap, so that the limits are means too, not narrower."""
     return Interval(*(float(np.mean([getattr(own, end) for own in intervals])) for end in ("mean", "low", "high")))
 
 
 def _expected(parts: Sequence[_Part]) -> Interval | None:
-    """Return what the mean over the test sets should be, whose queries differ: their noise is averaged out."""
+    """Return the expected mean over the test sets, whose queries differ, so that their noise averages out."""
     known = [part.expected for part in parts if part.expected is not None]
     if len(known) < len(parts):
         return None

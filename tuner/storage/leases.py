@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Connection,
     Row,
@@ -81,20 +80,17 @@ class Leases(Membership):
 
     # the owner's side
 
-    def give(
-        self, number: int, params: Mapping[str, Value], worker: str, limit: float | None = None, *, joined: bool = False
-    ) -> Lease | None:
+    def give(self, number: int, params: Mapping[str, Value], worker: str, limit: float | None = None) -> Lease | None:
         """Lease a trial to a lane: a new one, or one that waits, in its attempt. None if another worker has it."""
-        token = _token()
-        taken = {"state": LEASED, "token": token, "worker": worker, "joined": joined, "deadline": self._deadline()}
+        taken = self._taken(worker, joined=False)
         row = {"study": self.study, "number": number, "attempt": 1, "beat": 0, "trial_limit": limit}
-        free = (LEASES.c.state == WAITING) | (LEASES.c.token == token)
+        free = (LEASES.c.state == WAITING) | (LEASES.c.token == taken["token"])
         statement = (
             self._insert(LEASES)
             .values(**row, **taken, params=_json(params))
             .on_conflict_do_update(
                 index_elements=[LEASES.c.study, LEASES.c.number],
-                set_=taken | {"beat": LEASES.c.beat + 1},
+                set_={**taken, "beat": LEASES.c.beat + 1},
                 where=free,
             )
             .returning(*LEASES.c)
@@ -139,10 +135,6 @@ class Leases(Membership):
         """
         lease = self._run(lambda c: self._again(c, number, token))
         return lease if lease is not None and lease.state == WAITING else None
-
-    def requeue(self, numbers: Collection[int]) -> None:
-        """Let interrupted trials wait again, in the same attempt."""
-        self._back(LEASES.c.number, numbers)
 
     def expired(self) -> list[tuple[Lease, bool]]:
         """Return the trials whose workers that joined are lost, and whether each waits for its second attempt.
@@ -191,14 +183,13 @@ class Leases(Membership):
 
     # the side of a worker that joined
 
-    def claim(self, worker: str, *, joined: bool = True) -> Lease | None:
+    def claim(self, worker: str) -> Lease | None:
         """Lease the first waiting trial, None if there is none. No two workers get the same."""
-        token = _token()
         mine = LEASES.c.study == self.study
         first = select(LEASES.c.number).where(mine, LEASES.c.state == WAITING).order_by(LEASES.c.number).limit(1)
         if self.engine.dialect.name != "sqlite":
             first = first.with_for_update(skip_locked=True)
-        values = {"state": LEASED, "token": token, "worker": worker, "joined": joined, "deadline": self._deadline()}
+        values = self._taken(worker, joined=True)
         waits = and_(mine, LEASES.c.state == WAITING, LEASES.c.number == first.scalar_subquery())
         taking = update(LEASES).where(waits).values(**values, beat=LEASES.c.beat + 1).returning(*LEASES.c)
         tries = 0
@@ -208,7 +199,7 @@ class Leases(Membership):
             tries += 1
             row = None
             if tries > 1:  # the answer to the commit of the first try may have been lost
-                row = connection.execute(self._rows(LEASES.c.token == token)).one_or_none()
+                row = connection.execute(self._rows(LEASES.c.token == values["token"])).one_or_none()
             row = row or connection.execute(taking).one_or_none()
             return None if row is None else replace(_lease(row), incumbent=self._incumbent(connection, row.number))
 
@@ -236,14 +227,20 @@ class Leases(Membership):
         return self._run(work)
 
     def give_back(self, tokens: Collection[str]) -> None:
-        """Let trials that this worker will not finish wait again, in the same attempt."""
-        self._back(LEASES.c.token, tokens)
+        """Let trials that their worker will not finish wait again, in the same attempt."""
+        held = and_(LEASES.c.study == self.study, LEASES.c.state == LEASED)
+        free = {"state": WAITING, "token": "", "worker": "", "joined": False}
 
-    def deliver(self, number: int, token: str, outcome: Outcome | bytes) -> bool:
+        def work(connection: Connection) -> None:
+            for some in _batches(tokens):
+                connection.execute(update(LEASES).where(held, LEASES.c.token.in_(some)).values(**free))
+
+        self._run(work)
+
+    def deliver(self, number: int, token: str, outcome: Outcome) -> bool:
         """Deliver an outcome; return True also the second time, False if another worker has the trial by now."""
-        packed = outcome if isinstance(outcome, bytes) else pack(outcome)
         same = and_(LEASES.c.study == self.study, LEASES.c.number == number, LEASES.c.token == token)
-        first = update(LEASES).where(same, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=packed)
+        first = update(LEASES).where(same, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=pack(outcome))
         again = select(LEASES.c.number).where(same, LEASES.c.state.in_((DELIVERED, CLOSED)))
         return self._run(lambda c: bool(c.execute(first).rowcount) or c.execute(again).one_or_none() is not None)
 
@@ -251,6 +248,11 @@ class Leases(Membership):
 
     def _rows(self, which: ColumnElement[bool]) -> Select[Any]:
         return select(LEASES).where(LEASES.c.study == self.study, which).order_by(LEASES.c.number)
+
+    def _taken(self, worker: str, *, joined: bool) -> dict[str, object]:
+        """Return the columns of a lease that a worker has just got, under a new token."""
+        values = {"state": LEASED, "token": secrets.token_hex(16), "worker": worker, "joined": joined}
+        return {**values, "deadline": self._deadline()}
 
     def _deadline(self) -> TextClause:
         return deadline(self.engine, self.period)
@@ -268,16 +270,6 @@ class Leases(Membership):
         if row is None and beat is None:
             row = connection.execute(select(LEASES).where(same, LEASES.c.state.in_((WAITING, LOST)))).one_or_none()
         return None if row is None else _lease(row)
-
-    def _back(self, column: Column[str] | Column[int], values: Collection[str] | Collection[int]) -> None:
-        held = and_(LEASES.c.study == self.study, LEASES.c.state == LEASED)
-        free = {"state": WAITING, "token": "", "worker": "", "joined": False}
-
-        def work(connection: Connection) -> None:
-            for some in _batches(values):
-                connection.execute(update(LEASES).where(held, column.in_(some)).values(**free))
-
-        self._run(work)
 
 
 def close_lease(connection: Connection, study: str, number: int) -> None:
@@ -298,10 +290,6 @@ def _lease(row: Row[Any]) -> Lease:
 def _json(params: Mapping[str, Value]) -> str:
     """Return parameters as JSON, which keeps every float to the last bit."""
     return json.dumps({name: python_value(value) for name, value in params.items()})
-
-
-def _token() -> str:
-    return secrets.token_hex(16)
 
 
 def _batches(values: Collection[T]) -> list[list[T]]:

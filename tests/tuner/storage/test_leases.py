@@ -122,7 +122,7 @@ def test_what_was_interrupted_keeps_its_attempt(leases: Leases) -> None:
         if number:
             leases.reissue(1, lease.token)
             lease = leases.give(1, PARAMS, "lane")
-    leases.requeue([0, 1])
+    leases.give_back([one.token for one in leases.rows()])
     assert states(leases) == {0: "waiting 1", 1: "waiting 2"}
     assert lease is not None and leases.renew([lease.token]) == set()
     mine = leases.claim("w")
