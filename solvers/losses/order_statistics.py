@@ -22,7 +22,7 @@ Source: Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26, sec
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,12 +43,44 @@ from ranktune.solvers.losses.window_sums import (
 )
 
 
+class Judged(NamedTuple):
+    """The grades of queries, numbered (see data.grades), and the weight of each query, (n_queries,)."""
+
+    starts: Ints
+    codes: Codes
+    n_grades: Codes
+    weights: Floats
+
+
+class Windows(NamedTuple):
+    """The active pairs of one squared hinge, (n_documents,) each, by position but for slope, which is by document.
+
+    degree is the number of active pairs of a document, slope the gradient by score. For several hinges, each array has
+    a row a hinge.
+    """
+
+    order: Codes
+    low: Codes
+    high: Codes
+    codes: Codes
+    degree: Floats
+    slope: Floats
+
+
 @compiled
-def slopes_of_ties(starts: Ints, codes: Codes, n_grades: Codes, weights: Floats, adjacent: bool, slope: Floats) -> None:
+def windows_of(windows: Windows, term: int) -> Windows:
+    """Return the windows of one of several hinges."""
+    order, low, high, codes, degree, slope = windows
+    return Windows(order[term], low[term], high[term], codes[term], degree[term], slope[term])
+
+
+@compiled
+def slopes_of_ties(judged: Judged, adjacent: bool, slope: Floats) -> None:
     """Overwrite slope with better less worse partners of each document, weighted, where all scores are equal.
 
     That is half the gradient by score of the squared hinge of margin 1.
     """
+    starts, codes, n_grades, weights = judged
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
         k = int(np.int64(n_grades[q]))
@@ -63,8 +95,9 @@ def slopes_of_ties(starts: Ints, codes: Codes, n_grades: Codes, weights: Floats,
 
 
 @compiled
-def windows_of_ties(starts: Ints, codes: Codes, n_grades: Codes, adjacent: bool, windows: Any) -> None:
+def windows_of_ties(judged: Judged, adjacent: bool, windows: Windows) -> None:
     """Fill windows as evaluate does where all scores are equal, but for the slopes. Cost: no sorting."""
+    starts, codes, n_grades, _ = judged
     order, low, high, sorted_codes, degree, _ = windows
     for q in range(len(starts) - 1):
         a, b, k = starts[q], starts[q + 1], n_grades[q]
@@ -79,21 +112,13 @@ def windows_of_ties(starts: Ints, codes: Codes, n_grades: Codes, adjacent: bool,
 
 @compiled
 def evaluate(
-    scores: Floats,
-    first: int,
-    last: int,
-    starts: Ints,
-    codes: Codes,
-    n_grades: Codes,
-    weights: Floats,
-    margin: float,
-    adjacent: bool,
-    windows: Any,
+    scores: Floats, first: int, last: int, judged: Judged, margin: float, adjacent: bool, windows: Windows
 ) -> tuple[float, float]:
     """Return the weighted losses of queries first to last, the squared hinge and the hinge, of margin.
 
     Fills their windows, the last being the gradient of the squared hinge by score: it may be the very array of scores.
     """
+    starts, codes, n_grades, weights = judged
     order, low, high, sorted_codes, degree, slope = windows
     longest, longest_few, most = _extremes(starts, n_grades, first, last)
     ranked, total, better_less_worse = np.empty(longest), np.empty(longest), np.empty(longest)
@@ -141,17 +166,10 @@ def evaluate(
 
 @compiled
 def multiply(
-    by_document: Floats,
-    first: int,
-    last: int,
-    starts: Ints,
-    n_grades: Codes,
-    weights: Floats,
-    adjacent: bool,
-    windows: Any,
-    out: Floats,
+    by_document: Floats, first: int, last: int, judged: Judged, adjacent: bool, windows: Windows, out: Floats
 ) -> None:
     """Overwrite out with the second derivative of the squared hinge by score, at the windows, times by_document."""
+    starts, _, n_grades, weights = judged
     order, low, high, sorted_codes, degree, _ = windows
     longest, longest_few, most = _extremes(starts, n_grades, first, last)
     ranked, total = np.empty(longest), np.empty(longest)
@@ -185,9 +203,9 @@ def multiply(
 def _extremes(starts: Ints, n_grades: Codes, first: int, last: int) -> tuple[int, int, int]:
     """Return the documents of the longest query from first to last, of the longest with few grades, the most grades."""
     longest, longest_few = 0, 0
-    most: Any = 0
+    most = 0
     for q in range(first, last):
-        n, k = starts[q + 1] - starts[q], np.int64(n_grades[q])
+        n, k = starts[q + 1] - starts[q], int(np.int64(n_grades[q]))
         longest, most = max(longest, n), max(most, k)
         if k <= MAX_TABLE_GRADES:
             longest_few = max(longest_few, n)

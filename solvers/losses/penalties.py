@@ -1,8 +1,4 @@
-"""What large weights cost: L1, L2 and their sum.
-
-strengths is (l1, l2) of l1 sum |w| + l2 / 2 sum w^2; prox(w, step) is the v that minimises
-|v - w|^2 / (2 step) + value(v). L2 alone has a gradient everywhere, L1 alone can be truncated.
-"""
+"""Penalties on the size of weights: L1, L2 and their sum, the elastic net."""
 
 from __future__ import annotations
 
@@ -16,27 +12,56 @@ from ranktune.solvers.core.checks import check_not_negative
 
 
 class Penalty(Protocol):
-    """What every penalty has."""
+    """What optimizers need of a penalty. Some also need it to have a gradient or to be truncated."""
 
     @property
     def strengths(self) -> tuple[float, float]:
         """(l1, l2) of l1 sum |w| + l2 / 2 sum w^2."""
 
     def value(self, weights: Floats) -> float:
-        """Return what weights cost."""
-
-    def prox(self, weights: Floats, step: float) -> Floats:
-        """Return argmin over v of |v - weights|^2 / (2 step) + value(v)."""
+        """Return the penalty of weights."""
 
 
-def _soft(weights: Floats, amount: float) -> Floats:
-    result: Floats = np.sign(weights) * np.maximum(np.abs(weights) - amount, 0.0)
-    return result
+class _Penalty:
+    """The value of a penalty that is given by its strengths."""
+
+    @property
+    def strengths(self) -> tuple[float, float]:
+        raise NotImplementedError
+
+    def value(self, weights: Floats) -> float:
+        """Return l1 sum |w| + l2 / 2 sum w^2.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_features,)
+            The weights on the scaled features.
+
+        Returns
+        -------
+        float
+            The penalty.
+        """
+        l1, l2 = self.strengths
+        return l1 * float(np.abs(weights).sum()) + 0.5 * l2 * float(weights @ weights)
 
 
 @dataclass(frozen=True)
-class L1:
-    """strength * sum |w_k|: makes weights exactly zero."""
+class L1(_Penalty):
+    """The penalty strength * sum |w|, which makes weights exactly zero.
+
+    Parameters
+    ----------
+    strength : float
+        At least 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import L1
+    >>> L1(0.5).value(np.array([1.0, -2.0, 0.0]))
+    1.5
+    """
 
     strength: float
 
@@ -49,25 +74,33 @@ class L1:
         """(strength, 0)."""
         return float(self.strength), 0.0
 
-    def value(self, weights: Floats) -> float:
-        """Return strength * sum |w_k|."""
-        return self.strength * float(np.abs(weights).sum())
-
-    def prox(self, weights: Floats, step: float) -> Floats:
-        """Shrink every weight towards zero by step * strength."""
-        return _soft(weights, step * self.strength)
-
     def truncate(self, weights: Floats, step: float, threshold: float) -> Floats:
-        """Shrink as prox does, but only the weights of size threshold or less.
+        """Return weights, those of size threshold or less moved towards zero by step * strength.
 
-        Source: Langford, Li & Zhang 2009, "Sparse Online Learning via Truncated Gradient", JMLR 10, eq. 4.
+        References
+        ----------
+        Langford, Li & Zhang 2009, "Sparse Online Learning via Truncated Gradient", JMLR 10, eq. 4.
         """
-        return np.where(np.abs(weights) <= threshold, self.prox(weights, step), weights)
+        shrunk = np.sign(weights) * np.maximum(np.abs(weights) - step * self.strength, 0.0)
+        return np.where(np.abs(weights) <= threshold, shrunk, weights)
 
 
 @dataclass(frozen=True)
-class L2:
-    """strength / 2 * sum w_k^2: keeps weights small, none zero."""
+class L2(_Penalty):
+    """The penalty strength / 2 * sum w^2, which keeps weights small and makes none zero.
+
+    Parameters
+    ----------
+    strength : float
+        At least 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import L2
+    >>> L2(0.5).value(np.array([1.0, -2.0, 0.0]))
+    1.25
+    """
 
     strength: float
 
@@ -80,22 +113,27 @@ class L2:
         """(0, strength)."""
         return 0.0, float(self.strength)
 
-    def value(self, weights: Floats) -> float:
-        """Return strength / 2 * sum w_k^2."""
-        return 0.5 * self.strength * float(weights @ weights)
-
     def gradient(self, weights: Floats) -> Floats:
         """Return strength * w."""
         return self.strength * weights
 
-    def prox(self, weights: Floats, step: float) -> Floats:
-        """Divide every weight by 1 + step * strength."""
-        return weights / (1.0 + step * self.strength)
-
 
 @dataclass(frozen=True)
-class ElasticNet:
-    """l1 * sum |w_k| + l2 / 2 * sum w_k^2: few weights, and those of features that agree stay alike."""
+class ElasticNet(_Penalty):
+    """The penalty l1 * sum |w| + l2 / 2 * sum w^2: few weights, similar ones for correlated features.
+
+    Parameters
+    ----------
+    l1, l2 : float
+        At least 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import ElasticNet
+    >>> ElasticNet(0.5, 0.5).value(np.array([1.0, -2.0, 0.0]))
+    2.75
+    """
 
     l1: float
     l2: float
@@ -109,11 +147,3 @@ class ElasticNet:
     def strengths(self) -> tuple[float, float]:
         """(l1, l2)."""
         return float(self.l1), float(self.l2)
-
-    def value(self, weights: Floats) -> float:
-        """Return l1 * sum |w_k| + l2 / 2 * sum w_k^2."""
-        return self.l1 * float(np.abs(weights).sum()) + 0.5 * self.l2 * float(weights @ weights)
-
-    def prox(self, weights: Floats, step: float) -> Floats:
-        """Shrink every weight by step * l1, then divide it by 1 + step * l2."""
-        return _soft(weights, step * self.l1) / (1.0 + step * self.l2)

@@ -89,7 +89,8 @@ class Descent:
         objective = self.objective
         later = None if objective.executor is None else objective.executor.submit(objective.loss_at_zero)
         weights = np.zeros(objective.n_features)
-        for found, _ in solve(part, tolerance=SAMPLE_TOLERANCE, max_iterations=50):
+        descent = Descent(part)
+        for found, _ in descent.steps(descent.start(), tolerance=SAMPLE_TOLERANCE, max_iterations=50):
             weights = found.weights
         if later is not None:
             self._at_zero = later.result()
@@ -143,18 +144,6 @@ class Part:
     def let_go(self) -> None:
         """Free the memory of the sample."""
         self._kept = None
-
-
-def solve(
-    objective: RankObjective, *, tolerance: float, max_iterations: int, weights: Floats | None = None
-) -> Iterator[tuple[Point, Step]]:
-    """Yield points and records of minimising objective from weights on, until |g| / |g at zero| is at most tolerance.
-
-    Without weights the start is the optimum of a sample, found the same way, or zero.
-    """
-    descent = Descent(objective)
-    point = descent.start() if weights is None else descent.resume(weights)
-    yield from descent.steps(point, tolerance=tolerance, max_iterations=max_iterations)
 
 
 def sample(objective: RankObjective) -> RankObjective | None:

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from scipy import linalg
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.products import blocks
+from ranktune.solvers.losses.order_statistics import Windows
 from ranktune.solvers.optimizers.newton import Point, Solve
-from ranktune.solvers.optimizers.pairwise_objective import WORTH_THREADS, RankObjective, Windows
+from ranktune.solvers.optimizers.pairwise_objective import WORTH_THREADS, RankObjective
 
 DENSE_FEATURES = 1000
 """Up to so many features, the factored matrix (n_features ** 3 / 3 operations) pays."""
@@ -113,11 +114,6 @@ class DiagonalHessian:
         self._loss = None
 
 
-def hessian(objective: RankObjective) -> Floats:
-    """Return H, (n_features, n_features), at the last weights. For samples: the rows are copied."""
-    return regularised(loss_hessian(objective), objective.C)
-
-
 def regularised(loss: Floats, C: float) -> Floats:
     """Return I + C loss."""
     result = C * loss
@@ -150,7 +146,7 @@ def _half_sum(objective: RankObjective, windows: Windows) -> Floats:
 
     rows = int(max(queries.starts[last] - queries.starts[first] for first, last in ranges))
     dtype = queries.features.dtype
-    rooms: SimpleQueue[Any] = SimpleQueue()  # fresh memory in every thread would cost more than the arithmetic
+    rooms: SimpleQueue[Matrix] = SimpleQueue()  # fresh memory in every thread would cost more than the arithmetic
     for _ in range(objective.threads):
         rooms.put(np.empty((2, rows, queries.n_features), dtype))
 
@@ -179,7 +175,7 @@ def _half_sum(objective: RankObjective, windows: Windows) -> Floats:
 
 @compiled
 def _half_laplacian(
-    X: Any, starts: Ints, low: Any, codes: Any, n_grades: Any, degree: Floats, adjacent: bool, out: Any
+    X: Matrix, starts: Ints, low: Codes, codes: Codes, n_grades: Codes, degree: Floats, adjacent: bool, out: Matrix
 ) -> None:
     """Overwrite out with (D - 2 A) X for pairs of weight 1; the rows of X and out are sorted by score.
 
@@ -194,14 +190,14 @@ def _half_laplacian(
         for r in range(b - 1, a - 1, -1):
             while added > a + low[r]:
                 added -= 1
-                at: Any = np.int64(codes[added]) + 1
+                at = int(np.int64(codes[added])) + 1
                 while at <= k:
                     for j in range(n_features):
                         tree[at, j] += X[added, j]
                     at = k + 1 if adjacent else at + (at & -at)
             for j in range(n_features):
                 out[r, j] = degree[r] * X[r, j]
-            at = np.int64(codes[r])
+            at = int(np.int64(codes[r]))
             while at > 0:
                 for j in range(n_features):
                     out[r, j] -= 2.0 * tree[at, j]

@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -30,6 +29,7 @@ from ranktune.solvers.data.grades import count_pairs, number_grades
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
+from ranktune.solvers.losses.order_statistics import Judged, Windows
 from ranktune.solvers.optimizers import passes as rank_passes
 
 BLOCK_BYTES = 1 << 22
@@ -37,8 +37,6 @@ BLOCK_BYTES = 1 << 22
 
 WORTH_THREADS = 4
 """Fewer blocks a thread than this are done by one thread: handing them over would cost what it saves."""
-
-Windows = tuple[Any, Any, Any, Any, Floats, Floats]
 
 
 class RankObjective:
@@ -71,9 +69,9 @@ class RankObjective:
         self._scores = np.empty(n)
         # Of one term, the slopes can take the place of the scores, which have done their work by then.
         slopes = self._scores[None] if smoothing is None else np.empty((2, n))
-        whole = [np.empty(slopes.shape, dtype=np.uint32) for _ in range(4)]
-        self._windows = (*whole, np.empty(slopes.shape), slopes)
-        self.windows: list[Windows] = list(zip(*self._windows, strict=True))
+        order, low, high, codes = (np.empty(slopes.shape, dtype=np.uint32) for _ in range(4))
+        self._windows = Windows(order, low, high, codes, np.empty(slopes.shape), slopes)
+        self.windows = [Windows(*term) for term in zip(*self._windows, strict=True)]
         self.hinges = np.zeros(2)
         often = products.often_first(queries.features) if queries.is_sparse else None
         self._features: Features
@@ -121,21 +119,13 @@ class RankObjective:
         """The number of pairs of each query, (n_queries,)."""
         return count_pairs(self.queries.starts, self._codes, self.n_grades, self.adjacent)
 
-    def at_zero(self) -> tuple[float, Floats]:
-        """Return f and its gradient at zero weights, where every pair is active; the last weights stay what they are.
-
-        Cost: a product with X', no sorting.
-        """
-        loss, gradient = self.loss_at_zero(self.executor)
-        return self.C * loss, self.C * gradient
-
     def loss_at_zero(self, executor: Executor | None = None) -> tuple[float, Floats]:
-        """Return f / C and its gradient at zero weights, by the threads of executor or by this one alone."""
-        queries = self.queries
+        """Return f / C and its gradient at zero weights, where every pair is active, by the threads of executor or one.
+
+        The last weights stay what they are. Cost: a product with X', no sorting.
+        """
         slope = self._scores
-        order_statistics.slopes_of_ties(
-            queries.starts, self._codes, self.n_grades, self.query_weights, self.adjacent, slope
-        )
+        order_statistics.slopes_of_ties(self._judged, self.adjacent, slope)
         value, steepness = (1.0, 2.0) if self.smoothing is None else (1.0 - 0.5 * self.smoothing, 1.0)
         gradient = self._sum_blocks(lambda block, out: block.add_transposed(slope, out), executor)
         return value * float(self.query_weights @ self.pairs), steepness * self._by_weight(gradient)
@@ -143,7 +133,7 @@ class RankObjective:
     def rank_at_zero(self) -> None:
         """Make zero the last weights evaluated. Cost: no pass over X, no sorting."""
         for windows in self.windows:
-            order_statistics.windows_of_ties(self.queries.starts, self._codes, self.n_grades, self.adjacent, windows)
+            order_statistics.windows_of_ties(self._judged, self.adjacent, windows)
         pairs = float(self.query_weights @ self.pairs)
         self.hinges[: len(self.terms)] = [pairs * margin for margin, _ in self.terms]
 
@@ -178,12 +168,8 @@ class RankObjective:
             return 0.5 * float(weights @ weights) + self.C * loss, weights + self.C * self._by_weight(gradient)
 
     @property
-    def _judged(self) -> tuple[Any, ...]:
-        return self.queries.starts, self._codes, self.n_grades, self.query_weights
-
-    def hessian_product(self, direction: Floats) -> Floats:
-        """Return H direction, (n_features,), with the pairs that are active at the last weights evaluated."""
-        return self.product_and_image(direction)[0]
+    def _judged(self) -> Judged:
+        return Judged(self.queries.starts, self._codes, self.n_grades, self.query_weights)
 
     def image(self, weights: Floats) -> Floats | None:
         """Return the scores X M weights, (n_documents,), of sparse features; None of dense ones.
@@ -200,7 +186,10 @@ class RankObjective:
         return scores
 
     def product_and_image(self, direction: Floats) -> tuple[Floats, Floats | None]:
-        """Return what hessian_product and image do of direction. Cost: one pass over X."""
+        """Return H direction, (n_features,), with the pairs active at the last weights evaluated, and its image.
+
+        Cost: one pass over X.
+        """
         raw = self._by_column(direction)
         out, judged, terms = self._scores, self._judged, np.array(self.terms)  # nothing asks for slopes again
         by_term = out[None] if self.smoothing is None else np.empty((2, len(out)))

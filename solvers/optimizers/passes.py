@@ -3,8 +3,7 @@
 In one call, threads do not wait for the interpreter between its parts.
 
 first, last   the queries of the block are first to last - 1
-judged        starts, codes, n_grades of the queries (notation: order_statistics), and their weights
-windows       order, low, high, codes, degree, slope of each squared hinge: (n_terms, n_documents) each
+windows       of each squared hinge, (n_terms, n_documents) an array (notation: order_statistics)
 terms         (n_terms, 2) margin and factor of each squared hinge that the loss is the sum of
 
 Of one term with factor 1 the slopes may lie where the scores are. out is added to; all others are overwritten.
@@ -12,39 +11,41 @@ Of one term with factor 1 the slopes may lie where the scores are. out is added 
 
 from __future__ import annotations
 
-from typing import Any
-
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.products import add_dense_transposed, dense_times
-from ranktune.solvers.losses.order_statistics import evaluate, multiply
+from ranktune.solvers.losses.order_statistics import Judged, Windows, evaluate, multiply, windows_of
 
 
 @compiled
 def slopes(
-    first: int, last: int, judged: Any, adjacent: bool, windows: Any, terms: Floats, scores: Floats, losses: Floats
+    first: int,
+    last: int,
+    judged: Judged,
+    adjacent: bool,
+    windows: Windows,
+    terms: Floats,
+    scores: Floats,
+    losses: Floats,
 ) -> None:
     """Turn the scores of the queries from first to last into slopes, and overwrite losses, (n_terms, 2)."""
-    starts, codes, n_grades, weights = judged
-    order, low, high, sorted_codes, degree, slope = windows
     for t in range(len(terms)):
-        own = (order[t], low[t], high[t], sorted_codes[t], degree[t], slope[t])
-        squared, linear = evaluate(scores, first, last, starts, codes, n_grades, weights, terms[t, 0], adjacent, own)
+        squared, linear = evaluate(scores, first, last, judged, terms[t, 0], adjacent, windows_of(windows, t))
         losses[t, 0], losses[t, 1] = squared, linear
     if len(terms) > 1:
-        for i in range(starts[first], starts[last]):
+        for i in range(judged.starts[first], judged.starts[last]):
             scores[i] = 0.0
             for t in range(len(terms)):
-                scores[i] += terms[t, 1] * slope[t, i]
+                scores[i] += terms[t, 1] * windows.slope[t, i]
 
 
 @compiled
 def curvatures(
     first: int,
     last: int,
-    judged: Any,
+    judged: Judged,
     adjacent: bool,
-    windows: Any,
+    windows: Windows,
     terms: Floats,
     by_document: Floats,
     by_term: Floats,
@@ -54,13 +55,10 @@ def curvatures(
 
     by_term is scratch, (n_terms, n_documents); of one term with factor 1 it is out itself. out may be by_document.
     """
-    starts, _, n_grades, weights = judged
-    order, low, high, sorted_codes, degree, slope = windows
     for t in range(len(terms)):
-        own = (order[t], low[t], high[t], sorted_codes[t], degree[t], slope[t])
-        multiply(by_document, first, last, starts, n_grades, weights, adjacent, own, by_term[t])
+        multiply(by_document, first, last, judged, adjacent, windows_of(windows, t), by_term[t])
     if len(terms) > 1:
-        for i in range(starts[first], starts[last]):
+        for i in range(judged.starts[first], judged.starts[last]):
             out[i] = 0.0
             for t in range(len(terms)):
                 out[i] += terms[t, 1] * by_term[t, i]
@@ -68,20 +66,20 @@ def curvatures(
 
 @compiled
 def dense_gradient(
-    X: Any,
+    X: Matrix,
     raw: Floats,
     first: int,
     last: int,
-    judged: Any,
+    judged: Judged,
     adjacent: bool,
-    windows: Any,
+    windows: Windows,
     terms: Floats,
     scores: Floats,
     losses: Floats,
     out: Floats,
 ) -> None:
     """Add X' slopes at the scores X raw to out, (n_features,), and overwrite losses, (n_terms, 2)."""
-    a, b = judged[0][first], judged[0][last]
+    a, b = judged.starts[first], judged.starts[last]
     dense_times(X[a:b], raw, scores[a:b])
     slopes(first, last, judged, adjacent, windows, terms, scores, losses)
     add_dense_transposed(X[a:b], scores[a:b], out)
@@ -89,20 +87,20 @@ def dense_gradient(
 
 @compiled
 def dense_curvature(
-    X: Any,
+    X: Matrix,
     raw: Floats,
     first: int,
     last: int,
-    judged: Any,
+    judged: Judged,
     adjacent: bool,
-    windows: Any,
+    windows: Windows,
     terms: Floats,
     by_document: Floats,
     by_term: Floats,
     out: Floats,
 ) -> None:
     """Add X' L X raw to out, (n_features,), L the second derivative of the loss by score."""
-    a, b = judged[0][first], judged[0][last]
+    a, b = judged.starts[first], judged.starts[last]
     dense_times(X[a:b], raw, by_document[a:b])
     curvatures(first, last, judged, adjacent, windows, terms, by_document, by_term, by_document)
     add_dense_transposed(X[a:b], by_document[a:b], out)

@@ -1,4 +1,4 @@
-"""How far a one-pass optimizer moves at its t-th list: eta_t, for all weights or for each."""
+"""The rate at which a one-pass optimizer moves at its t-th list: eta_t, for all weights or for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ranktune.solvers.optimizers import one_pass_kernels as kernels
 
 
 class Schedule(Protocol):
-    """A rate that the one-pass kernels know by its code."""
+    """A rate for which the one-pass kernels have a code."""
 
     code: ClassVar[int]
 
@@ -19,40 +19,77 @@ class Schedule(Protocol):
         """The rate of the first list, or of a gradient of size one."""
 
 
+class _Rate:
+    """The check that all schedules share."""
+
+    eta0: float
+
+    def __post_init__(self) -> None:
+        """Check the rate."""
+        check_positive("eta0", self.eta0)
+
+
 @dataclass(frozen=True)
-class InverseRoot:
-    """eta0 / sqrt(t): the rate under which the average loss of a convex problem converges."""
+class InverseRoot(_Rate):
+    """The rate eta0 / sqrt(t), under which the average loss of a convex problem converges.
+
+    Parameters
+    ----------
+    eta0 : float, default=1.0
+        The rate of the first list.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import FOBOS, InverseRoot
+    >>> FOBOS(InverseRoot(0.5)).schedule
+    InverseRoot(eta0=0.5)
+    """
 
     eta0: float = 1.0
     code: ClassVar[int] = kernels.INVERSE_ROOT
 
-    def __post_init__(self) -> None:
-        """Check the rate."""
-        check_positive("eta0", self.eta0)
-
 
 @dataclass(frozen=True)
-class Constant:
-    """eta0 at every list: follows data that change."""
+class Constant(_Rate):
+    """The rate eta0 at every list, for data whose distribution changes.
+
+    Parameters
+    ----------
+    eta0 : float, default=1.0
+        The rate.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import Constant, FOBOS
+    >>> FOBOS(Constant(0.1)).schedule
+    Constant(eta0=0.1)
+    """
 
     eta0: float = 1.0
     code: ClassVar[int] = kernels.CONSTANT
 
-    def __post_init__(self) -> None:
-        """Check the rate."""
-        check_positive("eta0", self.eta0)
-
 
 @dataclass(frozen=True)
-class AdaGrad:
-    """eta0 / sqrt(sum of the weight's squared gradients so far, this one included): rare features move further.
+class AdaGrad(_Rate):
+    """The rate eta0 / sqrt(sum of the weight's squared gradients so far, this one included).
 
-    Source: Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning", JMLR 12.
+    Weights of rare features move further than those of frequent ones.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.1
+        The size of the first step of every weight.
+
+    References
+    ----------
+    Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning", JMLR 12.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import AdaGrad, FOBOS
+    >>> FOBOS(AdaGrad(0.3)).schedule
+    AdaGrad(eta0=0.3)
     """
 
     eta0: float = 0.1
     code: ClassVar[int] = kernels.ADAGRAD
-
-    def __post_init__(self) -> None:
-        """Check the rate."""
-        check_positive("eta0", self.eta0)

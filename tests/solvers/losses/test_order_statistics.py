@@ -13,8 +13,8 @@ from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
 from ranktune.solvers.data.products import MANY_FEATURES, blocks
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.optimizers.curvature import hessian
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from tests.support.rank_objectives import at_zero, hessian, hessian_product
 
 Three = tuple[float, Any, Any]
 
@@ -50,7 +50,7 @@ def assert_equal_to_all_pairs(queries: Queries, w: Any, C: float = 0.7) -> None:
     direction = np.random.default_rng(9).normal(size=queries.n_features)
     objective = RankObjective(queries, C)
     value, gradient = objective.value_and_gradient(w)
-    product = objective.hessian_product(direction)
+    product = hessian_product(objective, direction)
     expected = over_all_pairs(queries, C, w, direction)
     assert value == pytest.approx(expected[0], rel=1e-9)
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-9, atol=1e-9 * np.abs(expected[1]).max())
@@ -80,12 +80,12 @@ def test_many_sparse_columns_agree_with_few() -> None:
     few, many = RankObjective(queries, 0.7, multiplier=multiplier[at]), RankObjective(wide, 0.7, multiplier=multiplier)
     for here, there in (
         (few.value_and_gradient(w[at]), many.value_and_gradient(w)),
-        (few.at_zero(), many.at_zero()),
+        (at_zero(few), at_zero(many)),
     ):
         assert here[0] == pytest.approx(there[0], rel=1e-12)
         np.testing.assert_allclose(there[1][at], here[1], rtol=1e-12)
         assert np.count_nonzero(there[1]) <= 5
-    np.testing.assert_allclose(many.hessian_product(w)[at], few.hessian_product(w[at]), rtol=1e-12)
+    np.testing.assert_allclose(hessian_product(many, w)[at], hessian_product(few, w[at]), rtol=1e-12)
     np.testing.assert_allclose(many.diagonal()[at], few.diagonal(), rtol=1e-12)
 
 
@@ -106,7 +106,7 @@ def test_images_of_sparse_features_are_scores_and_spare_their_computation(smooth
     again = objective.value_and_gradient(w, image)
     assert again[0] == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(again[1], gradient, rtol=1e-12)
-    np.testing.assert_allclose(objective.hessian_product(direction), product, rtol=1e-12)
+    np.testing.assert_allclose(hessian_product(objective, direction), product, rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr"])
@@ -155,7 +155,7 @@ def test_gradient_and_hessian_by_finite_differences() -> None:
     numeric = approx_fprime(w, lambda at: objective.value_and_gradient(at)[0], 1e-7)
     gradient = objective.value_and_gradient(w)[1]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5)
-    products = np.stack([objective.hessian_product(axis) for axis in np.eye(4)])
+    products = np.stack([hessian_product(objective, axis) for axis in np.eye(4)])
     by_column = [approx_fprime(w, lambda at, c=c: objective.value_and_gradient(at)[1][c], 1e-8) for c in range(4)]
     np.testing.assert_allclose(products, by_column, rtol=1e-4, atol=1e-4)
 
@@ -181,7 +181,7 @@ def test_the_order_of_documents_within_a_query_does_not_matter() -> None:
     w, direction = generator.normal(size=5), generator.normal(size=5)
     one, two = RankObjective(queries, 1.0), RankObjective(other, 1.0)
     np.testing.assert_allclose(one.value_and_gradient(w)[1], two.value_and_gradient(w)[1], rtol=1e-9)
-    np.testing.assert_allclose(one.hessian_product(direction), two.hessian_product(direction), rtol=1e-9)
+    np.testing.assert_allclose(hessian_product(one, direction), hessian_product(two, direction), rtol=1e-9)
 
 
 def test_queries_without_pairs_add_nothing() -> None:
@@ -199,7 +199,7 @@ def test_queries_without_pairs_add_nothing() -> None:
 def test_at_zero_agrees_with_the_general_case_and_counts_pairs() -> None:
     queries = tied(8, 9)
     objective = RankObjective(queries, 2.0)
-    value, gradient = objective.at_zero()
+    value, gradient = at_zero(objective)
     general = objective.value_and_gradient(np.zeros(5))
     assert value == pytest.approx(general[0], rel=1e-12)
     np.testing.assert_allclose(gradient, general[1], rtol=1e-12, atol=1e-12)
@@ -249,7 +249,7 @@ def test_the_formed_hessian_does_what_its_product_does(n_grades: int, form: str)
         queries, 0.3, multiplier=np.array([1.0, 0.5, 3.0, 0.0, 2.0]), query_weights=np.arange(1.0, 8.0)
     )
     objective.value_and_gradient(np.array([0.3, -0.2, 1.0, 0.0, 2.0]))
-    products = np.stack([objective.hessian_product(axis) for axis in np.eye(5)])
+    products = np.stack([hessian_product(objective, axis) for axis in np.eye(5)])
     np.testing.assert_allclose(hessian(objective), products, rtol=1e-9, atol=1e-9)
 
 
@@ -275,11 +275,11 @@ def test_zero_weights_are_ranked_without_sorting(n_grades: int, adjacent: bool, 
     queries = Queries.from_arrays(X, y, group=[60, 29, 1])
     here, there = (RankObjective(queries, 2.0, adjacent=adjacent, smoothing=smoothing) for _ in range(2))
     value, gradient = here.value_and_gradient(np.zeros(3))
-    expected, slope = there.at_zero()
+    expected, slope = at_zero(there)
     there.rank_at_zero()
     assert expected == pytest.approx(value) and np.allclose(slope, gradient)
     assert np.allclose(there.hinges, here.hinges)
     assert np.allclose(there.degrees, here.degrees)
     direction = generator.normal(size=3)
-    assert np.allclose(there.hessian_product(direction), here.hessian_product(direction), rtol=1e-12)
+    assert np.allclose(hessian_product(there, direction), hessian_product(here, direction), rtol=1e-12)
     assert np.allclose(hessian(there), hessian(here), rtol=1e-12)

@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import IncompatibleParts, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
-from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
+from ranktune.solvers.losses.penalties import L1, L2, ElasticNet, Penalty
 from ranktune.solvers.optimizers.base import check_parts
 from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, PSGD, RDA, TGD, OnePass
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
@@ -51,6 +51,12 @@ def dense(queries: Queries) -> Queries:
     return queries.with_features(np.ascontiguousarray(to_dense(queries.features)))
 
 
+def prox(penalty: Penalty, weights: Floats, step: Floats) -> Floats:
+    """The v that minimises |v - weights|^2 / (2 step) + the penalty of v, for each weight with its own step."""
+    l1, l2 = penalty.strengths
+    return np.sign(weights) * np.maximum(np.abs(weights) - step * l1, 0.0) / (1.0 + step * l2)
+
+
 def eager(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries, scaled: bool, passes: int) -> Floats:
     """The weights after passes over the lists, every weight moved at every list."""
     X = to_dense(queries.features)
@@ -72,9 +78,9 @@ def eager(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries
         if isinstance(optimizer.schedule, AdaGrad):
             eta = eta / (DELTA + np.sqrt(squares))
         if isinstance(optimizer, FOBOS):
-            w = penalty.prox(w - eta * g, eta)
+            w = prox(penalty, w - eta * g, eta)
         elif isinstance(optimizer, RDA):  # argmin G w + penalty + |w|^2 / (2 eta t)
-            w = penalty.prox(-eta * t * (total / t), eta * t)
+            w = prox(penalty, -eta * t * (total / t), eta * t)
         elif isinstance(optimizer, PSGD):
             w = np.where(eta * penalty.strength < 1, w - eta * penalty.gradient(w), 0.0) - eta * g
             w = np.where(np.abs(w) < optimizer.threshold, 0.0, w) if t % every == 0 else w

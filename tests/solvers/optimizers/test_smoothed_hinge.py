@@ -15,6 +15,7 @@ from ranktune.solvers.optimizers.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.smoothed_hinge import bounds_at, descend
 from tests.support.plain_solvers import rank_svm
+from tests.support.rank_objectives import at_zero, hessian_product
 
 
 def noisy(seed: int = 0, n_queries: int = 6, length: int = 10, n_grades: int = 3) -> Any:
@@ -107,11 +108,11 @@ def test_smoothed_objective_and_derivatives_equal_all_pairs(form: str) -> None:
     assert f == pytest.approx(value, rel=1e-10)
     np.testing.assert_allclose(g, w + C * differences.T @ slope, rtol=1e-9)
     expected = direction + C / u * differences[band].T @ (differences[band] @ direction)
-    np.testing.assert_allclose(objective.hessian_product(direction), expected, rtol=1e-9)
-    at_zero = objective.at_zero()
+    np.testing.assert_allclose(hessian_product(objective, direction), expected, rtol=1e-9)
+    start = at_zero(objective)
     again = objective.value_and_gradient(np.zeros(4))
-    assert at_zero[0] == pytest.approx(again[0], rel=1e-12)
-    np.testing.assert_allclose(at_zero[1], again[1], rtol=1e-10)
+    assert start[0] == pytest.approx(again[0], rel=1e-12)
+    np.testing.assert_allclose(start[1], again[1], rtol=1e-10)
 
 
 def test_the_gap_shrinks_to_what_is_asked() -> None:

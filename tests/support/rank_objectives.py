@@ -1,0 +1,33 @@
+"""What tests ask of a RankObjective: values at zero, the Hessian whole or times a vector, and its minimum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.optimizers.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.curvature import loss_hessian, regularised
+from ranktune.solvers.optimizers.newton import Point
+from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+
+
+def at_zero(objective: RankObjective) -> tuple[float, Floats]:
+    loss, gradient = objective.loss_at_zero(objective.executor)
+    return objective.C * loss, objective.C * gradient
+
+
+def hessian(objective: RankObjective) -> Floats:
+    return regularised(loss_hessian(objective), objective.C)
+
+
+def hessian_product(objective: RankObjective, direction: Floats) -> Floats:
+    return objective.product_and_image(direction)[0]
+
+
+def solve(
+    objective: RankObjective, *, tolerance: float, max_iterations: int, weights: Floats | None = None
+) -> Iterator[tuple[Point, Step]]:
+    descent = Descent(objective)
+    point = descent.start() if weights is None else descent.resume(weights)
+    return descent.steps(point, tolerance=tolerance, max_iterations=max_iterations)
