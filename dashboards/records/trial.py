@@ -12,23 +12,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.storage.record import (
-    BYTES,
-    ERROR,
-    MEANS,
-    MICROSECONDS,
-    NONZEROS,
-    NUMBER,
-    PARTIAL,
-    PARTS,
-    PATH,
-    RESTARTS,
-    SECONDS,
-    STOPPED,
-    VARIANCE,
-    WARNINGS,
-    WORKER,
-)
+from ranktune.tuner.storage import record as keys
 
 _PART = re.compile(r"(\d+) of (\d+)$")
 
@@ -88,27 +72,27 @@ class Trial:
         solver = str(flat_params[SOLVER])
         prefix = f"{solver}."
         params = {name.removeprefix(prefix): v for name, v in flat_params.items() if name.startswith(prefix)}
-        path_parameter, path = next(iter(dict(attributes.get(PATH) or {}).items()), ("", ()))
+        path_parameter, path = next(iter(dict(attributes.get(keys.PATH) or {}).items()), ("", ()))
         return cls(
-            number=int(attributes[NUMBER]),
+            number=int(attributes[keys.NUMBER]),
             solver=solver,
             params=params,
             value=value,
-            error_of_mean=_root(attributes.get(VARIANCE)),
-            means=dict(attributes.get(MEANS, {})),
-            seconds=float(attributes.get(SECONDS, 0.0)),
-            nonzeros=attributes.get(NONZEROS),
-            microseconds=attributes.get(MICROSECONDS),
-            bytes=attributes.get(BYTES),
+            error_of_mean=_root(attributes.get(keys.VARIANCE)),
+            means=dict(attributes.get(keys.MEANS, {})),
+            seconds=float(attributes.get(keys.SECONDS, 0.0)),
+            nonzeros=attributes.get(keys.NONZEROS),
+            microseconds=attributes.get(keys.MICROSECONDS),
+            bytes=attributes.get(keys.BYTES),
             begun=begun,
             ended=ended,
-            worker=str(attributes.get(WORKER, "")),
-            restarts=int(attributes.get(RESTARTS, 0)),
-            error=attributes.get(ERROR),
-            warnings=tuple(attributes.get(WARNINGS, ())),
-            stopped=str(attributes.get(STOPPED, "")),
-            error_of_estimate=_root(attributes.get(PARTIAL)),
-            parts=tuple(float(part) for part in attributes.get(PARTS, ())),
+            worker=str(attributes.get(keys.WORKER, "")),
+            restarts=int(attributes.get(keys.RESTARTS, 0)),
+            error=attributes.get(keys.ERROR),
+            warnings=tuple(attributes.get(keys.WARNINGS, ())),
+            stopped=str(attributes.get(keys.STOPPED, "")),
+            error_of_estimate=_root(attributes.get(keys.PARTIAL)),
+            parts=tuple(float(part) for part in attributes.get(keys.PARTS, ())),
             path_parameter=str(path_parameter),
             path=_levelled(path, params.get(path_parameter), value),
             split=split,

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ranktune.dashboards.terminal.tables import four_digits, table, titled
+from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.tuner.selection.results import ALIKE, BETTER
 
@@ -23,12 +23,22 @@ def report(result: JsonView) -> RenderableType:
     return Group(*parts, Text(conclusion(result)))
 
 
-def leaderboard_table(result: JsonView) -> Table:
-    """Return the leaderboard: a row a solver, the chosen first."""
-    found = table(("solver",), ("vali", "again", "test [95%]", "p Holm", "features", "kB", "us/doc", "fit s", "trials"))
-    for place, row in enumerate(result["leaderboard"]):
-        found.add_row(escape(row["solver"]), *_cells(row), style="bold" if place == 0 else None)
-    return found
+def leaderboard_table(result: JsonView) -> FittedTable:
+    """Return the leaderboard: a row a model, the chosen first."""
+    rows = result["leaderboard"]
+    right = {
+        "vali": [_number(row["vali"]) for row in rows],
+        "again": [_number(row["again"]) for row in rows],
+        "test [95%]": [_with_interval(row, "test") for row in rows],
+        "p Holm": ["" if row["p_holm"] is None else f"{row['p_holm']:.3f}" for row in rows],
+        "features": ["-" if row["nonzeros"] is None else f"{row['nonzeros']:.0f}" for row in rows],
+        "kB": [f"{row['bytes'] / 1000:.1f}" for row in rows],
+        "us/doc": [f"{row['microseconds']:.3f}" for row in rows],
+        "fit s": [f"{row['seconds']:.2f}" for row in rows],
+        "trials": [str(row["trials"]) if row["trials"] else "-" for row in rows],
+    }
+    optional = ("kB", "us/doc", "fit s", "trials", "again", "features", "p Holm")
+    return FittedTable({"solver": [escape(row["solver"]) for row in rows]}, right, optional, bold_first=True)
 
 
 def fold_table(result: JsonView) -> Table:
@@ -96,20 +106,6 @@ def _chosen(result: JsonView) -> str:
         return f"{result['best']['solver']}{_params(result['best']['params'])}"
     counts = Counter(fold["best"]["solver"] for fold in result["folds"])
     return ", ".join(f"{solver} on {count}" for solver, count in counts.most_common()) + " folds"
-
-
-def _cells(row: JsonView) -> list[str]:
-    return [
-        _number(row["vali"]),
-        _number(row["again"]),
-        _with_interval(row, "test"),
-        "" if row["p_holm"] is None else f"{row['p_holm']:.3f}",
-        "-" if row["nonzeros"] is None else f"{row['nonzeros']:.0f}",
-        f"{row['bytes'] / 1000:.1f}",
-        f"{row['microseconds']:.3f}",
-        f"{row['seconds']:.2f}",
-        str(row["trials"]) if row["trials"] else "-",
-    ]
 
 
 def _with_interval(row: JsonView, name: str) -> str:

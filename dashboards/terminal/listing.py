@@ -6,9 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 from rich.markup import escape
-from rich.table import Table
 
-from ranktune.dashboards.terminal.tables import four_digits, table
+from ranktune.dashboards.terminal.tables import FittedTable, four_digits
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.selection.results import load_result
@@ -71,18 +70,20 @@ def state(path: Path) -> Json:
     }
 
 
-def listing_table(studies: list[Json]) -> Table:
+def listing_table(studies: list[Json]) -> FittedTable:
     """Return the lines as a table."""
-    found = table(("study", "data", "metric", "solver", "state", "changed"), ("trials", "vali", "test"))
-    for line in studies:
-        words = (
-            line["study"],
-            Path(line.get("data", "")).name,
-            line.get("metric", ""),
-            line.get("solver") or "",
-            line["state"],
-            line["changed"][:16].replace("T", " "),
-        )
-        trials = f"{line['done']} of {line['trials']}" if "done" in line else ""
-        found.add_row(*map(escape, words), trials, four_digits(line.get("best")), four_digits(line.get("test")))
-    return found
+    left = {
+        "study": [line["study"] for line in studies],
+        "data": [Path(line.get("data", "")).name for line in studies],
+        "metric": [line.get("metric", "") for line in studies],
+        "solver": [line.get("solver") or "" for line in studies],
+        "state": [line["state"] for line in studies],
+        "changed": [line["changed"][:16].replace("T", " ") for line in studies],
+    }
+    right = {
+        "trials": [f"{line['done']} of {line['trials']}" if "done" in line else "" for line in studies],
+        "vali": [four_digits(line.get("best")) for line in studies],
+        "test": [four_digits(line.get("test")) for line in studies],
+    }
+    escaped = {name: list(map(escape, cells)) for name, cells in left.items()}
+    return FittedTable(escaped, right, ("changed", "metric", "data"))

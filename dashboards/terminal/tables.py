@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
 from rich.box import SIMPLE_HEAD
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 
-def table(left: tuple[str, ...], right: tuple[str, ...] = ()) -> Table:
+def table(left: Collection[str], right: Collection[str] = ()) -> Table:
     """Return an empty table: text in the columns of the left names, then numbers in those of the right ones."""
     found = Table(box=SIMPLE_HEAD)
     for name in left:
@@ -19,7 +22,34 @@ def table(left: tuple[str, ...], right: tuple[str, ...] = ()) -> Table:
     return found
 
 
-def titled(title: str, below: Table) -> Group:
+@dataclass(frozen=True)
+class FittedTable:
+    """A table that leaves out columns where the terminal is too narrow for all of them.
+
+    left and right map names of columns to cells of text and of numbers; optional columns are left out in their order.
+    """
+
+    left: Mapping[str, Sequence[str]]
+    right: Mapping[str, Sequence[str]]
+    optional: Sequence[str] = ()
+    bold_first: bool = False
+
+    def without(self, names: Collection[str]) -> Table:
+        """Return the table without some columns."""
+        left, right = ([name for name in part if name not in names] for part in (self.left, self.right))
+        found = table(left, right)
+        for k, cells in enumerate(zip(*({**self.left, **self.right}[name] for name in [*left, *right]), strict=True)):
+            found.add_row(*cells, style="bold" if self.bold_first and k == 0 else None)
+        return found
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table with as many of the columns as fit."""
+        tables = [self.without(self.optional[:k]) for k in range(len(self.optional) + 1)]
+        widths = [console.measure(one, options=options.update(width=1000)).maximum for one in tables]
+        yield next((one for one, width in zip(tables, widths, strict=True) if width <= options.max_width), tables[-1])
+
+
+def titled(title: str, below: RenderableType) -> Group:
     """Return a table under a title that may be wider than it."""
     return Group(Text(title, style="bold"), below)
 

@@ -59,12 +59,12 @@ def early_stopping_sentence(data: StudyData) -> str:
     own = counts(data.trials)
     if not own.stopped:
         return ""
-    share = own.saved / (own.spent + own.saved) if own.saved > 0.0 else 0.0
     number, they = ("One trial was", "it was") if own.stopped == 1 else (f"{own.stopped} trials were", "they were")
-    return (
-        f"{number} stopped early because {they} significantly worse, which saved about {duration(own.saved)} of "
-        f"processor time, {share:.0%} of a full search."
-    )
+    text = f"{number} stopped early because {they} significantly worse"
+    if own.saved < 1.0:
+        return f"{text}."
+    share = own.saved / (own.spent + own.saved)
+    return f"{text}, which saved about {duration(own.saved)} of processor time, {share:.0%} of a full search."
 
 
 def sentences(result: JsonView) -> str:
@@ -181,7 +181,7 @@ def _points(rows: Sequence[JsonView], name: str, label: str, offset: float, colo
         text=[figures.plain(rows[k]["solver"]) for k in known],
         error_x=figures.error_bars(above, below, width=4, color=colour),
     )  # fmt: skip
-    return [trace | {"hovertemplate": "%{text}<br>" + label + " %{x:.4f}<extra></extra>"}]
+    return [trace | {"x": values, "hovertemplate": "%{text}<br>" + label + " %{x:.4f}<extra></extra>"}]
 
 
 def _standing(data: StudyData) -> Table:
@@ -213,7 +213,7 @@ def _failures(data: StudyData) -> Panel:
 
 def _settings(data: StudyData) -> Panel:
     settings = ((name, setting(value)) for name, value in data.study.as_dict().items())
-    rows = [(name, value) for name, value in settings if value is not None and name != "name"]
+    rows = [(name, value) for name, value in settings if value not in (None, "") and name != "name"]
     return Panel("settings", "Settings of the study", Table(("setting", "value"), rows), None, "Others are not set.")
 
 

@@ -40,7 +40,7 @@ def _time_left(data: StudyData) -> Panel:
     left = data.total - len(trials)
     rows: list[tuple[str, Cell]] = [
         ("finished", len(trials)),
-        ("of", data.total if data.ends_by_count else None),
+        ("trials to run", data.total if data.ends_by_count else None),
         ("evaluated in full", own.complete),
         ("stopped early, significantly worse", own.stopped),
         ("failed", own.failed),
@@ -68,8 +68,6 @@ def _time_left(data: StudyData) -> Panel:
         note = f"{left} trials are left: about {duration(pace * left)} at the pace of recent trials."
     elif trials:
         note = f"{left} trials are left; their time is estimated when two have finished."
-    if own.stopped:
-        note += f" {own.stopped} of {len(trials)} trials were stopped early, which saved about {duration(own.saved)}."
     return Panel("time-left", "Progress", Table(("what", "value"), rows), None, note)
 
 

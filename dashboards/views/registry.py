@@ -37,19 +37,23 @@ VIEWS = (
 """Each is imported when it is first shown: some need models, one the Gaussian process."""
 
 
+def find(key: str) -> View:
+    """Return a view by its key. Raises StudyError with the nearest key where there is no such view."""
+    views = {view.key: view for view in VIEWS}
+    if key not in views:
+        raise StudyError(f"there is no view '{key}'. {nearest(key, views)}")
+    return views[key]
+
+
 def build(key: str, data: StudyData) -> list[Panel]:
-    """Return the panels of a view. Raises StudyError with the nearest key where there is no such view."""
-    view = next((view for view in VIEWS if view.key == key), None)
-    if view is None:
-        raise StudyError(f"there is no view '{key}'. {nearest(key, [view.key for view in VIEWS])}")
-    panels: list[Panel] = import_module(f"ranktune.dashboards.views.{view.module}").panels(data)
+    """Return the panels of a view. Raises StudyError where there is no such view."""
+    panels: list[Panel] = import_module(f"ranktune.dashboards.views.{find(key).module}").panels(data)
     return panels
 
 
 def view_json(key: str, data: StudyData) -> Json:
     """Return a view as JSON: its key, its title and its panels."""
-    title = next((view.title for view in VIEWS if view.key == key), key)
-    return {"key": key, "title": title, "panels": panels_json(build(key, data))}
+    return {"key": key, "title": find(key).title, "panels": panels_json(build(key, data))}
 
 
 def panels_json(panels: Sequence[Panel]) -> list[Json]:

@@ -21,8 +21,8 @@ def row(solver: str, vali: float, p_holm: float | None, **other: Any) -> dict[st
     return base | other
 
 
-def shown(result: dict[str, Any]) -> str:
-    console = Console(file=io.StringIO(), width=120)
+def shown(result: dict[str, Any], width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width)
     console.print(report(result))
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return text
@@ -50,6 +50,15 @@ def test_rows_intervals_and_conclusion() -> None:
     assert "30 trials in 1 min 15 s. Model: runs/s/model.json" in text
     first_words = [line.split()[0] for line in text.splitlines() if line.endswith("5  ")]
     assert first_words == ["RankSVM", "RidgeRanker", "BestFeature"]
+
+
+def test_a_narrow_terminal_gets_the_columns_that_fit() -> None:
+    heads = {width: shown(result(), width).splitlines()[2].split() for width in (120, 80, 60)}
+    assert heads[120][0] == "solver" and heads[120][-1] == "trials"
+    assert heads[80] == ["solver", "vali", "again", "test", "[95%]", "p", "Holm", "features"]
+    assert heads[60] == ["solver", "vali", "test", "[95%]", "p", "Holm"]
+    assert all(len(line) <= 80 for line in shown(result(), 80).splitlines())
+    assert "RankSVM       0.6000" in shown(result(), 80) and "0.5000 [0.450, 0.550]" in shown(result(), 80)
 
 
 def test_names_are_text_not_markup() -> None:
