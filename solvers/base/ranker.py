@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.base import Model, Origin
 
 
 @dataclass(frozen=True)
@@ -257,8 +257,8 @@ class BaseRanker(Estimator):
             fingerprint=fingerprint,
         )
 
-    def _model(self, **origin: Any) -> Model:
-        """Return what was learnt as a model that says of itself what origin says."""
+    def _model(self, **origin: Unpack[Origin]) -> Model:
+        """Return the fitted model with these fields."""
         raise NotImplementedError
 
 
@@ -284,7 +284,7 @@ class LinearRanker(BaseRanker):
             return X.in_caller_order(scores(X.features, self.coef_))
         return scores(self._validated(X, reset=False), self.coef_)
 
-    def _model(self, **origin: Any) -> Model:
+    def _model(self, **origin: Unpack[Origin]) -> Model:
         from ranktune.solvers.models.linear import LinearModel
 
         self._check_fitted("coef_")

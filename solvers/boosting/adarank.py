@@ -1,66 +1,96 @@
-"""AdaRank: boosting of single features by any ranking measure.
+"""AdaRank: boosting of single features by any ranking metric.
 
-    P_1(q) = weight of query q                        E(q, s)  the measure of query q ranked by the scores s
+    P_1(q) = weight of query q                        E(q, s)  the metric of query q ranked by the scores s
     h_t    = the feature (or its reverse) with the highest sum over q of P_t(q) E(q, h)
     a_t    = 1/2 log( sum P_t (1 + E(h_t)) / sum P_t (1 - E(h_t)) ),    f_t = a_1 h_1 + ... + a_t h_t
     P_t+1(q) proportional to weight(q) exp(-E(q, f_t)),  or to P_t(q) exp(-a_t E(q, h_t)), as AdaBoost
 
-Queries without documents of different grades, and those that the measure skips (no relevant document, say), have no
-part in it. The sum of features is a linear model.
-E(q, h) never changes: it is computed once (feature_tables), and a round is a vector times that table and one ranking.
+Queries without documents of different grades, and queries that the metric skips, are left out. E(q, h) never changes:
+it is computed once (feature_tables), so that a round costs a product with that table and one ranking.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import LinearRanker, Step
-from ranktune.solvers.boosting.early_stopping import Patience, held_out, with_pairs
-from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.checks import check_choice, check_count, check_not_negative, check_part, check_random_state
+from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.boosting.early_stopping import queries_with_pairs
+from ranktune.solvers.boosting.rounds import MAX_ACCURACY, RoundRanker
+from ranktune.solvers.core.arrays import Floats, Ints, Mask
+from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, When
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import check_scaling, factors
-from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, check_metric, feature_table
-from ranktune.solvers.metrics.metrics import Metric, chosen_metric
+from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, feature_table
+from ranktune.solvers.metrics.metrics import Metric
 
 DIRECTIONS = {"both": SIGNS, "up": SIGNS[:1]}
 REPEATS = ("allow", "pause", "never")
 REWEIGH = ("model", "feature")
-STOPS = ("train", "vali", "never")
-
-PERFECT = 1.0 - 1e-6
-"""A weak ranker's mean counts no more than this: without a bound, one that is always right gets an infinite weight."""
 
 
-class AdaRank(LinearRanker):
-    """Boosting of single features by any ranking measure: a linear model of few features.
+class AdaRank(RoundRanker["Booster"], LinearRanker):
+    """AdaRank: boosting of single features by any ranking metric, a linear model of few features.
 
-    metric         the measure, such as "ndcg@5" or "map"; "auto": ndcg@10, or pairwise accuracy for other grades
-    rounds         features added at most
-    directions     "both": a feature may also rank in reverse (a negative weight); "up": never
-    repeats        "pause": a feature is not chosen twice in a row, since the same ranking again may change nothing that
-                   the next choice looks at; "never": each feature once; "allow": as the paper, which may stall
-    reweigh        what the next choice weighs a query by: "model", how well the sum so far ranks it, as the paper;
-                   "feature", how well each chosen feature by itself did, which does not stall
-    stop           "train": when the measure on the training queries gets no better; "vali": when that on validation
-                   queries does (those given to fit, else validation, a share held out); "never": after all rounds.
-                   The best round is kept
-    patience       rounds that may bring nothing before it stops; tolerance is how much better is better
-    scaling        "none": features as they are; "minmax", "standard": as if divided by range or standard deviation
-    max_features   features that may be chosen: with more, those that are not zero in the most documents
-    random_state   a seed or numpy.random.Generator that draws the held-out queries
+    Cost: two evaluations of the metric per feature, then one per round. Ties rank as the metric defines.
 
-    Fitted: coef_ (n_features,), for the raw features; features_ and alphas_ of each round kept, alphas_ < 0 for a
-    reversed one; score_, the measure that chose the round; n_iter_.
-    Cost: two evaluations of the measure a feature, then one a round. Ties rank as the measure says.
-    Source: Xu & Li 2007, "AdaRank: A Boosting Algorithm for Information Retrieval", SIGIR.
+    Parameters
+    ----------
+    metric : str, default="auto"
+        The metric, such as "ndcg@5" or "map". "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
+    rounds : int, default=100
+        The most features that are added.
+    directions : {"both", "up"}, default="both"
+        Whether a feature may also rank in reverse, with a negative weight.
+    repeats : {"pause", "never", "allow"}, default="pause"
+        Whether a feature may be chosen again: "pause": not twice in a row; "never": each feature once; "allow": as in
+        the paper, which may stall.
+    reweigh : {"feature", "model"}, default="feature"
+        What the weight of a query in the next choice depends on: "feature": the metric of each chosen feature, which
+        does not stall; "model": the metric of the sum so far, as in the paper.
+    stop : {"train", "vali", "never"}, default="train"
+        The queries whose metric stops boosting: the training queries, validation queries (those given to fit, else a
+        held-out share), or none. The best round is kept; "never" keeps all rounds.
+    patience : int, default=20
+        Rounds without improvement before boosting stops.
+    tolerance : float, default=0.0
+        The least improvement that counts.
+    validation : float, default=0.25
+        The share of the queries that is held out with stop="vali".
+    scaling : {"none", "minmax", "standard"}, default="minmax"
+        Whether features are used as they are, or as if divided by their range or standard deviation.
+    max_features : int, default=1000
+        The most features to choose from; of more, those that are nonzero in the most documents.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the held-out queries.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    features_, alphas_ : ndarray of shape (n_iter_,)
+        The feature and weight of each round; the weight of a reversed feature is negative.
+    score_ : float
+        The metric of the best round.
+    n_iter_ : int
+        The rounds that are kept.
+
+    References
+    ----------
+    Xu & Li 2007, "AdaRank: A Boosting Algorithm for Information Retrieval", SIGIR.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import AdaRank
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> ranker = AdaRank(rounds=5).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    >>> ranker.features_.tolist()
+    [0]
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -73,9 +103,6 @@ class AdaRank(LinearRanker):
         Float("validation", 0.1, 0.4, when=When("stop", ("vali",))),
         Choice("scaling", ("minmax", "standard")),
     )
-    path_parameter: ClassVar[str | None] = "rounds"
-    weighted: ClassVar[bool] = True
-    validated: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -91,7 +118,7 @@ class AdaRank(LinearRanker):
         validation: float = 0.25,
         scaling: str = "minmax",
         max_features: int = 1000,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.metric = metric
         self.rounds = rounds
@@ -107,42 +134,18 @@ class AdaRank(LinearRanker):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        check_metric(self.metric)
-        for name in ("rounds", "patience", "max_features"):
-            check_count(name, getattr(self, name))
+        super()._check_parameters()
+        check_count("max_features", self.max_features)
         check_choice("directions", self.directions, DIRECTIONS)
         check_choice("repeats", self.repeats, REPEATS)
         check_choice("reweigh", self.reweigh, REWEIGH)
-        check_choice("stop", self.stop, STOPS)
-        check_not_negative("tolerance", self.tolerance)
-        check_part("validation", self.validation)
         check_scaling(self.scaling)
-        check_random_state(self.random_state, "another draw in each fit")
 
-    def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
-        metric = chosen_metric(self.metric, *(part for part in (queries, vali) if part is not None))
-        if self.stop == "vali" and vali is None and np.count_nonzero(with_pairs(queries)) > 1:
-            queries, vali = held_out(queries, float(self.validation), np.random.default_rng(self.random_state))
+    def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> Booster:
         multiplier = factors(queries, self.scaling)
-        queries = queries.select(np.flatnonzero(with_pairs(queries)))
-        watched = queries if self.stop != "vali" or vali is None else vali
-        booster = Booster(metric, queries, self._table(metric, queries), multiplier)
-        patience = Patience(int(self.patience))
-        self._keep(booster)
-        self.score_, self.n_iter_ = -np.inf, 0
-        for number in range(1, int(self.rounds) + 1):
-            if not booster.round(self.repeats, self.reweigh):
-                break
-            value = booster.value if watched is queries else _mean(metric, watched, booster.coef)
-            if self.stop == "never" or value > patience.best_value + self.tolerance:
-                patience.told(number, value)
-                self.score_, self.n_iter_ = value, number
-                self._keep(booster)
-            else:
-                patience.told(number, -np.inf)
-            yield Step(number, -value)
-            if self.stop != "never" and patience.over:
-                break
+        queries = queries_with_pairs(queries)
+        table = self._table(metric, queries)
+        return Booster(metric, queries, vali, table, multiplier, self.repeats, self.reweigh)
 
     def _table(self, metric: Metric, queries: Queries) -> Table:
         chosen = candidates(queries, int(self.max_features))
@@ -164,63 +167,62 @@ class AdaRank(LinearRanker):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Weak rankers, W of them: features and signs, (W,), their measure (kept queries, W), the mask of the kept."""
+    """W weak rankers: features and signs, (W,), their metric, (kept queries, W), and the mask of kept queries."""
 
     features: Ints
     signs: Floats
-    measure: Floats
-    kept: Any
+    metric: Floats
+    kept: Mask
 
 
 @dataclass(eq=False)
 class Booster:
-    """Where boosting stands: the linear model so far, and how much each kept query weighs."""
+    """The state of boosting: the linear model so far, and the weight P of each kept query."""
 
     metric: Metric
     queries: Queries
+    vali: Queries | None
     table: Table
     multiplier: Floats
+    repeats: str
+    reweigh: str
     features: list[int] = field(default_factory=list)
     alphas: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begin with the weights of the queries."""
+        """Start with the weights of the queries."""
         self.own_weights = self.queries.weight_of_query[self.table.kept]
         self.P = self.own_weights / self.own_weights.sum()
         self.coef = np.zeros(self.queries.n_features)
         self.value = -np.inf
-        self._free = np.ones(len(self.table.features), dtype=bool)
-        self._last: Any = None
 
-    def round(self, repeats: str, reweigh: str) -> bool:
+    def round(self) -> bool:
         """Add the best weak ranker that may be chosen; return False where there is none, or none that helps."""
-        allowed = self._free.copy()
-        if repeats == "pause" and self._last is not None:
-            allowed[self.table.features == self._last] = False
+        excluded = {"pause": self.features[-1:], "never": self.features}.get(self.repeats, [])
+        allowed = ~np.isin(self.table.features, excluded)
         if not allowed.any():
             return False
-        merits = np.where(allowed, self.P @ self.table.measure, -np.inf)
+        merits = np.where(allowed, self.P @ self.table.metric, -np.inf)
         best = int(np.argmax(merits))
-        mean = min(float(merits[best]), PERFECT)
-        if not mean > 0.0:  # no better than its reverse, by a measure that has one
+        mean = min(float(merits[best]), MAX_ACCURACY)
+        if not mean > 0.0:  # no better than its reverse, by a metric that can be negative
             return False
         alpha = 0.5 * np.log((1.0 + mean) / (1.0 - mean)) * self.table.signs[best]
         feature = int(self.table.features[best])
         self.coef[feature] += alpha * self.multiplier[feature]
         self.features.append(feature)
         self.alphas.append(float(alpha))
-        self._last = feature
-        if repeats == "never":
-            self._free[self.table.features == feature] = False
-        measure = self.metric.per_query(scores(self.queries.features, self.coef), self.queries)[self.table.kept]
-        self.value = float(self.own_weights @ measure / self.own_weights.sum())
-        if reweigh == "model":
-            self.P = self.own_weights * np.exp(-measure)
+        values = self.metric.per_query(scores(self.queries.features, self.coef), self.queries)[self.table.kept]
+        self.value = float(self.own_weights @ values / self.own_weights.sum())
+        if self.vali is not None:
+            self.value = self.metric.mean(scores(self.vali.features, self.coef), self.vali)
+        if self.reweigh == "model":
+            self.P = self.own_weights * np.exp(-values)
         else:
-            self.P *= np.exp(-abs(alpha) * self.table.measure[:, best])
+            self.P *= np.exp(-abs(alpha) * self.table.metric[:, best])
         self.P /= self.P.sum()
         return True
 
-
-def _mean(metric: Metric, queries: Queries, coef: Floats) -> float:
-    return metric.mean(scores(queries.features, coef), queries)
+    def objective(self) -> float:
+        """Return the negative metric."""
+        return -self.value

@@ -1,54 +1,61 @@
-"""What rankers made of trees share: trees in rounds, when to stop, and bags of several seeds.
+"""Rankers made of trees: growing in rounds, early stopping, and bags of several seeds.
 
-A library grows trees round by round (Source); how many rounds are kept is decided here, by our own metrics on queries
-that were held out. What is fitted is Trees alone: nothing of the library is kept or asked again.
+A library grows trees round by round (TrainingData); our own metrics on held-out queries decide how many rounds are
+kept. The fitted trees are plain arrays, Trees: nothing of the library is kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Unpack
 
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker, PathParameter, Step
-from ranktune.solvers.boosting.early_stopping import Patience, dealt, with_pairs
+from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, with_pairs
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.checks import check_count, check_not_negative, check_part, check_positive, check_random_state
+from ranktune.solvers.core.checks import (
+    RandomState,
+    check_count,
+    check_not_negative,
+    check_part,
+    check_positive,
+    check_random_state,
+)
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.gains import can_double, gains
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
-from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
 
 TREE_GAINS = ("auto", "exponential", "linear")
 ONE_BY_ONE = repeat(1)
-"""Sizes without an end."""
-MOST_THREADS = 4_096
+"""Endless sizes of one round."""
+MAX_THREADS = 4_096
 
 
-class Source(Protocol):
-    """Training data as a library holds them."""
+class TrainingData(Protocol):
+    """Training data in the form of a library."""
 
     def rounds(self, queries: Ints | None, seed: int, sizes: Iterable[int] = ONE_BY_ONE) -> Iterator[Trees]:
-        """Yield what rounds add, as many at a time as sizes say, learnt from the queries of these numbers (None: all).
+        """Yield the trees of as many rounds as each of sizes, trained on the queries of these numbers (None: all).
 
-        Ends with sizes, or when nothing is left to learn.
+        It ends with sizes, or when no further split improves the fit.
         """
 
 
 class TreeRanker(BaseRanker):
-    """A ranker whose score is the sum of what trees answer: trees_.
+    """A ranker whose score is the sum of the values of trees, trees_.
 
-    A subclass gives the training data to its library (_source) and has the parameters trees, seeds and random_state.
+    A subclass passes the training data to its library (_source), and has the parameters trees, seeds and random_state.
     """
 
     trees: int
     seeds: int
-    random_state: Any
+    random_state: RandomState
     trees_: Trees
     rounds_: tuple[int, ...]
 
@@ -57,13 +64,13 @@ class TreeRanker(BaseRanker):
             check_count(name, getattr(self, name))
         check_random_state(self.random_state, "the seed 0")
 
-    def _source(self, queries: Queries) -> Source:
-        """Return queries as the library holds them."""
+    def _source(self, queries: Queries) -> TrainingData:
+        """Return queries in the form of the library."""
         raise NotImplementedError
 
     def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
-        """Grow a member of the bag for each seed; their mean is the model. Yields as what is fitted gets better."""
-        queries = self._learnt_from(queries)
+        """Grow a member of the bag for each seed; their mean is the model."""
+        queries = self._training_queries(queries)
         source = self._source(queries)
         members: list[Trees] = []
         self.rounds_ = ()
@@ -81,8 +88,8 @@ class TreeRanker(BaseRanker):
             if len(members) > 1:
                 yield Step(count, float("nan"))
 
-    def _learnt_from(self, queries: Queries) -> Queries:
-        """Return the queries that teach anything."""
+    def _training_queries(self, queries: Queries) -> Queries:
+        """Return the queries that the objective can use."""
         return queries
 
     def _seeds(self) -> Iterator[int]:
@@ -90,38 +97,38 @@ class TreeRanker(BaseRanker):
         return (int(generator.integers(2**31 - 1)) for _ in range(int(self.seeds)))
 
     def _bag(self, members: Sequence[Trees]) -> None:
-        """Make the mean of members the model."""
+        """Set the model to the mean of members."""
         share = 1.0 / len(members)
         self.trees_ = members[0] if len(members) == 1 else joined([member.scaled(share) for member in members])
         self.rounds_ = tuple(member.n_trees for member in members)
 
     def _member(
-        self, source: Source, queries: Queries, vali: Queries | None, seed: int
+        self, source: TrainingData, queries: Queries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
-        """Yield the trees of one seed, the last of them last, each with its value on queries held out, or NaN."""
+        """Yield the trees of one seed, the final ones last, each with their metric on held-out queries, or NaN."""
         for trees in _growing(source, seed, int(self.trees)):
             yield trees, float("nan")
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
-        """Return the scores of the rows of X, (n_documents,), in their order; qid and group change nothing here."""
+        """Return the scores of the rows of X, (n_documents,), in their order; qid and group have no effect."""
         self._check_fitted("trees_")
         if isinstance(X, Queries):
             return X.in_caller_order(self.trees_.scores(X.features))
         return self.trees_.scores(self._validated(X, reset=False))
 
-    def _model(self, **origin: Any) -> Model:
+    def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("trees_")
         return TreeModel(self.trees_, self.n_features_in_, **origin)
 
 
 class BoostedRanker(TreeRanker):
-    """A ranker whose trees correct those before them, so that more can be too many.
+    """A ranker whose trees correct the errors of those before them, so that too many can overfit.
 
     It has the parameters validation, patience and metric as well.
     """
 
     validated: ClassVar[bool] = True
-    # Where queries are held out, these find the number of rounds, and trees only bounds it.
+    # Held-out queries determine the number of rounds, of which trees is only the bound.
     path_parameter: ClassVar[Any] = PathParameter("trees", lambda ranker: "trees" if ranker.validation == 0 else None)
     validation: float
     patience: int
@@ -135,14 +142,14 @@ class BoostedRanker(TreeRanker):
             parse_metric(self.metric)
 
     def _member(
-        self, source: Source, queries: Queries, vali: Queries | None, seed: int
+        self, source: TrainingData, queries: Queries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
         if vali is not None:
             yield from self._watched(source.rounds(None, seed), queries, vali)
         elif self.validation > 0.0 and np.count_nonzero(with_pairs(queries)) > 1:
-            learnt, aside = dealt(queries, float(self.validation), np.random.default_rng(seed))
+            training, aside = held_out_numbers(queries, float(self.validation), np.random.default_rng(seed))
             best = None
-            for best, value in self._watched(source.rounds(learnt, seed), queries, queries.select(aside)):
+            for best, value in self._watched(source.rounds(training, seed), queries, queries.select(aside)):
                 yield best, value
             assert best is not None
             whole = min(round(best.n_trees / (1.0 - float(self.validation))), int(self.trees))
@@ -152,41 +159,41 @@ class BoostedRanker(TreeRanker):
             yield from super()._member(source, queries, vali, seed)
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
-        """Grow all members of the bag but the last to the end, and the last one from value to value."""
-        source = self._source(self._learnt_from(queries))
+        """Grow all members of the bag but the last completely, and the last one from value to value."""
+        source = self._source(self._training_queries(queries))
         sizes = np.diff(values, prepend=0).tolist()
         *earlier, last = [source.rounds(None, seed, sizes) for seed in self._seeds()]
         grown = [list(member) for member in earlier]
         parts: list[Trees] = []
         for number, value in enumerate(values, start=1):
-            parts.extend(islice(last, 1))  # none where nothing is left to learn
+            parts.extend(islice(last, 1))  # none where no split is left
             self._bag([joined(member[:number]) for member in (*grown, parts)])
             yield value
 
     def _watched(self, rounds: Iterator[Trees], queries: Queries, vali: Queries) -> Iterator[tuple[Trees, float]]:
-        """Yield the trees up to the best round so far, the best of all last, with their metric on vali."""
+        """Yield the trees up to the best round so far, the best of all rounds last, with their metric on vali."""
         metric = chosen_metric(self.metric, queries, vali)
         scores = np.zeros(vali.n_documents)
         patience = Patience(int(self.patience))
         parts: list[Trees] = []
-        told = 0
+        shown = 0
         for number, part in zip(range(1, int(self.trees) + 1), rounds, strict=False):
             parts.append(part)
             scores += part.scores(vali.features)
-            patience.told(number, metric.mean(scores, vali))
-            if patience.best_round > told and number >= 1.25 * told:  # joining at every round would be quadratic
-                told = patience.best_round
-                yield joined(parts[:told]), patience.best_value
+            patience.update(number, metric.mean(scores, vali))
+            if patience.best_round > shown and number >= 1.25 * shown:  # joining at every round would be quadratic
+                shown = patience.best_round
+                yield joined(parts[:shown]), patience.best_value
             if patience.over:
                 break
         yield joined(parts[: patience.best_round]), patience.best_value
 
 
 def gains_of(grades: Floats, gain: str) -> Floats:
-    """Return what each grade is worth, at least 0, (n_documents,); "auto" is exponential where grades can take it.
+    """Return the gain of each grade, at least 0, (n_documents,); "auto" is exponential where the grades allow it.
 
-    Where they cannot (negative, fractional, above 30), auto is linear in the grade's height above the lowest. Raises
-    DataError for grades that a gain asked for cannot take.
+    For other grades (negative, fractional, above 30), auto is linear in the difference to the lowest grade. Raises
+    DataError for grades that the given gain does not allow.
     """
     if gain == "auto":
         return gains(grades, "exp2") if can_double(grades) else grades - grades.min()
@@ -197,38 +204,38 @@ def gains_of(grades: Floats, gain: str) -> Floats:
         raise DataError(said) from None
 
 
-def _growing(source: Source, seed: int, most: int) -> Iterator[Trees]:
-    """Yield the trees so far at rounds that are ever further apart, and those of all rounds, at most that many."""
+def _growing(source: TrainingData, seed: int, n_rounds: int) -> Iterator[Trees]:
+    """Yield the trees so far at rounds of growing distance, and in the end those of all rounds, n_rounds at most."""
     parts: list[Trees] = []
-    for part in source.rounds(None, seed, _ever_more(most)):
+    for part in source.rounds(None, seed, _growing_sizes(n_rounds)):
         parts.append(part)
         yield joined(parts)
 
 
-def _ever_more(most: int) -> Iterator[int]:
-    """Yield sizes whose sums are a quarter larger each time, most in the end."""
+def _growing_sizes(total: int) -> Iterator[int]:
+    """Yield sizes whose sums grow by a quarter each time up to total."""
     done = 0
-    while done < most:
-        size = min(max(1, -(-done // 4)), most - done)
+    while done < total:
+        size = min(max(1, -(-done // 4)), total - done)
         done += size
         yield size
 
 
-def check_share(name: str, value: Any) -> None:
+def check_share(name: str, value: float) -> None:
     """Raise ParameterError unless value is a share: above 0, at most 1."""
     check_positive(name, value)
     if value > 1.0:
         raise ParameterError(f"{name}={value!r}: it must be a share of at most 1.")
 
 
-def check_range(name: str, value: Any, low: int, high: int) -> None:
+def check_range(name: str, value: object, low: int, high: int) -> None:
     """Raise ParameterError unless value is a whole number from low to high."""
     if isinstance(value, bool) or not (isinstance(value, int | np.integer) and low <= value <= high):
         raise ParameterError(f"{name}={value!r}: it must be a whole number from {low} to {high}.")
 
 
-def check_penalty(name: str, value: Any) -> None:
-    """Raise ParameterError unless value is at least 0 and leaves room in single precision."""
+def check_penalty(name: str, value: float) -> None:
+    """Raise ParameterError unless value is at least 0 and far below the largest single-precision number."""
     check_not_negative(name, value)
     if value > 1e30:
         raise ParameterError(f"{name}={value!r}: it must be at most 1e30.")
@@ -246,8 +253,8 @@ def check_single(values: Floats, what: str) -> None:
         )
 
 
-def check_bins(bins: Any) -> None:
-    """Raise ParameterError unless bins is a whole number that fits a byte and can tell two values apart."""
+def check_bins(bins: object) -> None:
+    """Raise ParameterError unless bins is a whole number from 2 to 255."""
     check_range("bins", bins, 2, 255)
 
 

@@ -1,27 +1,26 @@
-"""Stopping before the training data are learnt by heart: queries held out, patience with rounds that do not help."""
+"""Early stopping: queries that are held out, and patience with rounds that do not improve the metric."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.arrays import Ints, Mask
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 
 
 def held_out(queries: Queries, share: float, generator: np.random.Generator) -> tuple[Queries, Queries]:
-    """Return the queries to learn from and those to stop by: share of them, at least one, drawn by generator.
+    """Return training queries, and held-out ones to stop by: a random share of them, at least one.
 
-    Both keep the order of queries, and both have pairs: queries with different grades are dealt apart from the others.
-    Raises DataError where fewer than two queries have different grades.
+    Both keep the order of queries, and both have pairs, since queries with and without pairs are divided separately.
+    Raises DataError where fewer than two queries have pairs.
     """
-    learnt, aside = dealt(queries, share, generator)
-    return queries.select(learnt), queries.select(aside)
+    training, aside = held_out_numbers(queries, share, generator)
+    return queries.select(training), queries.select(aside)
 
 
-def dealt(queries: Queries, share: float, generator: np.random.Generator) -> tuple[Ints, Ints]:
-    """Return what held_out does as numbers of queries, (n,), rising."""
+def held_out_numbers(queries: Queries, share: float, generator: np.random.Generator) -> tuple[Ints, Ints]:
+    """Return the parts of held_out as numbers of queries, (n,), ascending."""
     useful = with_pairs(queries)
     if np.count_nonzero(useful) < 2:
         raise DataError(
@@ -36,31 +35,36 @@ def dealt(queries: Queries, share: float, generator: np.random.Generator) -> tup
     return np.flatnonzero(~aside), np.flatnonzero(aside)
 
 
-def with_pairs(queries: Queries) -> NDArray[np.bool_]:
+def with_pairs(queries: Queries) -> Mask:
     """Return which queries have documents of different grades, (n_queries,)."""
     lowest = np.minimum.reduceat(queries.grades, queries.starts[:-1])
-    useful: NDArray[np.bool_] = np.maximum.reduceat(queries.grades, queries.starts[:-1]) > lowest
-    return useful
+    return np.asarray(np.maximum.reduceat(queries.grades, queries.starts[:-1]) > lowest)
+
+
+def queries_with_pairs(queries: Queries) -> Queries:
+    """Return the queries that have documents of different grades."""
+    useful = with_pairs(queries)
+    return queries if useful.all() else queries.select(np.flatnonzero(useful))
 
 
 class Patience:
-    """Remembers the best round so far (values: higher is better), and says when too many have passed since."""
+    """The best round so far, by values that have to rise by more than tolerance, and the rounds since."""
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
+    def __init__(self, rounds: int, tolerance: float = 0.0) -> None:
+        self.rounds, self.tolerance = rounds, tolerance
         self.best_round = 0
         self.best_value = -np.inf
         self._last = 0
 
-    def told(self, round_number: int, value: float) -> bool:
-        """Note the value of a round and return whether it is the best so far; an equal one later is not."""
+    def update(self, round_number: int, value: float) -> bool:
+        """Record the value of a round and return whether it is the best so far; NaN and an equal value are not."""
         self._last = round_number
-        if not value > self.best_value:
+        if not value > self.best_value + self.tolerance:
             return False
         self.best_round, self.best_value = round_number, value
         return True
 
     @property
     def over(self) -> bool:
-        """Whether the last rounds have brought nothing."""
+        """Whether too many rounds have passed since the best one."""
         return self._last - self.best_round >= self.rounds

@@ -2,55 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ranktune.solvers.boosting.base import TREE_GAINS, BoostedRanker, check_share, gains_of
-from ranktune.solvers.boosting.early_stopping import with_pairs
-from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker, drawn
-from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.checks import check_choice, check_count
+from ranktune.solvers.boosting.early_stopping import queries_with_pairs
+from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker, bagging
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Float, Int, Parameter
 from ranktune.solvers.data.queries import Queries
 
-LONGEST_QUERY = 10_000
-"""LightGBM's own limit on the documents of a query under lambdarank."""
-MOST_GRADES = 10_000
-"""Different grades under lambdarank: LightGBM keeps a table of their gains, and counts them for each query."""
+MAX_QUERY_LENGTH = 10_000
+"""The limit of LightGBM on the documents of a query with lambdarank."""
+MAX_GRADES = 10_000
+"""Different grades with lambdarank: LightGBM keeps a table of their gains, and counts them for each query."""
 
 
 class LambdaMART(BoostedRanker, LightGBMRanker):
-    """Boosted trees that are pushed by how much a swap of two documents would change NDCG.
+    """LambdaMART: boosted trees whose gradients weigh each pair by the change in NDCG of swapping it, by LightGBM.
 
-    trees          rounds, at most
-    learning_rate  what of each tree is added
-    leaves         of each tree, at most
-    min_documents  of each leaf, at least; never more than a tenth of all
-    l2             penalty on the answers of leaves
-    feature_share  of the features each tree may look at, drawn at random
-    query_share    of the queries each tree learns from, drawn at random
-    truncation     ranks whose swaps count: of each pair, the better placed document is among so many first
-    gain           "exponential" 2^grade - 1, for whole grades 0 to 30; "linear" the grade, at least 0; "auto" the first
-                   where grades can take it, else the height above the lowest grade
-    validation     share of the queries that is held out to find the number of rounds; all queries are then learnt from
-                   with as many rounds, more by the share that they are more. 0: all rounds, as where fewer than two
-                   queries have different grades. Validation queries that fit is given take their place
-    patience       rounds without a better metric on queries held out that end the search
-    metric         that metric; "auto" is ndcg@10, or pairwise for grades without a gain of 2^grade - 1
-    seeds          models with different seeds whose scores are averaged
-    bins           values that a feature is rounded to while learning, at most
-    threads        of LightGBM; with more than one, two fits may differ in their last bits
-    random_state   seed of everything that is drawn; None is 0
+    Queries without two different grades are left out. Documents of equal score, all before the first tree, rank in the
+    order of rows. Query weights multiply the gradients; min_documents counts documents whatever their weight. Feature
+    values within 1e-35 of 0 count as 0. Cost of a round: n_documents n_features additions, and truncation n_documents
+    swaps.
 
-    Queries without two different grades are left out. Documents of equal score, all before the first tree, stand in the
-    order of the rows. Query weights multiply the pushes; min_documents counts documents, whatever their weight. Values
-    of features within 1e-35 of 0 are 0.
-    Fitted: trees_, rounds_ (rounds of each seed). Cost of a round: n_documents n_features additions, and truncation
-    times n_documents swaps.
-    Source: Burges 2010, "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82; LightGBM: Ke et al.
-    2017, "LightGBM: A Highly Efficient Gradient Boosting Decision Tree", NIPS.
+    Parameters
+    ----------
+    trees : int, default=100
+        The most rounds.
+    learning_rate : float, default=0.05
+        The factor of each tree.
+    leaves : int, default=8
+        The most leaves of each tree.
+    min_documents : int, default=50
+        The least documents of each leaf; at most a tenth of all.
+    l2 : float, default=1.0
+        Penalty on the values of leaves.
+    feature_share : float, default=0.5
+        The share of the features that is drawn for each tree.
+    query_share : float, default=0.7
+        The share of the queries that is drawn for each tree.
+    truncation : int, default=30
+        Ranks whose swaps count: the better placed document of a pair is among the first truncation ones.
+    gain : {"auto", "exponential", "linear"}, default="auto"
+        The gain of a grade: "exponential": 2^grade - 1, for whole grades from 0 to 30; "linear": the grade, at least 0;
+        "auto": exponential where the grades allow it, else the difference to the lowest grade.
+    validation : float, default=0.0
+        The share of the queries that is held out to find the number of rounds. The model is then trained on all
+        queries, with proportionally more rounds. 0, or fewer than two queries with different grades: all rounds.
+        Validation queries given to fit replace the held-out ones.
+    patience : int, default=50
+        Rounds without improvement on held-out queries before boosting stops.
+    metric : str, default="auto"
+        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
+    seeds : int, default=1
+        The models with different seeds whose scores are averaged.
+    bins : int, default=255
+        The most bins per feature.
+    threads : int, default=1
+        Threads of LightGBM; with more than one, two fits may differ in their last bits.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of all that is random; None is 0.
+
+    Attributes
+    ----------
+    trees_ : Trees
+        The trees.
+    rounds_ : tuple of int
+        The rounds of each seed.
+
+    References
+    ----------
+    Burges 2010, "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82.
+    Ke et al. 2017, "LightGBM: A Highly Efficient Gradient Boosting Decision Tree", NIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import LambdaMART
+    >>> X = np.linspace(0.0, 1.0, 60)[:, None]
+    >>> grades = (X[:, 0] > 0.5).astype(int)
+    >>> ranker = LambdaMART(trees=20).fit(X, grades, qid=np.arange(60) % 6)
+    >>> bool(ranker.predict([[0.9]]) > ranker.predict([[0.1]]))
+    True
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -82,24 +119,16 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         seeds: int = 1,
         bins: int = 255,
         threads: int = 1,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
-        self.trees = trees
+        super().__init__(trees, leaves, min_documents, l2, feature_share, seeds, bins, threads, random_state)
         self.learning_rate = learning_rate
-        self.leaves = leaves
-        self.min_documents = min_documents
-        self.l2 = l2
-        self.feature_share = feature_share
         self.query_share = query_share
         self.truncation = truncation
         self.gain = gain
         self.validation = validation
         self.patience = patience
         self.metric = metric
-        self.seeds = seeds
-        self.bins = bins
-        self.threads = threads
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -108,47 +137,97 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         check_share("query_share", self.query_share)
         check_choice("gain", self.gain, TREE_GAINS)
 
-    def _learnt_from(self, queries: Queries) -> Queries:
-        useful = with_pairs(queries)
-        return queries if useful.all() else queries.select(np.flatnonzero(useful))
+    def _training_queries(self, queries: Queries) -> Queries:
+        return queries_with_pairs(queries)
 
-    def _labels(self, queries: Queries) -> tuple[Floats, dict[str, Any]]:
+    def _labels(self, queries: Queries) -> tuple[Floats, Json]:
         longest = int(queries.lengths.argmax())
-        if queries.lengths[longest] > LONGEST_QUERY:
+        if queries.lengths[longest] > MAX_QUERY_LENGTH:
             raise DataError(
                 f"query '{queries.query_ids[longest]}' has {queries.lengths[longest]} documents: LambdaMART takes at "
-                f"most {LONGEST_QUERY} a query. Keep those that a first ranking puts first, or take GBDTRanker."
+                f"most {MAX_QUERY_LENGTH} a query. Keep those that a first ranking puts first, or take GBDTRanker."
             )
-        worth, number = np.unique(gains_of(queries.grades, self.gain), return_inverse=True)
-        if len(worth) > MOST_GRADES:
+        levels, number = np.unique(gains_of(queries.grades, self.gain), return_inverse=True)
+        if len(levels) > MAX_GRADES:
             raise DataError(
-                f"there are {len(worth)} different grades: LambdaMART takes at most {MOST_GRADES}. Round the grades, "
+                f"there are {len(levels)} different grades: LambdaMART takes at most {MAX_GRADES}. Round the grades, "
                 "or take GBDTRanker."
             )
-        return number.astype(np.float64), {"label_gain": worth.tolist()}
+        return number.astype(np.float64), {"label_gain": levels.tolist()}
 
-    def _least(self, queries: Queries) -> dict[str, Any]:
+    def _leaf_limits(self, queries: Queries) -> Json:
         least = min(int(self.min_documents), max(1, queries.n_documents // 10))
-        # LightGBM guesses the documents of a leaf from its curvature. Of one, the curvature alone is witness enough.
+        # LightGBM estimates the documents of a leaf from its curvature; positive curvature proves one document.
         return {"min_data_in_leaf": least if least > 1 else 0, "min_sum_hessian_in_leaf": 1e-9}
 
-    def _own(self) -> dict[str, Any]:
+    def _objective(self) -> Json:
         return {
             "objective": "lambdarank",
             "learning_rate": float(self.learning_rate),
-            "lambdarank_truncation_level": min(int(self.truncation), LONGEST_QUERY),
+            "lambdarank_truncation_level": min(int(self.truncation), MAX_QUERY_LENGTH),
             "bagging_by_query": self.query_share < 1.0,
-            **drawn(self.query_share),
+            **bagging(self.query_share),
         }
 
 
 class GBDTRanker(BoostedRanker, LightGBMRanker):
-    """Boosted regression trees on each document's grade, without its rivals.
+    """Gradient boosted regression trees on the grade of each document (pointwise), by LightGBM.
 
-    The parameters are those of LambdaMART, without truncation and gain: the target is the grade, whatever it is.
-    row_share stands for query_share: the share of the documents each tree learns from, drawn at random.
-    Fitted: trees_, rounds_ (rounds of each seed). Cost of a round: n_documents n_features additions.
-    Source: Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 29(5).
+    Cost of a round: n_documents n_features additions.
+
+    Parameters
+    ----------
+    trees : int, default=100
+        The most rounds.
+    learning_rate : float, default=0.05
+        The factor of each tree.
+    leaves : int, default=8
+        The most leaves of each tree.
+    min_documents : int, default=50
+        The least documents of each leaf; at most a tenth of all.
+    l2 : float, default=1.0
+        Penalty on the values of leaves.
+    feature_share : float, default=0.5
+        The share of the features that is drawn for each tree.
+    row_share : float, default=0.7
+        The share of the documents that is drawn for each tree.
+    validation : float, default=0.0
+        The share of the queries that is held out to find the number of rounds. The model is then trained on all
+        queries, with proportionally more rounds. 0, or fewer than two queries with different grades: all rounds.
+        Validation queries given to fit replace the held-out ones.
+    patience : int, default=50
+        Rounds without improvement on held-out queries before boosting stops.
+    metric : str, default="auto"
+        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
+    seeds : int, default=1
+        The models with different seeds whose scores are averaged.
+    bins : int, default=255
+        The most bins per feature.
+    threads : int, default=1
+        Threads of LightGBM; with more than one, two fits may differ in their last bits.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of all that is random; None is 0.
+
+    Attributes
+    ----------
+    trees_ : Trees
+        The trees.
+    rounds_ : tuple of int
+        The rounds of each seed.
+
+    References
+    ----------
+    Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 29(5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import GBDTRanker
+    >>> X = np.linspace(0.0, 1.0, 60)[:, None]
+    >>> grades = (X[:, 0] > 0.5).astype(int)
+    >>> ranker = GBDTRanker(trees=20).fit(X, grades, qid=np.arange(60) % 6)
+    >>> bool(ranker.predict([[0.9]]) > ranker.predict([[0.1]]))
+    True
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -177,51 +256,77 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         seeds: int = 1,
         bins: int = 255,
         threads: int = 1,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
-        self.trees = trees
+        super().__init__(trees, leaves, min_documents, l2, feature_share, seeds, bins, threads, random_state)
         self.learning_rate = learning_rate
-        self.leaves = leaves
-        self.min_documents = min_documents
-        self.l2 = l2
-        self.feature_share = feature_share
         self.row_share = row_share
         self.validation = validation
         self.patience = patience
         self.metric = metric
-        self.seeds = seeds
-        self.bins = bins
-        self.threads = threads
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_share("learning_rate", self.learning_rate)
         check_share("row_share", self.row_share)
 
-    def _own(self) -> dict[str, Any]:
+    def _objective(self) -> Json:
         return {
             "objective": "regression",
             "learning_rate": float(self.learning_rate),
-            **drawn(self.row_share),  # of documents: by query, LightGBM 4.7 learns nonsense under this objective
+            **bagging(self.row_share),  # of documents: with this objective, LightGBM 4.7 fits wrong trees by query
         }
 
 
 class RandomForestRanker(LightGBMRanker):
-    """The mean of many regression trees on each document's grade, each on other queries and features.
+    """A random forest of regression trees on the grade of each document, by LightGBM.
 
-    trees          in the forest
-    leaves         of each tree, at most
-    min_documents  of each leaf, at least; never more than a tenth of all
-    l2             penalty on the answers of leaves
-    feature_share  of the features each tree may look at, drawn at random
-    row_share      of the documents each tree learns from, drawn at random without replacement; below 1
-    seeds, bins, threads, random_state  as in LambdaMART
+    More trees do not overfit, so nothing is held out. Before fitting ends, missing trees count as 0. Cost of a tree:
+    n_documents n_features additions per level.
 
-    More trees are never too many: nothing is held out. While it grows, scores are those of the finished forest with the
-    trees to come answering 0.
-    Fitted: trees_, rounds_ (trees of each seed). Cost of a tree: n_documents n_features additions a level.
-    Source: Breiman 2001, "Random Forests", Machine Learning 45(1).
+    Parameters
+    ----------
+    trees : int, default=100
+        Trees of the forest.
+    leaves : int, default=32
+        The most leaves of each tree.
+    min_documents : int, default=10
+        The least documents of each leaf; at most a tenth of all.
+    l2 : float, default=1.0
+        Penalty on the values of leaves.
+    feature_share : float, default=0.3
+        The share of the features that is drawn for each tree.
+    row_share : float, default=0.6
+        The share of the documents that is drawn for each tree, without replacement; below 1.
+    seeds : int, default=1
+        The models with different seeds whose scores are averaged.
+    bins : int, default=255
+        The most bins per feature.
+    threads : int, default=1
+        Threads of LightGBM; with more than one, two fits may differ in their last bits.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of all that is random; None is 0.
+
+    Attributes
+    ----------
+    trees_ : Trees
+        The trees.
+    rounds_ : tuple of int
+        The trees of each seed.
+
+    References
+    ----------
+    Breiman 2001, "Random Forests", Machine Learning 45(1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import RandomForestRanker
+    >>> X = np.linspace(0.0, 1.0, 60)[:, None]
+    >>> grades = (X[:, 0] > 0.5).astype(int)
+    >>> ranker = RandomForestRanker(trees=20).fit(X, grades, qid=np.arange(60) % 6)
+    >>> bool(ranker.predict([[0.9]]) > ranker.predict([[0.1]]))
+    True
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -244,18 +349,10 @@ class RandomForestRanker(LightGBMRanker):
         seeds: int = 1,
         bins: int = 255,
         threads: int = 1,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
-        self.trees = trees
-        self.leaves = leaves
-        self.min_documents = min_documents
-        self.l2 = l2
-        self.feature_share = feature_share
+        super().__init__(trees, leaves, min_documents, l2, feature_share, seeds, bins, threads, random_state)
         self.row_share = row_share
-        self.seeds = seeds
-        self.bins = bins
-        self.threads = threads
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -266,5 +363,5 @@ class RandomForestRanker(LightGBMRanker):
     def _factor(self) -> float:
         return 1.0 / int(self.trees)
 
-    def _own(self) -> dict[str, Any]:
-        return {"objective": "regression", "boosting": "rf", **drawn(self.row_share)}
+    def _objective(self) -> Json:
+        return {"objective": "regression", "boosting": "rf", **bagging(self.row_share)}

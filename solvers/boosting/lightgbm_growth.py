@@ -1,20 +1,19 @@
-"""What the rankers that LightGBM grows have in common: how it is told, and how its trees come back.
+"""The base of the rankers that LightGBM grows: its parameters, and its trees as our own arrays.
 
-LightGBM is loaded when a model is fitted (lightgbm_library), and its trees become our own arrays at once
-(lightgbm_trees), so that prediction, saving and loading need it no more. One thread, one seed: two fits give the same
-bits.
+LightGBM is loaded when a model is fitted (lightgbm_library). Its trees are converted at once, so that prediction,
+saving and loading do not need it. With one thread and one seed, two fits give the same bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ranktune.solvers.boosting.base import (
-    MOST_THREADS,
+    MAX_THREADS,
     ONE_BY_ONE,
     TreeRanker,
     check_bins,
@@ -24,29 +23,29 @@ from ranktune.solvers.boosting.base import (
     check_single,
     rows_of,
 )
-from ranktune.solvers.boosting.lightgbm_library import Booster, Data
-from ranktune.solvers.core.arrays import Features, Floats, Ints
-from ranktune.solvers.core.checks import check_count
+from ranktune.solvers.boosting.lightgbm_library import Booster, Data, Parameters
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
+from ranktune.solvers.core.checks import RandomState, check_count
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
-MOST_ROOM = 2**32
-"""Bytes of bins of sparse features that may be kept as columns of bundles."""
-MOST_LEAVES = 131_072
-"""LightGBM's own limit."""
+MAX_BUNDLED_BYTES = 2**32
+"""Bytes of bins of sparse features that may be kept as bundled columns."""
+MAX_LEAVES = 131_072
+"""The limit of LightGBM."""
 
 
 @dataclass(frozen=True)
-class Grown:
-    """Training data in LightGBM's bins, and what grows trees on them."""
+class LightGBMData:
+    """Training data in the bins of LightGBM, which grows trees on them; factor multiplies the values of trees."""
 
     data: Data
     queries: Queries
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     factor: float = 1.0
 
     def rounds(self, queries: Ints | None, seed: int, sizes: Iterable[int] = ONE_BY_ONE) -> Iterator[Trees]:
-        """Yield what rounds add, as many at a time as sizes say, learnt from the queries of these numbers."""
+        """Yield the trees of as many rounds as each of sizes, trained on the queries of these numbers."""
         data = self.data
         if queries is not None:
             data = data.subset(rows_of(self.queries, queries), self.queries.lengths[queries], self.parameters)
@@ -56,7 +55,7 @@ class Grown:
             grown, over = 0, False
             while grown < size and not over:
                 over = booster.update()
-                grown += not over or done + grown == 0  # of a first tree without a split, the constant is kept
+                grown += not over or done + grown == 0  # the constant of a first tree without splits is kept
             if grown:
                 trees = trees_of(booster.text(done, grown))
                 yield trees if self.factor == 1.0 else trees.scaled(self.factor)
@@ -66,55 +65,73 @@ class Grown:
 
 
 class LightGBMRanker(TreeRanker):
-    """What the three have in common: how LightGBM is told."""
+    """A ranker whose trees LightGBM grows; a subclass defines the objective."""
 
     weighted: ClassVar[bool] = True
-    leaves: int
-    min_documents: int
-    l2: float
-    feature_share: float
-    bins: int
-    threads: int
+
+    def __init__(
+        self,
+        trees: int,
+        leaves: int,
+        min_documents: int,
+        l2: float,
+        feature_share: float,
+        seeds: int,
+        bins: int,
+        threads: int,
+        random_state: RandomState,
+    ) -> None:
+        self.trees = trees
+        self.leaves = leaves
+        self.min_documents = min_documents
+        self.l2 = l2
+        self.feature_share = feature_share
+        self.seeds = seeds
+        self.bins = bins
+        self.threads = threads
+        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("min_documents", self.min_documents)
-        check_range("threads", self.threads, 1, MOST_THREADS)
-        check_range("leaves", self.leaves, 2, MOST_LEAVES)
+        check_range("threads", self.threads, 1, MAX_THREADS)
+        check_range("leaves", self.leaves, 2, MAX_LEAVES)
         check_bins(self.bins)
         check_penalty("l2", self.l2)
         check_share("feature_share", self.feature_share)
 
-    def _own(self) -> dict[str, Any]:
-        """Return LightGBM's parameters of this method alone."""
+    def _objective(self) -> Json:
+        """Return the parameters of LightGBM that are specific to the solver."""
         raise NotImplementedError
 
-    def _labels(self, queries: Queries) -> tuple[Floats, dict[str, Any]]:
-        """Return the target of each document, (n_documents,), and parameters that go with the targets."""
+    def _labels(self, queries: Queries) -> tuple[Floats, Json]:
+        """Return the target of each document, (n_documents,), and parameters that depend on the targets."""
         check_single(queries.grades, "a grade")
         return queries.grades, {}
 
-    def _source(self, queries: Queries) -> Grown:
+    def _source(self, queries: Queries) -> LightGBMData:
         labels, more = self._labels(queries)
-        parameters = self._common() | self._own() | self._least(queries) | more
-        parameters["is_enable_sparse"] = _room_of_bundles(queries.features) > MOST_ROOM
+        parameters = self._common() | self._objective() | self._leaf_limits(queries) | more
+        parameters["is_enable_sparse"] = _bundled_bytes(queries.features) > MAX_BUNDLED_BYTES
         weights = None if queries.query_weights is None else np.repeat(queries.query_weights, queries.lengths)
         if weights is not None:
             check_single(weights, "a query's weight")
         data = Data(queries.features, labels, queries.lengths, weights, parameters)
-        return Grown(data, queries, parameters, self._factor())
+        return LightGBMData(data, queries, parameters, self._factor())
 
     def _factor(self) -> float:
         return 1.0
 
-    def _least(self, queries: Queries) -> dict[str, Any]:
-        """Return what a leaf must hold. The curvature of squared errors is 1 a document, so that weights count too."""
+    def _leaf_limits(self, queries: Queries) -> Json:
+        """Return the least size of a leaf. The curvature of squared errors is 1 per document, so that weights count."""
         documents = float(queries.weight_of_query @ queries.lengths)
         least = min(int(self.min_documents), max(1, int(documents // 10)))
-        rows = least if queries.query_weights is None else 1  # the same, but it lets features go that are too sparse
+        rows = (
+            least if queries.query_weights is None else 1
+        )  # the same limit, but LightGBM drops too sparse features by it
         return {"min_data_in_leaf": rows, "min_sum_hessian_in_leaf": least * (1.0 - 1e-9)}
 
-    def _common(self) -> dict[str, Any]:
+    def _common(self) -> Json:
         return {
             "num_leaves": int(self.leaves),
             "lambda_l2": float(self.l2),
@@ -126,31 +143,31 @@ class LightGBMRanker(TreeRanker):
             "force_col_wise": True,
             "use_missing": False,  # features are finite
             "feature_pre_filter": True,  # without it, sparse features that no split can use take ten times as long
-            "data_random_seed": 1,  # which rows bins are made from is the same in all members of a bag
+            "data_random_seed": 1,  # all members of a bag have the same bins
             "verbosity": -1,
         }
 
 
-def _room_of_bundles(features: Features) -> int:
-    """Return how many bytes bins take at most, about, where features that are seldom not zero together share a column.
+def _bundled_bytes(features: Features) -> int:
+    """Return the approximate maximal bytes of bins where features that are rarely nonzero together share a column.
 
-    Kept sparse they take fewer, but LightGBM then goes through every cell, zeros too: of 200,000 documents of 100,000
-    features for minutes.
+    Sparse bins take less memory, but with them LightGBM visits every cell, zeros included: minutes for 200,000
+    documents of 100,000 features.
     """
     rows, columns = features.shape
     if isinstance(features, np.ndarray):
-        return 0  # a byte for each number that is there already
+        return 0  # fewer bytes than the features themselves
     fullest = int(np.diff(features.indptr).max(initial=0))
     return int(rows) * min(int(columns), max(fullest, (int(features.nnz) + int(columns)) // 255))
 
 
-def drawn(share: float) -> dict[str, Any]:
-    """Return LightGBM's parameters for learning each tree from a share of the data."""
+def bagging(share: float) -> Json:
+    """Return the parameters of LightGBM to train each tree on a share of the data."""
     return {"bagging_fraction": float(share), "bagging_freq": int(share < 1.0)}
 
 
 def trees_of(text: str) -> Trees:
-    """Return the trees in the text of a booster that was trained on finite features without categories."""
+    """Return the trees in the text of a booster of finite, numerical features."""
     body = text[text.index("\nTree=") :].partition("\nend of trees")[0]
     return joined([_tree(_fields(part)) for part in body.split("\nTree=")[1:]])
 

@@ -1,4 +1,4 @@
-"""The arithmetic of RankBoost: potentials of documents instead of weights of pairs.
+"""The kernels of RankBoost: potentials of documents instead of weights of pairs.
 
 The weight of a pair (i, j), y_i > y_j, is D(i, j) = w exp(f_j - f_i) / Z, w the weight of its query, f the scores so
 far: it is a product of something of i and something of j. So for any weak ranker h,
@@ -6,22 +6,21 @@ far: it is a product of something of i and something of j. So for any weak ranke
     r = sum over pairs of D(i, j) (h_i - h_j) = sum over i of p_i h_i,
     p_i = w ( exp(-f_i) sum of exp(f_j) over worse j - exp(f_i) sum of exp(-f_j) over better j ) / Z
 
-and one run over the documents of a query, grade by grade, gives all p. Exponents are taken from the middle of the
-query's scores, so that nothing overflows before a lead of 1,400.
+and one pass over the documents of a query, grade by grade, gives all p. Exponents are relative to the middle of the
+query's scores, so that nothing overflows below a difference of 1,400.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.boosting.bins import Bytes
+from ranktune.solvers.core.arrays import Codes, Floats, Indices, Ints
 from ranktune.solvers.core.compiled import compiled
 
 
 @compiled
-def potentials(scores: Floats, starts: Ints, codes: Any, n_grades: Any, weights: Floats, out: Floats) -> float:
+def potentials(scores: Floats, starts: Ints, codes: Codes, n_grades: Codes, weights: Floats, out: Floats) -> float:
     """Overwrite out with p, not yet divided by Z, and return Z, the sum of the weights of all pairs."""
     Z = 0.0
     for q in range(len(starts) - 1):
@@ -51,7 +50,18 @@ def potentials(scores: Floats, starts: Ints, codes: Any, n_grades: Any, weights:
 
 
 @compiled
-def best_stump(bins: Any, n_bins: Ints, p: Floats, sums: Floats) -> Any:
+def best_threshold(sums: Floats, k: int) -> tuple[int, float]:
+    """Return the threshold's number and r with the largest |r|, the highest of equal ones, from the sums of k bins."""
+    best_number, best, above = 0, 0.0, 0.0
+    for number in range(k - 1, 0, -1):
+        above += sums[number]
+        if abs(above) > abs(best):
+            best_number, best = number - 1, above
+    return best_number, best
+
+
+@compiled
+def best_stump(bins: Bytes, n_bins: Ints, p: Floats, sums: Floats) -> tuple[int, int, float]:
     """Return the feature, the threshold's number and r of the stump [bin > number] with the largest |r|.
 
     bins is (n_features, n_documents) uint8; sums (256,) is scratch.
@@ -62,17 +72,17 @@ def best_stump(bins: Any, n_bins: Ints, p: Floats, sums: Floats) -> Any:
         sums[:k] = 0.0
         for i in range(len(p)):
             sums[row[i]] += p[i]
-        above = 0.0
-        for number in range(k - 1, 0, -1):
-            above += sums[number]
-            if abs(above) > abs(best):
-                best_feature, best_number, best = f, number - 1, above
+        number, r = best_threshold(sums, k)
+        if abs(r) > abs(best):
+            best_feature, best_number, best = f, number, r
     return best_feature, best_number, best
 
 
 @compiled
-def best_sparse_stump(data: Any, rows: Any, indptr: Any, n_bins: Ints, zero: Any, p: Floats, sums: Floats) -> Any:
-    """Return what best_stump does, of bins as CSC: what is not stored of column f has the bin zero[f]."""
+def best_sparse_stump(
+    data: Bytes, rows: Indices, indptr: Indices, n_bins: Ints, zero: Bytes, p: Floats, sums: Floats
+) -> tuple[int, int, float]:
+    """Return the same from bins as CSC: what is not stored of column f has the bin zero[f]."""
     best_feature, best_number, best = 0, 0, 0.0
     for f in range(len(indptr) - 1):
         k = n_bins[f]
@@ -82,16 +92,14 @@ def best_sparse_stump(data: Any, rows: Any, indptr: Any, n_bins: Ints, zero: Any
             sums[data[at]] += p[rows[at]]
             stored += p[rows[at]]
         sums[zero[f]] -= stored  # all p of a query add up to 0
-        above = 0.0
-        for number in range(k - 1, 0, -1):
-            above += sums[number]
-            if abs(above) > abs(best):
-                best_feature, best_number, best = f, number - 1, above
+        number, r = best_threshold(sums, k)
+        if abs(r) > abs(best):
+            best_feature, best_number, best = f, number, r
     return best_feature, best_number, best
 
 
 @compiled
-def add_where_above(bins: Any, number: int, alpha: float, scores: Floats) -> None:
+def add_where_above(bins: Bytes, number: int, alpha: float, scores: Floats) -> None:
     """Add alpha to the score of each document whose bin is above number."""
     for i in range(len(scores)):
         if bins[i] > number:

@@ -1,18 +1,19 @@
 """Boosted trees grown by XGBoost, an extra: pip install "ranktune[trees]".
 
-XGBoost is imported when a model is fitted, and its trees become our own arrays at once (xgboost_trees).
+XGBoost is imported when a model is fitted, and its trees are converted to our own arrays at once (xgboost_trees).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.boosting.base import (
-    MOST_THREADS,
+    MAX_THREADS,
     ONE_BY_ONE,
     TREE_GAINS,
     BoostedRanker,
@@ -24,40 +25,40 @@ from ranktune.solvers.boosting.base import (
     gains_of,
     rows_of,
 )
-from ranktune.solvers.boosting.early_stopping import with_pairs
+from ranktune.solvers.boosting.early_stopping import queries_with_pairs
 from ranktune.solvers.boosting.xgboost_trees import trees_of
 from ranktune.solvers.core import libraries
-from ranktune.solvers.core.arrays import Floats, Ints, dense, stored_values
-from ranktune.solvers.core.checks import check_choice, check_count
+from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, dense, stored_values
+from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Float, Int, Parameter
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees
 
-MOST_CELLS = 2**32
-"""Of sparse data: XGBoost keeps a byte for each cell, because what it does not see is not 0 to it, but missing."""
-CELLS = 2**22
-"""Of a sparse matrix that are written out at a time."""
+MAX_CELLS = 2**32
+"""Cells of sparse data: XGBoost would treat absent values as missing, so that each cell is stored in a byte."""
+BATCH_CELLS = 2**22
+"""Cells of a sparse matrix that are made dense at a time."""
 
 
 @dataclass(frozen=True)
-class Grown:
-    """Training data, and what grows trees on them."""
+class XGBoostData:
+    """Training data for XGBoost, which grows trees on them."""
 
-    library: Any
+    library: ModuleType
     queries: Queries
     labels: Floats
-    parameters: Mapping[str, Any]
+    parameters: JsonView
     bins: int
 
     def rounds(self, queries: Ints | None, seed: int, sizes: Iterable[int] = ONE_BY_ONE) -> Iterator[Trees]:
-        """Yield what rounds add, as many at a time as sizes say, learnt from the queries of these numbers."""
+        """Yield the trees of as many rounds as each of sizes, trained on the queries of these numbers."""
         part, labels = self.queries, self.labels
         if queries is not None:
             part, labels = part.select(queries), labels[rows_of(part, queries)]
         limits = {}
-        if part.query_weights is not None:  # XGBoost divides them by their mean: so must be what they are measured by
+        if part.query_weights is not None:  # XGBoost divides them by their mean, so the limits must be divided too
             mean = float(part.query_weights.mean())
             part = part.weighted_by(part.query_weights / mean)
             limits = {name: self.parameters[name] / mean for name in ("lambda", "min_child_weight")}
@@ -71,7 +72,7 @@ class Grown:
             done += size
 
     def _binned(self, part: Queries, labels: Floats) -> Any:
-        """Return queries in XGBoost's bins, which hold a byte a cell; sparse rows are written out a few at a time."""
+        """Return queries in the bins of XGBoost, a byte per cell; sparse rows are made dense in batches."""
         options = {"max_bin": self.bins, "nthread": self.parameters["nthread"]}
         if part.is_sparse:
             return self.library.QuantileDMatrix(_batches(self.library, part, labels), **options)
@@ -80,16 +81,16 @@ class Grown:
         )
 
 
-def _batches(library: Any, queries: Queries, labels: Floats) -> Any:
-    """Return an iterator in XGBoost's manner over whole queries, dense, about CELLS numbers at a time."""
-    parts = list(blocks(queries.starts, max(1, CELLS // queries.n_features)))
+def _batches(library: Any, queries: Queries, labels: Floats) -> object:
+    """Return an XGBoost iterator over whole queries, dense, about BATCH_CELLS numbers at a time."""
+    parts = list(blocks(queries.starts, max(1, BATCH_CELLS // queries.n_features)))
 
     class Batches(library.DataIter):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.at = 0
 
-        def next(self, input_data: Any) -> bool:
+        def next(self, input_data: Callable[..., object]) -> bool:
             if self.at == len(parts):
                 return False
             first, last = parts[self.at]
@@ -110,23 +111,71 @@ def _batches(library: Any, queries: Queries, labels: Floats) -> Any:
 
 
 class XGBoostRanker(BoostedRanker):
-    """Boosted trees that are pushed by how much a swap would change NDCG, limited in depth.
+    """Boosted trees of limited depth whose gradients weigh each pair by its change in NDCG, by XGBoost.
 
-    trees          rounds, at most
-    learning_rate  what of each tree is added
-    depth          of each tree, at most
-    min_weight     sum of curvatures of each leaf, at least
-    l2             penalty on the answers of leaves
-    feature_share  of the features each tree may look at, drawn at random
-    row_share      of the documents each tree learns from, drawn at random
-    truncation     documents that come first by score, each of which is compared with all others of its query
-    gain           as in LambdaMART; so are validation, patience, metric, seeds, bins, threads and random_state
+    Queries without two different grades are left out. Sparse features take a byte per cell, zeros included, so that
+    dense and sparse data give the same trees; LambdaMART needs less. Features are rounded to single precision. Query
+    weights influence the bins of features with more values than bins. Cost of a round: depth n_documents n_features
+    additions.
 
-    Queries without two different grades are left out. Sparse features: a byte for each cell, zeros included, so that
-    dense and sparse data give the same trees; LambdaMART needs less. Features are rounded to single precision. Values
-    share a bin where there are more than bins of them, and query weights have a say in which.
-    Fitted: trees_, rounds_ (rounds of each seed). Cost of a round: depth n_documents n_features additions.
-    Source: Chen & Guestrin 2016, "XGBoost: A Scalable Tree Boosting System", KDD; its objective rank:ndcg.
+    Parameters
+    ----------
+    trees : int, default=100
+        The most rounds.
+    learning_rate : float, default=0.05
+        The factor of each tree.
+    depth : int, default=4
+        The most levels of each tree.
+    min_weight : float, default=5.0
+        The least sum of curvatures of each leaf.
+    l2 : float, default=1.0
+        Penalty on the values of leaves.
+    feature_share : float, default=0.5
+        The share of the features that is drawn for each tree.
+    row_share : float, default=0.7
+        The share of the documents that is drawn for each tree.
+    truncation : int, default=30
+        Documents that are paired with all others of their query: the first ones by score.
+    gain : {"auto", "exponential", "linear"}, default="auto"
+        The gain of a grade: "exponential": 2^grade - 1, for whole grades from 0 to 30; "linear": the grade, at least 0;
+        "auto": exponential where the grades allow it, else the difference to the lowest grade.
+    validation : float, default=0.0
+        The share of the queries that is held out to find the number of rounds. The model is then trained on all
+        queries, with proportionally more rounds. 0, or fewer than two queries with different grades: all rounds.
+        Validation queries given to fit replace the held-out ones.
+    patience : int, default=50
+        Rounds without improvement on held-out queries before boosting stops.
+    metric : str, default="auto"
+        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
+    seeds : int, default=1
+        The models with different seeds whose scores are averaged.
+    bins : int, default=255
+        The most bins per feature.
+    threads : int, default=1
+        Threads of XGBoost; with more than one, two fits may differ in their last bits.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of all that is random; None is 0.
+
+    Attributes
+    ----------
+    trees_ : Trees
+        The trees.
+    rounds_ : tuple of int
+        The rounds of each seed.
+
+    References
+    ----------
+    Chen & Guestrin 2016, "XGBoost: A Scalable Tree Boosting System", KDD; its objective rank:ndcg.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import XGBoostRanker
+    >>> X = np.linspace(0.0, 1.0, 60)[:, None]
+    >>> grades = (X[:, 0] > 0.5).astype(int)
+    >>> ranker = XGBoostRanker(trees=20).fit(X, grades, qid=np.arange(60) % 6)  # doctest: +SKIP
+    >>> bool(ranker.predict([[0.9]]) > ranker.predict([[0.1]]))  # doctest: +SKIP
+    True
     """
 
     weighted: ClassVar[bool] = True
@@ -159,7 +208,7 @@ class XGBoostRanker(BoostedRanker):
         seeds: int = 1,
         bins: int = 255,
         threads: int = 1,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.trees = trees
         self.learning_rate = learning_rate
@@ -182,7 +231,7 @@ class XGBoostRanker(BoostedRanker):
         super()._check_parameters()
         check_share("learning_rate", self.learning_rate)
         check_range("depth", self.depth, 1, 30)
-        check_range("threads", self.threads, 1, MOST_THREADS)
+        check_range("threads", self.threads, 1, MAX_THREADS)
         check_count("truncation", self.truncation)
         check_bins(self.bins)
         for name in ("min_weight", "l2"):
@@ -191,23 +240,22 @@ class XGBoostRanker(BoostedRanker):
             check_share(name, getattr(self, name))
         check_choice("gain", self.gain, TREE_GAINS)
 
-    def _learnt_from(self, queries: Queries) -> Queries:
-        useful = with_pairs(queries)
-        return queries if useful.all() else queries.select(np.flatnonzero(useful))
+    def _training_queries(self, queries: Queries) -> Queries:
+        return queries_with_pairs(queries)
 
-    def _source(self, queries: Queries) -> Grown:
+    def _source(self, queries: Queries) -> XGBoostData:
         _check_fits(queries)
-        worth = gains_of(queries.grades, self.gain)
-        check_single(worth, "a gain")
+        labels = gains_of(queries.grades, self.gain)
+        check_single(labels, "a gain")
         if queries.query_weights is not None:
             mean = queries.query_weights.mean()
             check_single(queries.query_weights / mean, "a query's weight by the mean weight, a part")
             check_single(
                 np.array([self.min_weight, self.l2]) / mean, "min_weight or l2, by the mean weight of queries,"
             )
-        return Grown(libraries.load("xgboost"), queries, worth, self._parameters(), int(self.bins))
+        return XGBoostData(libraries.load("xgboost"), queries, labels, self._parameters(), int(self.bins))
 
-    def _parameters(self) -> dict[str, Any]:
+    def _parameters(self) -> Json:
         return {
             "objective": "rank:ndcg",
             "ndcg_exp_gain": False,  # labels are gains already
@@ -230,10 +278,10 @@ class XGBoostRanker(BoostedRanker):
 def _check_fits(queries: Queries) -> None:
     """Raise DataError for what XGBoost cannot hold."""
     cells = queries.n_documents * queries.n_features
-    if queries.is_sparse and cells > MOST_CELLS:
+    if queries.is_sparse and cells > MAX_CELLS:
         raise DataError(
             f"{queries.n_documents} sparse documents of {queries.n_features} features would take XGBoost "
-            f"{cells / 2**30:.0f} GB: XGBoostRanker takes at most {MOST_CELLS / 2**30:.0f}. Take LambdaMART, which "
+            f"{cells / 2**30:.0f} GB: XGBoostRanker takes at most {MAX_CELLS / 2**30:.0f}. Take LambdaMART, which "
             "keeps them sparse."
         )
     values = stored_values(queries.features)

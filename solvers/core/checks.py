@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
 from ranktune.solvers.core.errors import ParameterError, nearest
+
+RandomState: TypeAlias = int | np.random.Generator | None
+"""A seed, a generator, or None."""
 
 
 def check_positive(name: str, value: object) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ranktune.solvers.base.passes import PassRanker, checked_order, orders
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, stored_values
-from ranktune.solvers.core.checks import check_choice, check_count, check_random_state
+from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_random_state
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Int, Parameter
 from ranktune.solvers.data.queries import Queries
@@ -19,8 +19,6 @@ from ranktune.solvers.online import kernels
 from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, lists_of
 from ranktune.solvers.online.rows import rows_of
-
-RandomState: TypeAlias = int | np.random.Generator | None
 
 NO_SCORES = np.zeros(0)
 

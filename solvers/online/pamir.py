@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.checks import check_positive
+from ranktune.solvers.core.checks import RandomState, check_positive
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter
 from ranktune.solvers.online import kernels
-from ranktune.solvers.online.base import RandomState
 from ranktune.solvers.online.kernels import Rule, new_state
 from ranktune.solvers.online.rows import Rows
 from ranktune.solvers.online.sampled_pairs import SampledPairsRanker

@@ -7,10 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.checks import check_positive
+from ranktune.solvers.core.checks import RandomState, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter
-from ranktune.solvers.online.base import RandomState
 from ranktune.solvers.online.rows import Rows, add_rows, row_score
 from ranktune.solvers.online.sampled_pairs import SampledPairsRanker
 

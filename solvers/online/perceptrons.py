@@ -9,13 +9,13 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, as_ints
-from ranktune.solvers.core.checks import check_choice, check_count
+from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Choice, Int, Parameter
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.online import kernels
-from ranktune.solvers.online.base import OnlineRanker, PairwiseOnlineRanker, RandomState, blocks_of_work
+from ranktune.solvers.online.base import OnlineRanker, PairwiseOnlineRanker, blocks_of_work
 from ranktune.solvers.online.kernels import Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, visits
 from ranktune.solvers.online.rows import Rows, add_row, row_score, rows_of

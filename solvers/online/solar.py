@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.checks import check_choice, check_positive
+from ranktune.solvers.core.checks import RandomState, check_choice, check_positive
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Float, Parameter
 from ranktune.solvers.online import kernels
-from ranktune.solvers.online.base import PairwiseOnlineRanker, RandomState
+from ranktune.solvers.online.base import PairwiseOnlineRanker
 from ranktune.solvers.online.kernels import Rule, State, new_state
 
 COVARIANCES = ("full", "diagonal", "auto")

@@ -120,7 +120,7 @@ def test_a_feature_that_is_always_right_gets_a_finite_weight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"metric": "dcg"}, "no upper bound"),
         ({"metric": "nonsense"}, "unknown"),
@@ -134,12 +134,12 @@ def test_a_feature_that_is_always_right_gets_a_finite_weight() -> None:
         ({"scaling": "max"}, "is unknown"),
     ],
 )
-def test_parameters_that_cannot_be_are_refused(hard_queries: Queries, parameters: dict[str, Any], told: str) -> None:
-    with pytest.raises(ParameterError, match=told):
+def test_parameters_that_cannot_be_are_refused(hard_queries: Queries, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         ada_rank(**parameters).fit(hard_queries)
 
 
-def test_a_metric_that_skips_every_query_is_told() -> None:
+def test_a_metric_that_skips_every_query_is_reported() -> None:
     queries = Queries.from_arrays(np.eye(4), [-1, 0, -1, 0], qid=[0, 0, 1, 1])
     with pytest.raises(DataError, match="skips every training query"):
         ada_rank("map").fit(queries)

@@ -56,7 +56,7 @@ class Ranker(BoostedRanker):
 
 
 def rising(highest: int, queries: int = 6) -> Queries:
-    """Every query has documents 0 to highest, the better the higher: all are told apart after so many rounds."""
+    """Every query has documents 0 to highest, the better the higher: all are separated after so many rounds."""
     x = np.tile(np.arange(highest + 1.0), queries)
     return Queries.from_arrays(x[:, None], x, qid=np.repeat(np.arange(queries), highest + 1))
 
@@ -117,7 +117,7 @@ def test_rows_of_queries() -> None:
     assert rows_of(queries, np.array([0, 2])).tolist() == [0, 1, 3, 4, 5]
 
 
-def test_values_beyond_single_precision_are_told() -> None:
+def test_values_beyond_single_precision_are_reported() -> None:
     check_single(np.array([0.0, 3.4e38, -1.2e-38]), "a grade")
     for value in (1e39, -1e39, 1e-39):
         with pytest.raises(DataError, match=r"a grade of .* beyond single precision"):

@@ -41,15 +41,15 @@ def test_one_useful_query_cannot_be_divided() -> None:
 
 def test_patience_counts_rounds_since_the_best() -> None:
     patience = Patience(2)
-    assert [patience.told(k, value) for k, value in enumerate([0.1, 0.3, 0.3, 0.2], start=1)] == [
+    assert [patience.update(k, value) for k, value in enumerate([0.1, 0.3, 0.3, 0.2], start=1)] == [
         True, True, False, False,
     ]  # fmt: skip
     assert (patience.best_round, patience.best_value) == (2, 0.3)
     assert patience.over
-    assert patience.told(5, 0.4) and not patience.over
+    assert patience.update(5, 0.4) and not patience.over
 
 
 def test_values_that_are_no_numbers_are_never_best() -> None:
     patience = Patience(1)
-    assert not patience.told(1, float("nan"))
+    assert not patience.update(1, float("nan"))
     assert patience.over

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting.early_stopping import dealt, with_pairs
+from ranktune.solvers.boosting.early_stopping import held_out_numbers, with_pairs
 from ranktune.solvers.boosting.lightgbm import GBDTRanker, LambdaMART, RandomForestRanker
 from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker
 from ranktune.solvers.core.arrays import Floats
@@ -38,12 +38,12 @@ def judged(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries
 
 
 def by_lightgbm(ranker: LightGBMRanker, queries: Queries, labels: Floats, **more: Any) -> Any:
-    """LightGBM's own booster, by its Python package, told the same."""
+    """LightGBM's own booster with the same parameters, by its Python package."""
     lightgbm = pytest.importorskip("lightgbm")
     source: Any = ranker._source(queries)
-    told = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1)), **more}
-    data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, params=told)
-    return lightgbm.train(told, data, num_boost_round=ranker.trees)
+    params = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1)), **more}
+    data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, params=params)
+    return lightgbm.train(params, data, num_boost_round=ranker.trees)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -95,16 +95,16 @@ def first(trees: Trees, count: int) -> Trees:
 def test_the_rounds_kept_are_those_with_the_best_metric(name: str, metric: str) -> None:
     """Brute force: the metric after every round of a fit that never stops."""
     train, vali = judged(), judged(7, 15)
-    told = {"trees": 60, "learning_rate": 0.3, "min_documents": 3}
-    every = THREE[name](**told).fit(train)
+    params = {"trees": 60, "learning_rate": 0.3, "min_documents": 3}
+    every = THREE[name](**params).fit(train)
     measure = parse_metric("ndcg@10" if metric == "auto" else metric)
     values = [measure.mean(first(every.trees_, n).scores(vali.features), vali) for n in range(1, 61)]
     best = int(np.argmax(values)) + 1  # the first of equals
     assert 1 < best < 60
-    patient: Any = THREE[name](**told, metric=metric, patience=60).fit(train, vali=vali)
+    patient: Any = THREE[name](**params, metric=metric, patience=60).fit(train, vali=vali)
     assert patient.rounds_ == (best,)
     assert patient.predict(vali).tobytes() == first(every.trees_, best).scores(vali.features).tobytes()
-    hasty: Any = THREE[name](**told, metric=metric, patience=4).fit(train, vali=vali)
+    hasty: Any = THREE[name](**params, metric=metric, patience=4).fit(train, vali=vali)
     so_far, kept = -np.inf, 0
     for number, value in enumerate(values, start=1):
         if value > so_far:
@@ -117,14 +117,14 @@ def test_the_rounds_kept_are_those_with_the_best_metric(name: str, metric: str) 
 @pytest.mark.parametrize("name", BOOSTED)
 def test_without_validation_queries_a_share_is_held_out_to_count_the_rounds(name: str) -> None:
     queries = judged()
-    told = {"trees": 80, "learning_rate": 0.3, "min_documents": 3}
-    ranker: Any = THREE[name](**told, validation=0.25, patience=10).fit(queries)
+    params = {"trees": 80, "learning_rate": 0.3, "min_documents": 3}
+    ranker: Any = THREE[name](**params, validation=0.25, patience=10).fit(queries)
     seed = int(np.random.default_rng(0).integers(2**31 - 1))
-    _, aside = dealt(queries, 0.25, np.random.default_rng(seed))
+    _, aside = held_out_numbers(queries, 0.25, np.random.default_rng(seed))
     assert len(aside) == 10
     (rounds,) = ranker.rounds_
     assert 1 <= rounds < 80
-    whole = THREE[name](**{**told, "trees": rounds}).fit(queries)  # learnt again from all queries
+    whole = THREE[name](**{**params, "trees": rounds}).fit(queries)  # refitted on all queries
     assert whole.predict(queries).tobytes() == ranker.predict(queries).tobytes()
 
 
@@ -159,21 +159,21 @@ def test_a_forest_is_the_mean_of_its_trees() -> None:
 @pytest.mark.parametrize("name", BOOSTED)
 def test_a_query_of_weight_two_stands_for_two(name: str) -> None:
     queries, chosen = judged(), np.arange(0, 40, 3)
-    told: dict[str, Any] = {**SMALL, "query_share" if name == "LambdaMART" else "row_share": 1.0, "min_documents": 1}
+    params: dict[str, Any] = {**SMALL, "query_share" if name == "LambdaMART" else "row_share": 1.0, "min_documents": 1}
     weights = np.ones(40)
     weights[chosen] = 2.0
-    heavy = THREE[name](**told).fit(queries.weighted_by(weights)).predict(queries)
-    twice = THREE[name](**told).fit(concatenate([queries, queries.select(chosen)])).predict(queries)
+    heavy = THREE[name](**params).fit(queries.weighted_by(weights)).predict(queries)
+    twice = THREE[name](**params).fit(concatenate([queries, queries.select(chosen)])).predict(queries)
     assert np.abs(heavy - twice).max() < 1e-4 * np.ptp(twice)
-    assert np.abs(heavy - THREE[name](**told).fit(queries).predict(queries)).max() > 1e-2 * np.ptp(twice)
+    assert np.abs(heavy - THREE[name](**params).fit(queries).predict(queries)).max() > 1e-2 * np.ptp(twice)
 
 
 @pytest.mark.parametrize("name", ["GBDTRanker", "RandomForestRanker"])
 def test_leaves_hold_at_least_so_many_documents(name: str) -> None:
     queries = judged()
-    told: dict[str, Any] = {"row_share": 1.0} if name == "GBDTRanker" else {}
+    params: dict[str, Any] = {"row_share": 1.0} if name == "GBDTRanker" else {}
     for least in (1, 20, 10**9):
-        ranker = THREE[name](trees=5, min_documents=least, leaves=100, **told).fit(queries)
+        ranker = THREE[name](trees=5, min_documents=least, leaves=100, **params).fit(queries)
         trees = ranker.trees_
         kept = min(least, queries.n_documents // 10)
         for t in range(5):
@@ -198,7 +198,7 @@ def test_how_bins_are_kept_changes_nothing_that_is_learnt(name: str, monkeypatch
     bundled = THREE[name](**SMALL)
     assert not bundled._source(thin).parameters["is_enable_sparse"]
     expected = bundled.fit(thin).predict(queries)
-    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm_growth.MOST_ROOM", 0)
+    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm_growth.MAX_BUNDLED_BYTES", 0)
     kept = THREE[name](**SMALL)
     assert kept._source(thin).parameters["is_enable_sparse"]
     assert not kept._source(queries).parameters["is_enable_sparse"]

@@ -16,7 +16,7 @@ from ranktune.solvers.boosting.lightgbm_library import Booster, Data
 from ranktune.solvers.core.errors import DataError
 
 ROUNDS = 5
-TOLD: dict[str, Any] = {
+PARAMS: dict[str, Any] = {
     **{"objective": "lambdarank", "label_gain": [0.0, 0.1, 3.0], "num_leaves": 7, "min_data_in_leaf": 3, "seed": 4},
     **{"num_threads": 1, "deterministic": True, "force_col_wise": True, "verbosity": -1, "feature_fraction": 0.7},
 }
@@ -42,7 +42,7 @@ def body(text: str) -> str:
 
 
 def ours(data: Data) -> str:
-    booster = Booster(data, TOLD)
+    booster = Booster(data, PARAMS)
     for _ in range(ROUNDS):
         assert not booster.update()
     return body(booster.text(0, ROUNDS))
@@ -55,27 +55,27 @@ def test_the_trees_are_those_of_the_package(layout: Any, dtype: Any, weighted: b
     lightgbm = pytest.importorskip("lightgbm")
     X, labels, weights = problem(layout, dtype)
     given = weights if weighted else None
-    theirs = lightgbm.Dataset(X, label=labels, group=LENGTHS, weight=given, params=TOLD)
-    booster = lightgbm.train(TOLD, theirs, num_boost_round=ROUNDS)
-    assert ours(Data(X, labels, LENGTHS, given, TOLD)) == body(booster.model_to_string())
+    theirs = lightgbm.Dataset(X, label=labels, group=LENGTHS, weight=given, params=PARAMS)
+    booster = lightgbm.train(PARAMS, theirs, num_boost_round=ROUNDS)
+    assert ours(Data(X, labels, LENGTHS, given, PARAMS)) == body(booster.model_to_string())
 
 
-def test_a_subset_is_learnt_from_as_in_the_package() -> None:
+def test_a_subset_gives_the_trees_of_the_package() -> None:
     lightgbm = pytest.importorskip("lightgbm")
     X, labels, weights = problem()
     chosen = np.array([1, 2, 5, 7, 8, 13, 22])
     starts = np.concatenate([[0], np.cumsum(LENGTHS)])
     rows = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in chosen])
-    whole = lightgbm.Dataset(X, label=labels, group=LENGTHS, weight=weights, params=TOLD, free_raw_data=False)
-    booster = lightgbm.train(TOLD, whole.construct().subset(rows), num_boost_round=ROUNDS)
-    part = Data(X, labels, LENGTHS, weights, TOLD).subset(rows, LENGTHS[chosen], TOLD)
+    whole = lightgbm.Dataset(X, label=labels, group=LENGTHS, weight=weights, params=PARAMS, free_raw_data=False)
+    booster = lightgbm.train(PARAMS, whole.construct().subset(rows), num_boost_round=ROUNDS)
+    part = Data(X, labels, LENGTHS, weights, PARAMS).subset(rows, LENGTHS[chosen], PARAMS)
     assert ours(part) == body(booster.model_to_string())
-    assert ours(part) != ours(Data(X, labels, LENGTHS, weights, TOLD))
+    assert ours(part) != ours(Data(X, labels, LENGTHS, weights, PARAMS))
 
 
-def test_trees_can_be_told_one_by_one() -> None:
+def test_trees_can_be_read_one_by_one() -> None:
     X, labels, _ = problem()
-    booster = Booster(Data(X, labels, LENGTHS, None, TOLD), TOLD)
+    booster = Booster(Data(X, labels, LENGTHS, None, PARAMS), PARAMS)
     each = []
     for number in range(ROUNDS):
         booster.update()
@@ -87,20 +87,20 @@ def test_trees_can_be_told_one_by_one() -> None:
 
 def test_long_text_comes_whole() -> None:
     generator = np.random.default_rng(1)
-    X, told = generator.normal(size=(300, 4_000)), {"objective": "regression", "verbosity": -1, "num_threads": 1}
-    booster = Booster(Data(X, generator.normal(size=300), np.array([300]), None, told), told)
+    X, params = generator.normal(size=(300, 4_000)), {"objective": "regression", "verbosity": -1, "num_threads": 1}
+    booster = Booster(Data(X, generator.normal(size=300), np.array([300]), None, params), params)
     booster.update()
     text = booster.text(0, 1)
     assert len(text) > 2**16 and "end of trees" in text
 
 
-def test_what_lightgbm_refuses_is_told_in_its_own_words(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_lightgbm_has_its_message(capfd: pytest.CaptureFixture[str]) -> None:
     X, labels, _ = problem()
     with pytest.raises(DataError, match=r"LightGBM cannot learn from these data: .*num_leaves"):
-        Booster(Data(X, labels, LENGTHS, None, TOLD), {**TOLD, "num_leaves": 10**7})
+        Booster(Data(X, labels, LENGTHS, None, PARAMS), {**PARAMS, "num_leaves": 10**7})
     with pytest.raises(DataError, match="query counts"):
-        Data(X, labels, LENGTHS[:-1], None, TOLD)
-    capfd.readouterr()  # LightGBM tells standard error as well
+        Data(X, labels, LENGTHS[:-1], None, PARAMS)
+    capfd.readouterr()  # LightGBM writes to standard error as well
 
 
 def test_nothing_is_kept_of_what_is_no_longer_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,8 +117,8 @@ def test_nothing_is_kept_of_what_is_no_longer_used(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(lightgbm_library, "_library", Watched)
     X, labels, _ = problem()
-    data = Data(X, labels, LENGTHS, None, TOLD)
-    booster = Booster(data.subset(np.arange(44), LENGTHS[:3], TOLD), TOLD)
+    data = Data(X, labels, LENGTHS, None, PARAMS)
+    booster = Booster(data.subset(np.arange(44), LENGTHS[:3], PARAMS), PARAMS)
     gc.collect()
     assert given_back == []
     del booster
@@ -128,7 +128,7 @@ def test_nothing_is_kept_of_what_is_no_longer_used(monkeypatch: pytest.MonkeyPat
     gc.collect()
     assert len(given_back) == 3
     with pytest.raises(DataError):
-        Data(X, labels[:-1], LENGTHS, None, TOLD)
+        Data(X, labels[:-1], LENGTHS, None, PARAMS)
     gc.collect()
     assert len(given_back) == 4
 

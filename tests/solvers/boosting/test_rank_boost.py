@@ -148,7 +148,7 @@ def test_a_row_that_counts_twice_moves_the_quantiles_as_two_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"rounds": 0}, "at least 1"),
         ({"thresholds": 1}, "2 to 256"),
@@ -159,6 +159,6 @@ def test_a_row_that_counts_twice_moves_the_quantiles_as_two_rows() -> None:
         ({"validation": 1.5}, "below 1"),
     ],
 )
-def test_parameters_that_cannot_be_are_refused(hard_queries: Queries, parameters: dict[str, Any], told: str) -> None:
-    with pytest.raises(ParameterError, match=told):
+def test_parameters_that_cannot_be_are_refused(hard_queries: Queries, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         rank_boost(**parameters).fit(hard_queries)

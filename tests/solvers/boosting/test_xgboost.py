@@ -33,17 +33,17 @@ def judged(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries
 
 
 def by_xgboost(ranker: XGBoostRanker, queries: Queries) -> Any:
-    """XGBoost's own booster, told the same by its usual interface."""
+    """XGBoost's own booster with the same parameters."""
     filled = dense(queries.features)
-    told = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
+    params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
     data = xgboost.DMatrix(filled, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1)
-    return xgboost.train(told, data, num_boost_round=ranker.trees)
+    return xgboost.train(params, data, num_boost_round=ranker.trees)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_scores_are_those_of_xgboost_itself(layout: Any, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xgboost_ranker, "CELLS", 600)  # sparse rows are written out in several batches
+    monkeypatch.setattr(xgboost_ranker, "BATCH_CELLS", 600)  # sparse rows are written out in several batches
     queries, fresh = judged(dtype=dtype), judged(1, dtype=dtype)
     ranker = XGBoostRanker(**SMALL, depth=6, bins=64).fit(queries.with_features(layout(queries.features)))
     booster = by_xgboost(XGBoostRanker(**SMALL, depth=6, bins=64), queries)
@@ -89,9 +89,9 @@ def test_the_last_double_below_a_limit_is_the_last() -> None:
 
 def test_the_rounds_kept_are_those_with_the_best_metric() -> None:
     train, vali = judged(), judged(7, 15)
-    told: dict[str, Any] = {"trees": 60, "learning_rate": 0.9, "min_weight": 0.1, "depth": 6, "l2": 0.1}
-    every = [part for part, _ in zip(XGBoostRanker(**told)._source(train).rounds(None, 1), range(60), strict=False)]
-    ranker = XGBoostRanker(**told, patience=60)
+    params: dict[str, Any] = {"trees": 60, "learning_rate": 0.9, "min_weight": 0.1, "depth": 6, "l2": 0.1}
+    every = [part for part, _ in zip(XGBoostRanker(**params)._source(train).rounds(None, 1), range(60), strict=False)]
+    ranker = XGBoostRanker(**params, patience=60)
     metric = parse_metric("ndcg@10")
     values = [metric.mean(np.sum([t.scores(vali.features) for t in every[:n]], axis=0), vali) for n in range(1, 61)]
     best = int(np.argmax(values)) + 1
@@ -130,10 +130,10 @@ def test_a_query_of_weight_two_stands_for_two(scale: float) -> None:
     queries = queries.with_features(np.round(queries.features, 1))  # a bin for each value, whatever the weights
     weights = np.ones(40)
     weights[chosen] = 2.0
-    told: dict[str, Any] = {"trees": 12, "row_share": 1.0}
-    heavy = XGBoostRanker(**told, l2=1.0 * scale, min_weight=0.5 * scale).fit(queries.weighted_by(weights * scale))
-    twice = XGBoostRanker(**told, l2=1.0, min_weight=0.5).fit(concatenate([queries, queries.select(chosen)]))
-    even = XGBoostRanker(**told, l2=1.0, min_weight=0.5).fit(queries)
+    params: dict[str, Any] = {"trees": 12, "row_share": 1.0}
+    heavy = XGBoostRanker(**params, l2=1.0 * scale, min_weight=0.5 * scale).fit(queries.weighted_by(weights * scale))
+    twice = XGBoostRanker(**params, l2=1.0, min_weight=0.5).fit(concatenate([queries, queries.select(chosen)]))
+    even = XGBoostRanker(**params, l2=1.0, min_weight=0.5).fit(queries)
     expected = twice.predict(queries)
     assert np.abs(heavy.predict(queries) - expected).max() < 1e-3 * np.ptp(expected)
     assert np.abs(even.predict(queries) - expected).max() > 1e-2 * np.ptp(expected)
