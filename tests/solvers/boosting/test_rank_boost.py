@@ -123,11 +123,13 @@ def test_bins_are_no_more_than_asked_for_and_hold_what_they_say(most: int) -> No
         assert counts.max() < 130
     X = np.column_stack([column, np.where(column > 0, column, 0.0)])
     dense, thin = binned(X, most), binned(sparse.csr_array(X), most)
+    columns = thin.values
+    assert not isinstance(columns, np.ndarray)
     for f in range(2):
         assert np.array_equal(dense.cuts[f], thin.cuts[f])
         codes = np.full(500, thin.zero[f])
-        at = slice(thin.values.indptr[f], thin.values.indptr[f + 1])
-        codes[thin.values.indices[at]] = thin.values.data[at]
+        at = slice(columns.indptr[f], columns.indptr[f + 1])
+        codes[columns.indices[at]] = columns.data[at]
         assert np.array_equal(codes, dense.values[f])
 
 
