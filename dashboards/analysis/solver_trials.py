@@ -75,12 +75,12 @@ class SolverTrials:
     @cached_property
     def importance(self) -> forests.Importance | None:
         """The importance of each parameter, None of too few trials."""
-        if len(self.valued) < forests.FEWEST or not self.distributions or self.space is None:
+        if len(self.valued) < forests.MIN_TRIALS or not self.distributions or self.space is None:
             return None
         generator = np.random.default_rng(self.data.study.seed)
         kept = self.valued
-        if len(kept) > forests.MOST:
-            kept = [kept[i] for i in np.sort(generator.choice(len(kept), forests.MOST, replace=False))]
+        if len(kept) > forests.MAX_TRIALS:
+            kept = [kept[i] for i in np.sort(generator.choice(len(kept), forests.MAX_TRIALS, replace=False))]
         _, rows = arranged(self.space, [trial.flat_params for trial in kept])
         place = list(self.space.distributions)
         columns = [place.index(f"{self.name}.{name}") for name in self.distributions]

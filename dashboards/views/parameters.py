@@ -80,8 +80,8 @@ def _importance(solver: SolverTrials, k: int) -> Panel:
 def _why_no_importance(solver: SolverTrials) -> str:
     if not solver.distributions:
         return no_trials_note(solver.data) or "This solver has no parameter that varies in this study."
-    if len(solver.valued) < forests.FEWEST:
-        return no_trials_note(solver.data) or _too_few(solver, forests.FEWEST)
+    if len(solver.valued) < forests.MIN_TRIALS:
+        return no_trials_note(solver.data) or _too_few(solver, forests.MIN_TRIALS)
     return "All trials of this solver have the same value."
 
 

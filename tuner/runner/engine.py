@@ -21,7 +21,7 @@ from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, best_candidates, failures
-from ranktune.tuner.selection.finals import Entry, blended_candidates, refit_all, rescore, save_entries, within
+from ranktune.tuner.selection.finals import Entry, blended_candidates, refit_all, rescore, save_entries, keep_within
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.selection.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.selection.time_reserve import reserve
@@ -171,7 +171,7 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             found, best = run.executor.call(blended_candidates, study, problem, found)
         run.progress.stage(label + "refitting the best of each solver")
         entries, unfit = refit_all(study, problem, best, run.executor, deadline)
-        entries = within(entries, study.limits)
+        entries = keep_within(entries, study.limits)
         run.executor.call(save_entries, entries, problem, own)
         expected = _estimate(study, entries[0].candidate, best, found, record)
         return _Part(

@@ -24,7 +24,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.samplers.registry import STARTUP, STARTUP_APART, make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean, z_score
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.storage.observations import observations
 from ranktune.tuner.storage.record import quiet, seconds_of
 from ranktune.tuner.study.declaration import Study
@@ -213,7 +213,7 @@ class SearchScheduler:
         """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""
         if solver not in self._best:
             return False
-        return z_score(max(self._best.values(), key=mean), self._best[solver]) > SIGNIFICANT_Z
+        return z_score(max(self._best.values(), key=mean_or_zero), self._best[solver]) > SIGNIFICANT_Z
 
     def _observations(self, trial: FrozenTrial) -> list[FrozenTrial]:
         return observations(trial, timed=self._timed)
@@ -235,7 +235,9 @@ class SearchScheduler:
         return used * WORSE_SOLVER_COST if self.is_significantly_worse(name) else used
 
     def _update_best(self, name: str, per_query: Floats | None) -> None:
-        if per_query is not None and (name not in self._best or mean(per_query) > mean(self._best[name])):
+        if per_query is not None and (
+            name not in self._best or mean_or_zero(per_query) > mean_or_zero(self._best[name])
+        ):
             self._best[name] = per_query
 
 

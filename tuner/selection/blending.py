@@ -1,15 +1,14 @@
-"""Which models to blend, and how much of each: equal shares, or a greedy choice where it is told to be better.
+"""The members and weights of a blend: equal shares, or a greedy choice where that is significantly better.
 
-scores  (m, n_documents) of m models, each document scored by what was not learnt from it; divided by scale, the usual
-spread of a model's scores within a query, so that no model counts for more than its share. Shares (m,) sum to 1.
+scores  (m, n_documents) of m models, each document scored by a model that was not trained on it; divided by scale, the
+usual spread of a model's scores within a query, which makes models comparable. Shares (m,) sum to 1.
 
-Equal shares of the best model of each solver are hard to beat where queries are few: the more unlike the models, the
-better, and what is chosen by so few queries follows their noise. With many, greedy selection with replacement finds
-what helps. So shares are equal, half equal or greedy: chosen on the queries of all folds but one, for each fold in
-turn, what they then score on the fold left out is an honest value. Equal shares stay unless another's value is better,
-where queries are few beyond doubt, paired by query. Solvers that are told for sure to be worse than the best have no
-equal share. What is delivered is the mean over the folds: choosing several times is what keeps a choice from following
-the noise. A single model is judged alike: chosen on all folds but one, scored on that one.
+Equal shares of the best model of each solver are a strong baseline with few queries: greedy weights then follow their
+noise. With many queries greedy selection with replacement improves on it. So shares are equal, half equal or greedy:
+chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out. Equal shares stay
+unless another score is better, with few queries by MIN_Z. Solvers significantly worse than the best have no equal
+share. The final shares are the mean over folds, which reduces the variance of the choice. A single model is evaluated
+likewise: chosen on all folds but one, scored on that one.
 Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
@@ -25,20 +24,20 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.tuner.evaluation.plans import Fold
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean, z_score
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 
 MAX_STEPS = 20
-"""Models in a blend, counted as often as they are taken."""
+"""Largest number of models in a blend, with repetitions."""
 PATIENCE = 5
-"""Steps without a gain after which none is expected."""
+"""Steps without a gain after which the selection ends."""
 MOST_QUERIES = 2000
-"""More queries than this, evenly spaced, would choose no better and cost more."""
+"""Queries of a greedy choice; of more an evenly spaced sample."""
 
 EQUAL_SHARES = (1.0, 0.5, 0.0)
-"""How much of the shares is equal, the rest greedy."""
-FEW_QUERIES, DOUBT = 1000, 1.5
-"""Fewer queries than these are few: validation follows their noise, and what averages more is taken unless something
-else is better by so many standard errors of the paired difference."""
+"""Weights of the equal shares; the rest is greedy."""
+FEW_QUERIES, MIN_Z = 1000, 1.5
+"""Below this number of queries, an alternative to the option that averages most must be better by MIN_Z standard errors
+of the paired difference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +77,9 @@ def choose_blend(
 
 
 def nested_choice(per_query: Floats, folds: Sequence[Fold]) -> Floats:
-    """Return what the best of models scores, (n_queries,), that is chosen by its mean: per_query is (m, n_queries).
+    """Return the nested score of choosing a model by its mean, (n_queries,); per_query is (m, n_queries).
 
-    The model is chosen on all folds but one and scored on that one: the same that is asked of a blend.
+    The model is chosen on all folds but one and scored on that one, like a blend.
     """
     honest = np.full(per_query.shape[1], np.nan)
     for fold in folds:
@@ -89,18 +88,18 @@ def nested_choice(per_query: Floats, folds: Sequence[Fold]) -> Floats:
 
 
 def first_unless_better(per_query: Sequence[Floats]) -> int:
-    """Return the place of what to take of things that score per_query, (n_queries,) each, the most averaged first."""
-    taken, doubt = 0, DOUBT if len(per_query[0]) < FEW_QUERIES else 0.0
+    """Return the place of the option to take, given scores (n_queries,) of each, the most averaged first."""
+    taken, needed = 0, MIN_Z if len(per_query[0]) < FEW_QUERIES else 0.0
     for k in range(1, len(per_query)):
-        if z_score(per_query[k], per_query[taken]) > doubt:
+        if z_score(per_query[k], per_query[taken]) > needed:
             taken = k
     return taken
 
 
 def _equal(per_query: Floats, solvers: Sequence[str]) -> Floats:
-    """Return equal shares, (m,), of the best model of each solver, but those for sure worse than the best of all."""
+    """Return equal shares, (m,), of the best model of each solver that is not significantly worse than the best."""
     first: dict[str, int] = {}
-    for k in np.argsort(-np.array([mean(values) for values in per_query]), kind="stable"):
+    for k in np.argsort(-np.array([mean_or_zero(values) for values in per_query]), kind="stable"):
         first.setdefault(solvers[k], int(k))
     best, *others = first.values()
     shares = np.zeros(len(solvers))
@@ -115,7 +114,7 @@ def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numb
     counts, best, best_value = np.zeros(len(own)), np.zeros(len(own)), -np.inf
     total = np.zeros(own.shape[1])
     for step in range(MAX_STEPS):
-        values = [_mean(metric, total + scores, part) for scores in own]
+        values = [mean_or_zero(metric.per_query(total + scores, part)) for scores in own]
         taken = int(np.argmax(values))
         counts[taken] += 1
         total += own[taken]
@@ -124,10 +123,6 @@ def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numb
         if step - since >= PATIENCE:
             break
     return np.asarray(best / best.sum(), dtype=np.float64)
-
-
-def _mean(metric: Metric, scores: Floats, queries: Queries) -> float:
-    return mean(metric.per_query(scores, queries))
 
 
 def _rows(queries: Queries, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], Queries]:

@@ -55,7 +55,7 @@ class Candidate:
 
     @property
     def merit(self) -> tuple[bool, float]:
-        """What candidates are ordered by: a score on fresh folds, if there is one, before that of the trial."""
+        """Sort key: a score on fresh folds, if there is one, before that of the trial."""
         return (False, self.value) if self.again is None else (True, float(np.nanmean(self.again)))
 
 
@@ -79,9 +79,9 @@ def best_candidates(record: Record, space: UnionSpace, limits: Mapping[str, floa
     kept = {solver: [t for t in own if within_limits(t.user_attrs, limits or {})] for solver, own in by_solver.items()}
     by_solver = {solver: own for solver, own in kept.items() if own}
     if not by_solver:
-        told = ", ".join(f"{cost}<={most:g}" for cost, most in (limits or {}).items())
+        wanted = ", ".join(f"{cost}<={most:g}" for cost, most in (limits or {}).items())
         raise StudyError(
-            f"none of {len(trials)} trials keeps within {told}. Allow more, or try more trials; "
+            f"none of {len(trials)} trials keeps within {wanted}. Allow more, or try more trials; "
             "the trade-offs of what was tried are in the report."
         )
     found = []
@@ -106,7 +106,7 @@ def _warn_if_all_alike(trials: Sequence[FrozenTrial], metric: str) -> None:
     values = {trial.value for trial in trials}
     if len(values) == 1 and len(trials) > 1:
         warnings.warn(
-            f"all {len(trials)} trials scored {values.pop():g} by {metric}: on these data it tells nothing apart, "
+            f"all {len(trials)} trials scored {values.pop():g} by {metric}: on these data it distinguishes none, "
             "and the choice is arbitrary. Choose by another metric (a smaller cutoff, other conventions).",
             RankTuneWarning,
             stacklevel=3,
@@ -123,11 +123,11 @@ def failures(record: Record, space: UnionSpace, split: str) -> list[Failure]:
 
 
 def finalists(found: Sequence[Candidate], generator: np.random.Generator) -> list[int]:
-    """Return the places in found of what is scored again: every solver's best, and what is as good as the best of all.
+    """Return the places in found of the finalists: every solver's best, and those not worse than the best of all.
 
-    The highest of many noisy scores is high by luck too, the more so the more flexible its solver; so a maximum alone
-    does not choose between candidates that are as good within the noise, paired by query. The best of a solver that is
-    told to be worse may still help in a blend. They are at most MOST, the best of each solver first.
+    The maximum of many noisy scores is biased, so it does not decide between candidates that paired queries do not
+    distinguish. The best of a significantly worse solver may still help in a blend. At most MAX_FINALISTS, the best of
+    each solver first.
     """
     close = [k for k in range(len(found)) if randomisation_test(found[k].vali, found[0].vali, generator) > ALPHA]
     solvers = [candidate.solver for candidate in found]
@@ -137,7 +137,7 @@ def finalists(found: Sequence[Candidate], generator: np.random.Generator) -> lis
 
 
 def best_by_solver(found: Sequence[Candidate]) -> list[Candidate]:
-    """Return one candidate a solver, the chosen first: by fresh folds where they were scored, else by their trial."""
+    """Return the best candidate of each solver, best first: by fresh folds where rescored, else by their trial."""
     best: dict[str, Candidate] = {}
     for candidate in sorted(found, key=lambda candidate: candidate.merit, reverse=True):
         best.setdefault(candidate.solver, candidate)

@@ -30,11 +30,11 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.tuner.statistics.intervals import Interval
 
 HOPELESS_Z = 10.0
-"""Standard errors behind the chosen one, half as many by a quarter of the queries, that no candidate makes up for."""
-GAIN_SHARE, DOUBT = 0.75, 1.5
-"""Share of the gain in the mean, less than one as it is noisy, and of its square in the squared error of the mean."""
-FEWEST = 4
-"""Queries below which choosing cannot be repeated on a part of them."""
+"""Standard errors below the chosen candidate beyond which a candidate is left out."""
+GAIN_SHARE, GAIN_VARIANCE = 0.75, 1.5
+"""Share of the gain that is added to the mean, and of its square in the squared error of the mean."""
+MIN_QUERIES = 4
+"""Queries that repeated choices on parts need."""
 BLOCK = 4_000_000  # marks of parts held at once
 
 
@@ -60,7 +60,7 @@ def chosen_estimate(
     if len(own) < 2:
         alone = float(own[0]) if len(own) else float("nan")
         return Interval(alone, alone, alone)
-    if len(own) < FEWEST or len(rivals.final) == 1:
+    if len(own) < MIN_QUERIES or len(rivals.final) == 1:
         outcome = _Outcome(float(own.mean()), float(own.mean()), float(own.var(ddof=1)))
     else:
         outcome = _choose_by_parts(rivals, generator, splits)
@@ -68,7 +68,7 @@ def chosen_estimate(
     width = float(scipy.special.stdtrit(len(own) - 1, (1 + level) / 2))
     if np.nanmin(rivals.final) >= 0.0 and np.nanmax(rivals.final) <= 1.0:
         return _bounded(mean, outcome, len(own), width)
-    half_width = width * float(np.sqrt(outcome.variance / len(own) + outcome.doubt))
+    half_width = width * float(np.sqrt(outcome.variance / len(own) + outcome.gain_variance))
     return Interval(mean, mean - half_width, mean + half_width)
 
 
@@ -96,9 +96,9 @@ class _Outcome:
         return self.half - self.quarter
 
     @property
-    def doubt(self) -> float:
+    def gain_variance(self) -> float:
         """Squared error of what is added for it."""
-        return DOUBT * self.gain**2
+        return GAIN_VARIANCE * self.gain**2
 
 
 def _checked(values: Floats, chosen: int, again: Floats | None) -> tuple[Floats, Floats | None]:
@@ -143,7 +143,7 @@ def _hopeless(final: Floats, chosen: int) -> np.ndarray[tuple[int], np.dtype[np.
     counted = (~np.isnan(behind)).sum(axis=1)
     total, squares = np.nansum(behind, axis=1), np.nansum(behind * behind, axis=1)
     error = np.sqrt(np.maximum(squares - total * total / np.maximum(counted, 1), 0.0))  # of the sum of differences
-    hopeless: np.ndarray[tuple[int], np.dtype[np.bool_]] = (total > HOPELESS_Z * error) & (counted >= 10 * FEWEST)
+    hopeless: np.ndarray[tuple[int], np.dtype[np.bool_]] = (total > HOPELESS_Z * error) & (counted >= 10 * MIN_QUERIES)
     return hopeless
 
 
@@ -228,7 +228,7 @@ def _mean(found: Floats) -> float:
 
 
 def _bounded(mean: float, outcome: _Outcome, n: int, width: float) -> Interval:
-    """Return the u in [0, 1] with (mean - u)^2 <= width^2 (c u (1 - u) / n + doubt).
+    """Return the u in [0, 1] with (mean - u)^2 <= width^2 (c u (1 - u) / n + gain_variance).
 
     c is the variance in units of the largest that the mean allows. The spread of bounded scores shrinks towards the
     bounds, so the limits are wider towards the middle than towards the bound. Source: Wilson 1927, with c = 1.
@@ -237,5 +237,5 @@ def _bounded(mean: float, outcome: _Outcome, n: int, width: float) -> Interval:
     c = min(1.0, outcome.variance / largest) if largest > 0.0 else 1.0
     z = width**2 * c / n
     middle = mean + z / 2
-    reach = float(np.sqrt(max(middle**2 - (1 + z) * (mean**2 - width**2 * outcome.doubt), 0.0)))
+    reach = float(np.sqrt(max(middle**2 - (1 + z) * (mean**2 - width**2 * outcome.gain_variance), 0.0)))
     return Interval(mean, max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z)))

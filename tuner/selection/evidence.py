@@ -1,4 +1,4 @@
-"""What is kept of a split's models after the data are gone: their values per query, and documents worth a look.
+"""What is kept of a split's models without the data: their values per query, and the documents of some queries.
 
 Kept in evidence.npz, plain arrays and one JSON text, so that pages can compare any two models by query:
 
@@ -23,7 +23,7 @@ from ranktune.solvers.data.queries import Queries
 
 EVIDENCE = "evidence.npz"
 MAX_EXAMPLES = 40
-"""Queries of which the documents are kept: what the chosen model ranks worst, and where the models differ most."""
+"""Queries whose documents are kept: those with the worst scores of the chosen model, and those where models differ."""
 MAX_DOCUMENTS = 200
 """Documents kept of one query at most: those that any model ranks first."""
 
@@ -40,7 +40,7 @@ class QueryDocuments:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """See the module; models are the labels' files, relative to the evidence's folder, "" where none was kept."""
+    """See the module; models are the labels' files, relative to the evidence's folder, "" where there is none."""
 
     part: str
     labels: tuple[str, ...]
@@ -79,8 +79,8 @@ def query_documents(
 
 
 def write_evidence(evidence: Evidence, path: Path) -> None:
-    """Write evidence so that a reader sees all of it or none."""
-    told = {
+    """Write evidence atomically."""
+    header = {
         "part": evidence.part,
         "labels": evidence.labels,
         "models": evidence.models,
@@ -88,7 +88,7 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
         "metrics": list(evidence.values),
         "closely": [asdict(one) for one in evidence.closely],
     }
-    text = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays = {f"values{k}": values for k, values in enumerate(evidence.values.values())}
     temporary = path.with_suffix(".tmp")
     with open(temporary, "wb") as file:
@@ -97,22 +97,21 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
 
 
 def read_evidence(path: Path) -> Evidence:
-    """Return what write_evidence wrote. Raises StudyError where it is something else."""
+    """Return what write_evidence wrote. Raises StudyError for an invalid file."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            told = json.loads(arrays["told"].tobytes().decode())
-            values = {name: arrays[f"values{k}"] for k, name in enumerate(told["metrics"])}
-        closely = tuple(
+            header = json.loads(arrays["told"].tobytes().decode())
+            values = {name: arrays[f"values{k}"] for k, name in enumerate(header["metrics"])}
+        examples = tuple(
             QueryDocuments(
                 one["query"],
                 tuple(one["documents"]),
                 tuple(one["grades"]),
                 {label: tuple(scores) for label, scores in one["scores"].items()},
             )
-            for one in told["closely"]
+            for one in header["closely"]
         )
-        return Evidence(
-            told["part"], tuple(told["labels"]), tuple(told["models"]), tuple(told["queries"]), values, closely
-        )
+        labels, models, queries = (tuple(header[name]) for name in ("labels", "models", "queries"))
+        return Evidence(header["part"], labels, models, queries, values, examples)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None

@@ -1,4 +1,4 @@
-"""The last part of a split: candidates are scored again on fresh folds, blended, learnt again for use, and tested."""
+"""The final stage of a split: candidates are rescored on fresh folds, blended, refitted, tested and saved."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MODELS = "models"
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A candidate learnt again: its model, and what it scored per test query, metric -> (n,); empty without test."""
+    """A refitted candidate: its model, and its scores per test query, metric -> (n,); empty without test."""
 
     candidate: Candidate
     model: Model
@@ -55,9 +55,9 @@ class Entry:
 def rescore(
     study: Study, problem: Problem, found: list[Candidate], executor: Executor, deadline: Deadline
 ) -> list[Candidate]:
-    """Return found with what those in doubt score on fresh folds, learnt with another seed; all as they are if strict.
+    """Return found with the scores of finalists on fresh folds, trained with another seed; unchanged if strict.
 
-    Where time is short only some are scored, the best of all among them; where it is too short for that one, none is.
+    If time is short only some are rescored, the best among them; if it is too short for that one, none is.
     """
     if not problem.fresh:
         return found
@@ -88,10 +88,10 @@ def rescore(
 
 
 def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return one candidate a solver, and blends, the one to use first, then by merit.
+    """Return one candidate a solver, and blends, the chosen one first, then by merit.
 
-    That is the blend of all, whose members are the least alike, unless cross-validation tells beyond doubt that the
-    linear blend, or choosing a single candidate, is worth more.
+    The blend of all, whose members differ most, is chosen unless cross-validation significantly prefers the linear
+    blend or a single candidate.
     """
     singles, folds = _rescored_only(best_by_solver(found)), _blend_folds(study, problem)
     mixed = _blends(study, problem, found, folds)
@@ -108,7 +108,7 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> l
 def blended_candidates(
     study: Study, problem: Problem, found: Sequence[Candidate]
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Return found and blends, and what with_blends returns of them: all without scores, which nobody needs after."""
+    """Return found with blends, and the result of with_blends, all without scores to save memory."""
     chosen = with_blends(study, problem, found)
     light = {candidate: replace(candidate, scores=None) for candidate in found}
     blends = [candidate for candidate in chosen if candidate.members]
@@ -117,24 +117,24 @@ def blended_candidates(
 
 
 def _rescored_only(singles: list[Candidate]) -> list[Candidate]:
-    """Return those that were scored again, for which the time was found; all where none was."""
+    """Return the rescored candidates; all if there are none."""
     return [candidate for candidate in singles if candidate.again is not None] or singles
 
 
 def _blends(study: Study, problem: Problem, found: Sequence[Candidate], folds: Sequence[Fold]) -> list[Candidate]:
-    """Return blends of the candidates that were scored again: of all, and of the linear ones, which is a linear model.
+    """Return blends of the rescored candidates: of all, and of the linear ones, which is a linear model.
 
-    What they score on fresh folds is honest: the members were chosen without the queries that they score there. There
-    are none where fewer than two candidates could take part.
+    Their scores on fresh folds are unbiased: members were chosen without the queries scored there. At least two
+    candidates are needed.
     """
     able = [c for c in found if c.scores is not None and not _by_list(c)]
-    # Scores that single precision cannot hold say nothing of how large a share of them should be.
+    # Scores that overflow single precision have no usable scale.
     able = [c for c in able if c.scores is not None and np.isfinite(c.scores).all()]
     able = [c for c in able if c.scores is not None and scale(c.scores, problem.development) > 0.0]
     linear = [c for c in able if issubclass(solver_class(c.solver), LinearRanker)]
     mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(LINEAR_BLEND, linear)]
     mixed = [_blend(study, problem, label, own, folds) for label, own in mixes if len(own) > 1]
-    # One model alone is no blend; of several splits it stays, so that the others' rows have their mean.
+    # A single model is not a blend; with several splits it stays, so that the row has a mean over them.
     return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
 
 
@@ -172,7 +172,7 @@ def _names(members: Sequence[Candidate]) -> list[str]:
 def refit_all(
     study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor, deadline: Deadline
 ) -> tuple[list[Entry], list[Failure]]:
-    """Return the candidates learnt for use, and why some could not be. What several blends share is learnt once."""
+    """Return the refitted candidates, and the failures. Members shared by blends are refitted once."""
     plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
     seeds = bag_size(plain, problem, executor.jobs, deadline)
     used = {candidate: _for_use(candidate, problem, seeds) if study.refit else candidate for candidate in plain}
@@ -194,7 +194,7 @@ def refit_all(
             unfit.append(Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}"))
     entries = executor.call(_entries, study, problem, chosen, used, models)
     if not entries:
-        raise StudyError(f"no solver could be learnt again: {'; '.join(failure.error for failure in unfit)}")
+        raise StudyError(f"no candidate could be refitted: {'; '.join(failure.error for failure in unfit)}")
     return entries, unfit
 
 
@@ -205,7 +205,7 @@ def _entries(
     used: Mapping[Candidate, Candidate],
     models: Mapping[Candidate, Refitted],
 ) -> list[Entry]:
-    """Return the candidates whose models were learnt, tested."""
+    """Return the entries of the candidates whose refit succeeded, with test scores."""
     entries = []
     for candidate in chosen:
         made = _build_model(candidate, models, problem)
@@ -214,8 +214,8 @@ def _entries(
     return entries
 
 
-def within(entries: list[Entry], limits: Mapping[str, float]) -> list[Entry]:
-    """Return the entries whose models, as learnt for use, keep the limits; all, with a warning, where none does."""
+def keep_within(entries: list[Entry], limits: Mapping[str, float]) -> list[Entry]:
+    """Return the entries whose refitted models keep the limits; all, with a warning, if none does."""
     kept = [
         entry
         for entry in entries
@@ -223,8 +223,8 @@ def within(entries: list[Entry], limits: Mapping[str, float]) -> list[Entry]:
     ]
     if not kept:
         warnings.warn(
-            "learnt again for use, on more queries, no model keeps within the limits: they are those that kept within "
-            "them in their trials. Lower the limits a little.",
+            "refitted on more queries, no model keeps within the limits, which all of them kept in their trials. "
+            "Lower the limits a little.",
             RankTuneWarning,
             stacklevel=2,
         )
@@ -232,13 +232,13 @@ def within(entries: list[Entry], limits: Mapping[str, float]) -> list[Entry]:
 
 
 def option_of(label: str, quality: float, entry: Entry) -> Option:
-    """Return an entry as what could be chosen: its quality and its costs."""
+    """Return an entry with its quality and costs."""
     model = entry.model
     return Option(label, quality, model.nonzeros, model.bytes, entry.microseconds, entry.seconds)
 
 
 def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:
-    """Return candidate as it is learnt for use: a tree solver with a bag of seeds, unless its seeds were tuned."""
+    """Return candidate as it is refitted: a tree solver with a bag of seeds, unless its seeds were tuned."""
     if "seeds" in candidate.params or not is_bagged(candidate.solver, problem):
         return candidate
     params: dict[str, Value] = {**candidate.params, "seeds": seeds}
@@ -246,7 +246,7 @@ def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:
 
 
 def _build_model(candidate: Candidate, models: Mapping[Candidate, Refitted], problem: Problem) -> Refitted | None:
-    """Return the model of a candidate, of a blend put together; None where one of its members could not be learnt."""
+    """Return the model of a candidate, blended from its members; None if the refit of one failed."""
     if not candidate.members:
         return models.get(candidate)
     if not all(member in models for member in candidate.members):

@@ -1,4 +1,4 @@
-"""The leaderboard: rows of what was learnt, each compared with the chosen one, and what a person may take instead."""
+"""The leaderboard: a row for each refitted candidate, compared with the chosen one, and its alternatives."""
 
 from __future__ import annotations
 
@@ -122,10 +122,10 @@ def _quality(row: Row) -> float:
 def estimate(
     chosen: Candidate, rivals: Sequence[Candidate], trials: Mapping[int, Floats], generator: np.random.Generator
 ) -> Interval:
-    """Return what validation promises of the chosen candidate, corrected for its having been chosen.
+    """Return the validation score of the chosen candidate, corrected for the selection bias.
 
-    rivals  all that it was chosen from, itself among them
-    trials  number -> (n validation queries,) what each trial that succeeded scored
+    rivals  all candidates of the choice, the chosen one among them
+    trials  number -> scores of each complete trial, (n validation queries,)
     """
     scored = [rival for rival in rivals if rival.again is not None]
     if chosen.again is None:
@@ -143,9 +143,9 @@ def estimate(
 
 
 def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval | None:
-    """Return promised, with limits for the mean of the test queries of entry: few of them spread widely.
+    """Return promised with limits for the mean over the test queries of entry.
 
-    Queries of the test set are drawn like those of validation, whose standard deviation is theirs.
+    Test queries are assumed to have the standard deviation of validation queries.
     """
     if metric not in entry.test:
         return None

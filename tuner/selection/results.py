@@ -1,4 +1,4 @@
-"""What a study concludes: rows of the leaderboard, the chosen model of each split, and their JSON.
+"""The results of a study: the rows of the leaderboard, the chosen model of each split, and their JSON.
 
 A split is one train / validation / test division; a LETOR folder has five. Test values of several splits are means
 over the splits, as published tables have them.
@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.models.base import Model, load_model
@@ -21,7 +21,7 @@ from ranktune.tuner.statistics.intervals import Interval
 
 CHOSEN = "chosen per fold"
 BLEND, LINEAR_BLEND = "Blend", "LinearBlend"
-"""Rows that are no solver: sums of models of several solvers, and of linear ones, which are one linear model."""
+"""Rows of blends: of models of several solvers, and of linear models, which is a linear model itself."""
 FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
 """Verdicts on a row beside the chosen one."""
 
@@ -31,17 +31,17 @@ class Row:
     """One line of the leaderboard: the best configuration of a solver by validation, or a blend.
 
     vali, test      mean metric with a bootstrap interval over queries; test is None without test queries, vali for a
-                    blend, which no trial has scored
-    again           the same on fresh folds over training and validation queries, by which was chosen between
-                    candidates; None where it was not scored there
+                    blend, which was not a trial
+    again           the same on fresh folds over training and validation queries, by which candidates are compared;
+                    None where it was not rescored
     difference      this row less the chosen one, with its interval, paired by query: on test, else on fresh folds, else
-                    on validation; None for the chosen itself, and where they were not scored on the same queries
+                    on validation; None for the chosen row, and without common queries
     p_value         two-sided, of that difference; p_holm: corrected for all the rows compared (Holm 1979)
     against         the same comparison by other tests (t, Wilcoxon), with its effect size, wins, ties and losses
     verdict         "chosen", or against it at p_holm <= 0.05: "not told apart", "worse", "better"
-    nonzeros        features that the model looks at; bytes: of its numbers
-    microseconds    processor time to score one document; seconds: to learn; trials: configurations that were
-                    judged, in full or until they were for sure behind
+    nonzeros        features that the model uses; bytes: size of its numbers
+    microseconds    processor time to score one document; seconds: to train; trials: configurations evaluated, in full
+                    or until they were stopped
     params          None where the splits have different ones; of a blend the shares of its members
     """
 
@@ -63,13 +63,13 @@ class Row:
 
     @property
     def is_blend(self) -> bool:
-        """Whether several models were put together."""
+        """Whether it is a blend of several models."""
         return self.solver in (BLEND, LINEAR_BLEND)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A trial that failed and why; number is None where the best configuration could not be learnt again."""
+    """A failed trial and its error; number is None where the refit of a chosen configuration failed."""
 
     split: str
     number: int | None
@@ -79,7 +79,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class SplitResult:
-    """What was found on one split; the fields are as in Result."""
+    """The result of one split; the fields are as in Result."""
 
     name: str
     best: Row
@@ -96,22 +96,51 @@ class SplitResult:
 
 @dataclass(frozen=True)
 class Result:
-    """What a study found.
+    """The conclusion of a study.
 
-    best             the chosen row; over several splits its means
-    estimate         what validation promises of the chosen model, corrected for its having been chosen, with its
-                     interval: of the mean over all queries like these; over several splits the means
-    expected_on_test the same with limits for the mean of so few test queries; None without them. A test value outside
-                     says that test queries are unlike the others
-    alternatives     "smallest", "fastest": rows not told apart from the best that take the least room, the least time;
-                     "knee": the row after which more features stop paying
-    leaderboard      rows, the chosen first, then by validation
-    test_metrics     metric -> mean on test of the chosen model
-    trials           finished trials, all splits together; failures says which of them failed, stopped how many of
-                     them were stopped early, for sure behind the best
-    seconds          wall time of the run that finished the study
-    model            path of the chosen model; of several splits, of the one with the highest estimate; of a nested
-                     plan, of the last, which was learnt from all queries
+    Attributes
+    ----------
+    study, data, metric : str
+        Name of the study, description of its data, and the metric of the choice.
+    best : Row
+        The chosen row; over several splits its means.
+    estimate : Interval
+        Mean of the chosen model over all queries like these, by validation, corrected for the selection bias; over
+        several splits the means.
+    expected_on_test : Interval or None
+        The estimate with limits for the mean over this number of test queries; None without them. A test value outside
+        indicates that the test queries differ from the others.
+    alternatives : mapping of str to str
+        "smallest" and "fastest": the rows of least size and time that are not distinguished from the best; "knee": the
+        row after which more features gain little.
+    leaderboard : tuple of Row
+        The chosen row first, then by validation.
+    test_metrics : mapping of str to float
+        Metric -> mean over the test queries of the chosen model.
+    trials : int
+        Finished trials of all splits; failures are those that failed, stopped the number of those stopped early.
+    failures : tuple of Failure
+        The failed trials and their errors.
+    seconds : float
+        Wall time of the run that finished the study.
+    model : str
+        Path of the chosen model; of several splits that of the highest estimate; of a nested plan the last, which was
+        trained on all queries.
+    folder : str
+        Folder of the study.
+    stopped : int
+        Trials that were stopped early.
+    folds : tuple of SplitResult
+        The results of the single splits.
+
+    Examples
+    --------
+    >>> from ranktune.tuner.selection.results import Interval, Result, Row
+    >>> score = Interval(0.61, 0.55, 0.67)
+    >>> row = Row("RankSVM", {"C": 1.0}, score, None, None, None, None, None, None, "chosen", 46, 368, 0.1, 2.0, 20)
+    >>> result = Result("demo", "train.txt", "ndcg@10", row, score, None, {}, (row,), {}, 20, (), 60.0, "model", "demo")
+    >>> result.as_dict()["best"]["vali_interval"]
+    [0.55, 0.67]
     """
 
     study: str
@@ -136,51 +165,49 @@ class Result:
         """The chosen model, loaded: predict, save."""
         return load_model(self.model)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as JSON knows it; the interval of the test metric stands beside its mean."""
+    def as_dict(self) -> Json:
+        """Return everything as JSON values; intervals stand beside their means."""
         plain = {name: value for name, value in asdict(self).items() if name != "folds"}
         plain |= _parts(self)
         if len(self.folds) > 1:
             plain["folds"] = [asdict(part) | _parts(part) for part in self.folds]
-        finite: dict[str, Any] = _finite(plain)
-        return finite
+        return {name: _finite(value) for name, value in plain.items()}
 
     def save(self, path: Path) -> None:
-        """Write the JSON so that a reader sees all of it or none."""
+        """Write the JSON atomically."""
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(self.as_dict(), indent=1), encoding="utf-8")
         temporary.replace(path)
 
 
-def load_result(path: Path) -> dict[str, Any]:
+def load_result(path: Path) -> Json:
     """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict) or not {field.name for field in fields(Result)} - {"folds", "stopped"} <= set(
-            found
-        ):
+        found: Json = json.loads(path.read_text(encoding="utf-8"))
+        required = {field.name for field in fields(Result)} - {"folds", "stopped"}
+        if not isinstance(found, dict) or not required <= set(found):
             raise ValueError("it is no result of a study")
-        found.setdefault("stopped", 0)  # of a time when none was
+        found.setdefault("stopped", 0)  # older studies
     except (OSError, ValueError) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
     return found
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: Row) -> Json:
     plain = asdict(row) | {"kind": "ensemble" if row.is_blend else "solver"}
     for name in ("vali", "again", "test", "difference"):
         plain |= _interval(name, getattr(row, name))
     return plain
 
 
-def _interval(name: str, interval: Interval | None) -> dict[str, Any]:
+def _interval(name: str, interval: Interval | None) -> Json:
     if interval is None:
         return {name: None, f"{name}_interval": None}
     return {name: interval.mean, f"{name}_interval": [interval.low, interval.high]}
 
 
-def _parts(found: Result | SplitResult) -> dict[str, Any]:
-    """Return what needs more than asdict: intervals stand beside their means."""
+def _parts(found: Result | SplitResult) -> Json:
+    """Return the fields with intervals, which stand beside their means."""
     return {
         "best": _row(found.best) | {"test_metrics": dict(found.test_metrics)},
         "leaderboard": [_row(row) for row in found.leaderboard],
@@ -189,7 +216,7 @@ def _parts(found: Result | SplitResult) -> dict[str, Any]:
     }
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     """Return value with NaN as null: JSON has no NaN."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

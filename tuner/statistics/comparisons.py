@@ -1,7 +1,7 @@
-"""Is one model better than another, query by query: difference, interval, tests, wins.
+"""Comparison of two models by query: difference, interval, tests, wins.
 
 a, b         (n,) what two models score on the same n queries; NaN marks a query that the metric skips
-difference   a - b on the queries that both count; a positive one favours a
+difference   a - b on the queries that both score; a positive one favours a
 
 Several splits (test sets of several folds) are lists of such arrays. Their difference is the mean of the splits' mean
 differences, as published tables average folds; tests and counts pool the queries of all splits.
@@ -19,8 +19,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.tuner.statistics.intervals import randomisation_test, stratified_interval
 
-EXACT = 50
-"""Up to so many differing queries the distribution of Wilcoxon's statistic is counted, beyond it is near normal."""
+MAX_EXACT = 50
+"""Differing queries up to which the distribution of Wilcoxon's statistic is exact, not normal."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Comparison:
     """Model a against model b on the same queries.
 
     difference           mean of a - b, in units of the metric; low, high: its bootstrap interval over queries
-    p_randomisation      two-sided: the sign of each query's difference is a coin's
+    p_randomisation      two-sided, by random signs of the differences
     p_t, p_wilcoxon      two-sided: Student's paired t, Wilcoxon's signed ranks
     effect               difference in standard deviations of the queries' differences; NaN where those do not vary
     wins, ties, losses   queries that a ranks better, equally well, worse; level is that of the interval
 
-    Without a query that both count difference, interval and effect are NaN. Where nothing can be told every p is 1.
+    Without a query that both count difference, interval and effect are NaN. Without a difference every p is 1.
     """
 
     difference: float
@@ -108,7 +108,7 @@ def paired_t(difference: Floats) -> float:
 def signed_rank(difference: Floats) -> float:
     """Return the two-sided p-value of Wilcoxon's signed ranks; difference is (n,) without NaN.
 
-    Queries that do not differ are left out, differences of equal size share the mean of their ranks. Up to EXACT
+    Queries that do not differ are left out, differences of equal size share the mean of their ranks. Up to MAX_EXACT
     queries the 2^n sign patterns are counted, ties included, beyond it the statistic is taken as normal with the
     variance that the ties leave. Source: Wilcoxon 1945; Pratt & Gibbons 1981, chapter 3.
     """
@@ -119,7 +119,7 @@ def signed_rank(difference: Floats) -> float:
     twice = _twice_the_ranks(np.abs(difference))  # whole numbers, midranks included
     positive = int(twice[difference > 0].sum())
     total = n * (n + 1)
-    if n <= EXACT:
+    if n <= MAX_EXACT:
         return _counted(twice, min(positive, total - positive))
     deviation = float(np.sqrt((twice.astype(np.float64) ** 2).sum())) / 2  # of the sum of twice the positive ranks
     return float(2.0 * scipy.special.ndtr(-abs(positive - total / 2) / deviation))

@@ -1,4 +1,4 @@
-"""Statistics over queries: how sure a mean is, and whether two models differ.
+"""Statistics over queries: intervals of means, and tests of differences.
 
 values, a, b  (n,) one number a query, queries in the same order; NaN marks a query that the metric skips
 """
@@ -16,7 +16,7 @@ BLOCK = 500_000  # resampled values held at once: what fits a processor's cache
 SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)  # (256, 8) the signs that a byte's bits stand for
 
 SIGNIFICANT_Z = 3.0
-"""Standard errors of a paired difference by which one is for sure better than another."""
+"""Standard errors of a paired difference beyond which one model is significantly better."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,17 @@ def _resampled_means(values: Floats, generator: np.random.Generator, resamples: 
     return means
 
 
-def mean(per_query: Floats) -> float:
-    """Return the mean over the queries that count; 0 where none does."""
+def mean_or_zero(per_query: Floats) -> float:
+    """Return the mean over the queries that count; 0 without any."""
     known = per_query[~np.isnan(per_query)]
     return float(known.mean()) if len(known) else 0.0
 
 
 def z_score(one: Floats, other: Floats) -> float:
-    """Return by how many standard errors one is better, paired by query; 0 where they are the same."""
+    """Return the mean paired difference over queries in standard errors; 0 if there is no difference."""
     differences = one - other
     differences = differences[~np.isnan(differences)]
-    ahead = mean(differences)
+    ahead = mean_or_zero(differences)
     error = float(differences.std()) / len(differences) ** 0.5 if len(differences) else 0.0
     if error > 0.0:
         return ahead / error

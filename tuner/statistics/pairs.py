@@ -1,4 +1,4 @@
-"""Which of several models differ, every pair of them: the randomisation test once for all pairs, corrected for many.
+"""Pairwise comparisons of several models: a randomisation test of all pairs with the same signs, Holm-corrected.
 
 Splits are arrays (models, n_s), the same models in the same order; NaN marks a query that the metric skips. As in
 ranktune.tuner.statistics.comparisons a difference is the mean of the splits' means, and the test pools the queries.
@@ -16,15 +16,15 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.statistics.comparisons import holm
 
 ALPHA = 0.05
-"""Differences with a Holm-corrected p of at most this are told apart."""
-FLIPS = 4_000_000
-"""Coins tossed at most in all, but never fewer than FEWEST patterns."""
-MOST, FEWEST = 10_000, 2_000
+"""Largest Holm-corrected p-value of a significant difference."""
+MAX_SIGNS = 4_000_000
+"""Largest number of random signs in all, with at least MIN_PATTERNS patterns."""
+MAX_PATTERNS, MIN_PATTERNS = 10_000, 2_000
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Model a against model b: mean difference a - b, p and Holm-corrected p (None where nothing is known)."""
+    """Model a against model b: mean difference a - b, p and Holm-corrected p (None without common queries)."""
 
     a: int
     b: int
@@ -37,7 +37,7 @@ class Pair:
 
 
 def pairwise(splits: Sequence[Floats], generator: np.random.Generator) -> list[Pair]:
-    """Return every pair of models, a before b, with what the same coins say of all of them."""
+    """Return every pair of models, a before b; the same random signs test all of them."""
     found = list(combinations(range(len(splits[0])), 2))
     if not found:
         return []
@@ -61,12 +61,12 @@ def pairwise(splits: Sequence[Floats], generator: np.random.Generator) -> list[P
 
 
 def _p_values(differences: Floats, generator: np.random.Generator) -> Floats:
-    """Return the two-sided p of each row of differences, (pairs, n): its sum, were every sign a coin's.
+    """Return the two-sided p of each row of differences, (pairs, n): its sum, under random signs.
 
     The observed pattern counts, so that p is never 0. Source: Smucker, Allan & Carterette 2007.
     """
     n = differences.shape[1]
-    rounds = int(np.clip(FLIPS // max(n, 1), FEWEST, MOST))
+    rounds = int(np.clip(MAX_SIGNS // max(n, 1), MIN_PATTERNS, MAX_PATTERNS))
     observed = np.abs(differences.sum(axis=1)) * (1 - 1e-12)
     reached = np.ones(len(differences))
     block = max(1, 1_000_000 // max(n, 1))

@@ -10,7 +10,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.plans import query_folds
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
-from ranktune.tuner.statistics.intervals import mean, z_score
+from ranktune.tuner.statistics.intervals import mean_or_zero, z_score
 
 METRIC = parse_metric("ndcg@10")
 
@@ -71,7 +71,9 @@ def test_what_a_blend_of_noise_scores_is_no_better_than_noise() -> None:
     typical = np.mean([METRIC.mean(one, QUERIES) for one in own])
     blend = choose_blend(scaled(*own), [f"S{k}" for k in range(12)], QUERIES, METRIC, FOLDS)
     assert float(np.nanmean(blend.per_query)) < typical + 0.05  # the best of them by luck scores more
-    assert mean(nested_choice(np.stack([METRIC.per_query(one, QUERIES) for one in own]), FOLDS)) < typical + 0.05
+    assert (
+        mean_or_zero(nested_choice(np.stack([METRIC.per_query(one, QUERIES) for one in own]), FOLDS)) < typical + 0.05
+    )
 
 
 def test_choosing_is_worth_the_best_where_it_is_plain() -> None:

@@ -15,7 +15,7 @@ from scipy import stats
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.tuner.statistics.comparisons import (
-    EXACT,
+    MAX_EXACT,
     Comparison,
     compare,
     compare_splits,
@@ -37,7 +37,7 @@ def untied(n: int, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("n", [2, 3, 10, 50, 51, 400])
 def test_t_and_signed_ranks_agree_with_scipy(n: int) -> None:
     difference = untied(n)
-    method = "exact" if n <= EXACT else "asymptotic"
+    method = "exact" if n <= MAX_EXACT else "asymptotic"
     assert paired_t(difference) == pytest.approx(stats.ttest_1samp(difference, 0).pvalue, rel=1e-10)
     assert signed_rank(difference) == pytest.approx(stats.wilcoxon(difference, method=method).pvalue, rel=1e-10)
 
@@ -70,7 +70,7 @@ def test_sampled_signs_agree_with_all_of_them(n: int) -> None:
 
 
 def test_where_exact_ends_the_normal_one_goes_on() -> None:
-    counted = np.random.default_rng(2).normal(0.2, 1.0, EXACT)
+    counted = np.random.default_rng(2).normal(0.2, 1.0, MAX_EXACT)
     normal = np.append(counted, 1e-9)  # one more query, of the lowest rank
     assert 0.02 < signed_rank(counted) < 0.5
     assert signed_rank(normal) == pytest.approx(signed_rank(counted), rel=0.1)

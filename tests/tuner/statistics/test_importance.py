@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranktune.tuner.statistics.importance import FEWEST, MOST, importance
+from ranktune.tuner.statistics.importance import MAX_TRIALS, MIN_TRIALS, importance
 
 
 def rows_of(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -33,7 +33,7 @@ def test_the_only_parameter_that_matters_is_found_and_a_dummy_may_not_matter(n: 
 
 
 def test_shares_are_those_of_an_additive_function() -> None:
-    rows = rows_of(MOST, 3)
+    rows = rows_of(MAX_TRIALS, 3)
     values = 3 * rows[:, 0] + rows[:, 1]  # variances 9 : 1
     found = importance(rows, values, np.random.default_rng(0))
     assert found is not None
@@ -66,13 +66,13 @@ def test_a_parameter_that_is_active_sometimes_matters_only_there() -> None:
 
 
 def test_the_answer_depends_on_the_generator_alone() -> None:
-    rows = rows_of(3 * MOST, 4)
+    rows = rows_of(3 * MAX_TRIALS, 4)
     values = rows[:, 1] + noise(len(rows))
     a, b = (importance(rows, values, np.random.default_rng(7)) for _ in range(2))
     assert a is not None
     assert b is not None
     assert a.mean.tolist() == b.mean.tolist()
-    assert a.n == MOST
+    assert a.n == MAX_TRIALS
 
 
 def test_failed_trials_are_left_out() -> None:
@@ -90,7 +90,7 @@ def test_failed_trials_are_left_out() -> None:
 
 def test_nothing_is_said_of_too_few_trials_or_equal_values() -> None:
     generator = np.random.default_rng(0)
-    assert importance(rows_of(FEWEST - 1, 2), rows_of(FEWEST - 1, 2)[:, 0], generator) is None
+    assert importance(rows_of(MIN_TRIALS - 1, 2), rows_of(MIN_TRIALS - 1, 2)[:, 0], generator) is None
     assert importance(rows_of(50, 2), np.full(50, 0.3), generator) is None
     assert importance(rows_of(50, 0), rows_of(50, 1)[:, 0], generator) is None
     assert importance(rows_of(0, 3), np.zeros(0), generator) is None

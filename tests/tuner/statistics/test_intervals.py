@@ -10,7 +10,7 @@ from scipy import stats
 
 from ranktune.tuner.statistics.intervals import (
     bootstrap_interval,
-    mean,
+    mean_or_zero,
     randomisation_test,
     stratified_interval,
     z_score,
@@ -93,7 +93,7 @@ def test_false_alarms_are_as_rare_as_promised() -> None:
 
 def test_queries_that_a_metric_skips_do_not_count() -> None:
     one = np.array([1.0, np.nan, 0.5, 0.75])
-    assert mean(one) == pytest.approx(0.75)
-    assert mean(np.array([np.nan])) == 0.0
+    assert mean_or_zero(one) == pytest.approx(0.75)
+    assert mean_or_zero(np.array([np.nan])) == 0.0
     assert z_score(one, one) == 0.0
     assert z_score(one, one - 0.25) == np.inf
