@@ -1,1 +1,4 @@
-"""Comparisons with other libraries and tools: python -m ranktune.studies.benchmarks --help."""
+"""Comparisons with other libraries and tools, for developers: python -m ranktune.studies.benchmarks --help.
+
+Nothing else imports this package. Some benchmarks need the extra: pip install "ranktune[bench]".
+"""

@@ -1,4 +1,4 @@
-"""Made-up ranking problems of the sizes that users have, the same on every machine: what the benchmarks run on.
+"""Synthetic ranking problems of realistic sizes, the same on every machine, for the benchmarks.
 
 a    2,000 queries of about 120 documents, 136 correlated dense features in [0, 1] by query, grades 0 to 4 (like MSLR)
 as   the same with 200 queries
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -94,8 +93,3 @@ def case(name: str) -> Queries:
     if name not in CASES:
         raise ParameterError(f"there is no case '{name}'. {nearest(name, CASES)}")
     return CASES[name]()
-
-
-def as_arrays(queries: Queries) -> dict[str, Any]:
-    """Return the arguments of fit: X, y and group."""
-    return {"X": queries.features, "y": queries.grades, "group": queries.lengths}

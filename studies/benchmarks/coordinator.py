@@ -1,62 +1,125 @@
-"""How many workers one coordinator can keep busy: the real trial loop and record, workers in simulated time.
+"""The coordinator of a study: what it costs a trial, how many workers it keeps busy, how much several jobs gain.
 
-Time passes as the coordinator computes and writes; when it has nothing to do, it jumps to the next trial that ends.
-Workers cost nothing here, so what is left is what the coordinator takes for each trial.
+All run the real trial loop and the real record.
+
+overhead  an objective that does nothing, beside Optuna's own loop with its default SQLite storage
+scale     workers in simulated time: the clock runs while the coordinator works and jumps to the next end of a trial
+          while it waits. Workers take no time of their own, so the coordinator alone limits the number of trials
+jobs      real solvers on real data in worker processes: one job and several take turns
 """
 
 from __future__ import annotations
 
 import heapq
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar, cast
 
 import numpy as np
+import optuna
 import typer
 
 from ranktune.solvers.core.space import Value
+from ranktune.studies import catalogue
+from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.dispatcher import Clock
 from ranktune.tuner.runner.loop import TrialLoop
+from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.workers.executor import InProcess
+from ranktune.tuner.study.home import StudyFolder
+from ranktune.tuner.workers.executor import Executor, InProcess, Processes
+from ranktune.tuner.workers.limits import Limits
 
 PER_QUERY = np.random.default_rng(0).random(160)
 OUTCOME = Outcome({"ndcg@10": PER_QUERY}, 1.0, 0.0)
 
+T = TypeVar("T")
 
-class Simulated(Clock):
-    """A clock that runs with the coordinator and jumps where it would wait; ends says which futures end when."""
+Sampler = Annotated[str, typer.Option(help="Sampler: random, thompson, tpe, ...")]
+
+
+def run(study: Study, problem: str, folder: Path, executor: Executor, clock: Clock, *, real: bool = False) -> float:
+    """Run a whole study and return the seconds of clock that it took; without real, trials return OUTCOME."""
+    record = Record(folder, "benchmark", study.metric)
+
+    def task_of(solver: str, parameters: Mapping[str, Value]) -> Task:
+        return Task(problem, study.metrics, solver, parameters, study.seed)
+
+    objective = evaluate if real else _nothing
+    loop = TrialLoop(study, "", record, task_of, executor, Silent(), objective, clock=clock)
+    begun = clock.now()
+    loop.run()
+    elapsed = clock.now() - begun
+    record.close()
+    return elapsed
+
+
+def _nothing(task: Task) -> Outcome:
+    return OUTCOME
+
+
+def optuna_milliseconds(study: Study, trials: int, folder: Path) -> float:
+    """Return milliseconds a trial of Optuna's loop on the same space, with its default SQLite storage."""
+    space = study.union_space()
+
+    def objective(trial: optuna.Trial) -> float:
+        space.suggest(trial)
+        return 0.5
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    theirs = optuna.create_study(
+        storage=f"sqlite:///{folder / 'optuna.db'}",
+        direction="maximize",
+        sampler=optuna.samplers.RandomSampler(seed=study.seed),
+    )
+    begun = time.perf_counter()
+    theirs.optimize(objective, n_trials=trials)
+    return 1e3 * (time.perf_counter() - begun) / trials
+
+
+def overhead(
+    sampler: Sampler = "random", trials: Annotated[int, typer.Option(help="Trials to time.", min=1)] = 100
+) -> None:
+    """Print what the coordinator costs a trial, beside Optuna's own loop with its SQLite storage."""
+    study = Study(sampler=sampler, trials=trials)
+    with tempfile.TemporaryDirectory() as name, InProcess() as executor:
+        folder = Path(name)
+        ours = 1e3 * run(study, "", folder, executor, Clock()) / trials
+        typer.echo(f"{trials} trials, sampler {sampler}: {ours:.1f} ms a trial")
+        typer.echo(f"optuna, its SQLite, random: {optuna_milliseconds(study, trials, folder):.1f} ms a trial")
+
+
+class SimulatedClock(Clock):
+    """A clock that runs with the coordinator and jumps where it would wait.
+
+    ends holds the time at which each future ends; waited the seconds that were jumped over.
+    """
 
     def __init__(self) -> None:
         self._real, self._ahead = time.perf_counter(), 0.0
         self.waited = 0.0
-        self.ends: list[tuple[float, int, Future[Any]]] = []
+        self.ends: list[tuple[float, int, Future[Outcome]]] = []
 
     def now(self) -> float:
         """Return the seconds since the beginning."""
         return time.perf_counter() - self._real + self._ahead
 
     def sleep(self, seconds: float) -> None:
-        """Jump so far ahead."""
+        """Jump ahead by seconds."""
         self._ahead += seconds
         self.waited += seconds
 
-    def uncounted(self, work: Callable[[], Any]) -> Any:
-        """Return what work returns, in no time."""
-        begun = time.perf_counter()
-        found = work()
-        self._ahead -= time.perf_counter() - begun
-        return found
-
-    def wait(self, futures: Collection[Future[Any]], seconds: float) -> set[Future[Any]]:
-        """Jump to the next end, so far at most, and return what has ended."""
+    def wait(self, futures: Collection[Future[Outcome]], seconds: float) -> set[Future[Outcome]]:
+        """Jump to the next end, by seconds at most, and return the futures that have ended."""
         if self.ends and self.ends[0][0] > self.now():
             self.sleep(min(self.ends[0][0] - self.now(), seconds))
         done = set()
@@ -67,26 +130,27 @@ class Simulated(Clock):
         return done
 
 
-class Lanes(InProcess):
-    """So many lanes on which each trial takes the same time of a simulated clock."""
+class SimulatedWorkers(InProcess):
+    """Workers on which each trial takes the same time of a simulated clock."""
 
-    def __init__(self, jobs: int, seconds: float, clock: Simulated) -> None:
+    def __init__(self, jobs: int, seconds: float, clock: SimulatedClock) -> None:
         self.jobs, self._seconds, self._clock, self._count = jobs, seconds, clock, 0
 
-    def submit(self, function: Any, *arguments: Any, **_: Any) -> Future[Any]:
-        """Note when the function would end."""
-        future: Future[Any] = Future()
+    def submit(self, function: Callable[..., T], *arguments: object, limits: Limits | None = None) -> Future[T]:
+        """Schedule the end of a trial without running it."""
+        future: Future[T] = Future()
         self._count += 1
-        heapq.heappush(self._clock.ends, (self._clock.now() + self._seconds, self._count, future))
+        heapq.heappush(
+            self._clock.ends, (self._clock.now() + self._seconds, self._count, cast(Future[Outcome], future))
+        )
         return future
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a number of workers with trials of so many seconds made of a coordinator.
+    """The load of a coordinator by a number of workers with trials of so many seconds.
 
-    asks a second; busy: part of the time in which the coordinator had work; used: part of the workers' time that was
-    used.
+    asks  trials a second; busy: share of the time in which the coordinator worked; used: share of the workers' time
     """
 
     workers: int
@@ -98,26 +162,18 @@ class Load:
 
 
 def load(workers: int, seconds: float, trials: int, sampler: str = "random") -> Load:
-    """Run a study of trials of so many seconds each on so many simulated lanes."""
-    study = Study(sampler=sampler, trials=trials)
-
-    def task_of(solver: str, parameters: Mapping[str, Value]) -> Task:
-        return Task("", study.metrics, solver, parameters, 0)
-
+    """Return the load of a study of trials of so many seconds each on simulated workers."""
+    clock = SimulatedClock()
     with tempfile.TemporaryDirectory() as name:
-        record = Record(Path(name), "scale", study.metric)
-        clock = Simulated()
-        executor = Lanes(workers, seconds, clock)
-        TrialLoop(study, "", record, task_of, executor, Silent(), lambda task: OUTCOME, clock=clock).run()
-        taken = clock.now()
-        record.close()
+        study = Study(sampler=sampler, trials=trials)
+        taken = run(study, "", Path(name), SimulatedWorkers(workers, seconds, clock), clock)
     used = trials * seconds / workers / taken
     return Load(workers, seconds, trials, trials / taken, 1.0 - clock.waited / taken, used)
 
 
-def main(
+def scale(
     workers: Annotated[list[int] | None, typer.Option(help="Workers at once. Repeatable.")] = None,
-    sampler: Annotated[str, typer.Option(help="What suggests: random, thompson, tpe, ...")] = "random",
+    sampler: Sampler = "random",
     rounds: Annotated[int, typer.Option(help="Trials of each worker.", min=1)] = 3,
 ) -> None:
     """Print how busy a coordinator is with so many workers, for trials of 1 and of 60 seconds."""
@@ -129,3 +185,28 @@ def main(
                 f"{own.workers:7d}  {own.seconds:7.0f}  {own.trials:6d}  {own.asks:6.1f}  "
                 f"{own.busy:16.0%}  {own.used:12.0%}"
             )
+
+
+def jobs(
+    data: Annotated[str, typer.Argument(help="Data to tune on.")] = "api-search",
+    solver: Annotated[str, typer.Option(help="The solver.")] = "RankSVM",
+    trials: Annotated[int, typer.Option(help="Trials of a study.", min=2)] = 60,
+    jobs: Annotated[int, typer.Option(help="Jobs to compare with one.", min=2)] = 2,
+    rounds: Annotated[int, typer.Option(help="Rounds, in which one and several jobs take turns.", min=1)] = 5,
+) -> None:
+    """Print the trials a second of one job and of several, and their ratio."""
+    study = Study(data=data, solvers=(solver,), trials=trials, sampler="random")
+    with tempfile.TemporaryDirectory() as name, Processes(1) as one, Processes(jobs) as many:
+        home = Path(name) / "study"
+        home.mkdir()
+        (problem,) = prepare(study, catalogue.load(data)[:1], StudyFolder(home))
+        seconds = partial(run, study, str(problem.folder), clock=Clock(), real=True)
+        for place, executor in enumerate((one, many)):  # loads kernels and the data's pages
+            seconds(Path(name) / f"warm{place}", executor)
+        ratios = []
+        for k in range(rounds):
+            single = trials / seconds(Path(name) / f"one{k}", one)
+            several = trials / seconds(Path(name) / f"many{k}", many)
+            ratios.append(several / single)
+            typer.echo(f"1 job: {single:.1f} trials/s   {jobs} jobs: {several:.1f}   {ratios[-1]:.2f} times")
+        typer.echo(f"median: {statistics.median(ratios):.2f} times the trials of one job")

@@ -1,20 +1,20 @@
-"""The cost of summing over all active pairs, by structure, number of documents l and number of grades k.
+"""The cost of summing over all active pairs, by data structure, number of documents l and number of grades k.
 
 Nanoseconds a document of one product with the Laplacian of the active pairs: direct counting (a number a grade, summed
-over the grades asked for), a Fenwick tree (as balanced trees, log k steps an insertion and a query, without pointers),
-the tree of 32 children a node, and the table of prefix sums where k <= 7. The last column is what RankSVM takes.
+over the active grades), a Fenwick tree (as balanced trees, log k steps an insertion and a query, without pointers),
+the tree of 32 children a node, and the table of prefix sums where k <= 7. RankSVM uses that of the last column.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Codes, Floats
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
@@ -23,11 +23,11 @@ from ranktune.solvers.losses.window_sums import steps, sum_few, sum_many
 LENGTHS = (1000, 10_000, 100_000)
 GRADES = (2, 3, 5, 7, 8, 16, 32, 64, 128, 1000, 10_000, 100_000)
 DIRECT_AT_MOST = 1000
-"""Direct counting is measured up to so many grades: it only gets worse."""
+"""Grades up to which direct counting is measured."""
 
 
 @compiled
-def direct(v: Floats, codes: Any, k: int, low: Any, high: Any, cells: Floats, out: Floats) -> None:
+def direct(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells: Floats, out: Floats) -> None:
     """Overwrite out with the sums of v over all active partners, by one number a grade."""
     n = len(v)
     cells[:k] = 0.0
@@ -53,7 +53,7 @@ def direct(v: Floats, codes: Any, k: int, low: Any, high: Any, cells: Floats, ou
 
 
 @compiled
-def fenwick(v: Floats, codes: Any, k: int, low: Any, high: Any, tree: Floats, out: Floats) -> None:
+def fenwick(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floats, out: Floats) -> None:
     """Overwrite out with the sums of v over all active partners, by a Fenwick tree over the grades."""
     n = len(v)
     tree[: k + 1] = 0.0
@@ -86,8 +86,8 @@ def fenwick(v: Floats, codes: Any, k: int, low: Any, high: Any, tree: Floats, ou
         out[r] += total
 
 
-def problem(length: int, n_grades: int) -> tuple[Floats, Any, Any, Any]:
-    """Return v, codes, low, high of documents whose grades go with their scores, about half of the pairs active."""
+def problem(length: int, n_grades: int) -> tuple[Floats, Codes, Codes, Codes]:
+    """Return v, codes, low, high of documents with correlated scores and grades; about half of the pairs are active."""
     generator = np.random.default_rng(length + n_grades)
     scores = np.sort(generator.normal(size=length))
     noisy = np.argsort(np.argsort(scores + generator.normal(size=length)))
@@ -130,7 +130,7 @@ def main(
     length: Annotated[list[int] | None, typer.Option(help=f"Documents. Repeatable. (default: {LENGTHS})")] = None,
     repeats: Annotated[int, typer.Option(help="Runs of each structure.", min=1)] = 5,
 ) -> None:
-    """Compare structures that count active pairs: nanoseconds a document for each l and k, and which one is taken."""
+    """Compare structures that count active pairs: nanoseconds a document for each l and k, and which one is used."""
     typer.echo(f"{'l':>8} {'k':>8} {'direct':>10} {'Fenwick':>10} {'tree of 32':>10} {'table':>10}  taken")
     for documents in length or LENGTHS:
         for n_grades in (k for k in GRADES if k <= documents):

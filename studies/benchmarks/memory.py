@@ -1,7 +1,7 @@
 """Peak memory of fitting each linear solver on case a, each in a process of its own.
 
-The process maps nothing: it loads the features, makes Queries and fits. Its peak holds interpreter, libraries, compiled
-code, features and whatever the solver needs; the bound is 1.3 times the features and 150 MB.
+The process loads the features without mapping them, makes Queries and fits. Its peak contains interpreter, libraries,
+compiled code, features and the solver's arrays; the bound is 1.3 times the features and 150 MB.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ranktune.tuner.evaluation.store import write_queries
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 
 FACTOR, EXTRA = 1.3, 150e6
-"""A fit may hold this many times the features, and so many bytes more."""
+"""Bound of a fit: this multiple of the features, plus so many bytes."""
 
 FIT = """
 import resource, sys, warnings
@@ -73,7 +73,7 @@ def main(
     solver: Annotated[list[str] | None, typer.Option(help="A solver. Repeatable. (default: all linear ones)")] = None,
     name: Annotated[str, typer.Option("--case", help=f"One of {', '.join(CASES)}.")] = "a",
 ) -> None:
-    """Print the peak memory of fitting each linear solver, beside what it may be."""
+    """Print the peak memory of fitting each linear solver, beside its bound."""
     queries = case(name)
     features = queries.features
     held = sum(array.nbytes for array in stored_arrays(features))

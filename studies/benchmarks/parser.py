@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import numpy as np
 import typer
@@ -18,13 +18,16 @@ from rich.console import Console
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.readers.text import read_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """CPU seconds of each round, ours to float32 and to float64 and theirs, and whether the arrays are equal."""
+    """CPU seconds of each round, ours to float32 and float64 and scikit-learn's, and whether the arrays are equal."""
 
     singles: list[float]
     doubles: list[float]
@@ -38,7 +41,7 @@ class Comparison:
 
 
 def compare(file: Path, rounds: int = 3) -> Comparison:
-    """Return what both readers take for file, text with qid: whose queries are adjacent."""
+    """Compare both readers on file, text with qid: whose queries are adjacent."""
     read_text(file)  # compiles
     singles, doubles, theirs = [], [], []
     agree = True
@@ -57,28 +60,28 @@ def main(
     file: Annotated[Path, typer.Argument(help="LETOR or SVMlight text with qid:")],
     rounds: Annotated[int, typer.Option(help="times that each reader runs")] = 3,
 ) -> None:
-    """Print what each reader takes, and whether they read the same."""
+    """Print the time of each reader, and whether their arrays are equal."""
     found = compare(file, rounds)
-    say = Console().print
-    say(f"{file.name}: {file.stat().st_size / 1e6:.1f} MB, {found.queries.n_documents} x {found.queries.n_features}")
-    say(f"scikit-learn load_svmlight_file {statistics.median(found.theirs):8.3f} s")
+    show = Console().print
+    show(f"{file.name}: {file.stat().st_size / 1e6:.1f} MB, {found.queries.n_documents} x {found.queries.n_features}")
+    show(f"scikit-learn load_svmlight_file {statistics.median(found.theirs):8.3f} s")
     for name, times in (("float32", found.singles), ("float64", found.doubles)):
         ratios = found.ratios(times)
         middle = statistics.median(ratios)
         span = f"{ratios[0]:.1f} to {ratios[-1]:.1f}"
-        say(f"ranktune read_text {name}      {statistics.median(times):8.3f} s  {middle:.1f} times faster ({span})")
-    say("the arrays are equal" if found.agree else "THE ARRAYS DIFFER")
+        show(f"ranktune read_text {name}      {statistics.median(times):8.3f} s  {middle:.1f} times faster ({span})")
+    show("the arrays are equal" if found.agree else "THE ARRAYS DIFFER")
     if not found.agree:
         raise typer.Exit(1)
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def _timed(work: Callable[[], T]) -> tuple[float, T]:
     start = time.process_time()
     result = work()
     return time.process_time() - start, result
 
 
-def _same(queries: Queries, X: Any, y: Any, qid: Any) -> bool:
+def _same(queries: Queries, X: sparse.csr_matrix, y: Floats, qid: Ints) -> bool:
     differences = sparse.csr_array(queries.features) - sparse.csr_array(X)
     same_ids = (np.repeat(queries.query_ids, queries.lengths) == qid).all()
     return bool(abs(differences).max() == 0.0 and (queries.grades == y).all() and same_ids)

@@ -1,15 +1,14 @@
-"""What samplers are compared on: losses to minimise, synthetic ones and live rankers, with the noise they are given.
+"""Problems for comparing samplers: losses to minimise, synthetic ones and real rankers, with their noise.
 
-A problem's loss is a function of a trial and has no noise of its own; noise is the standard deviation of what its noisy
-variant adds. Those of TUNING served to choose the constants of our sampler, those of PROBLEMS did not.
+A problem's loss is a deterministic function of a trial; noise is the standard deviation that its noisy variant adds.
+Those of TUNING were used to choose the constants of our sampler, those of PROBLEMS were not.
 
-An evaluation may have a cost in seconds: a made-up function of the parameters, or what learning and predicting took.
+An evaluation may have a cost in seconds: a synthetic function of the parameters, or the time of fit and predict.
 
 func3c      Func-3C of CoCaBO (Ru et al. 2020): two real numbers, categories of 3, 5 and 4; minimum -0.7221
 hart6m      Hartmann-6 with four real numbers, one on a log scale, and two categories of 5 shuffled levels; -3.0391
-mq2008 ...  1 - NDCG@10 of a ranker learnt from a fold's training queries, on queries that it has not seen; the choice
-            of the solver is one of the parameters, the others depend on it. The minimum is not known: the best that
-            any run found stands for it
+mq2008 ...  1 - NDCG@10 of a ranker fitted on a fold's training queries, on its other queries; the solver is one of the
+            parameters, the others depend on it. The minimum is unknown: the best of all runs replaces it
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from optuna.trial import Trial
@@ -35,22 +34,25 @@ from ranktune.tuner.samplers.space import UnionSpace
 
 METRIC = parse_metric("ndcg@10")
 
+Params: TypeAlias = Mapping[str, Any]
+"""The parameters of a trial by name, of whatever type Optuna suggested."""
+
 
 @dataclass(frozen=True)
 class Problem:
-    """A loss, its minimum (None where it is not known), the noise of its noisy variant, its space where declared.
+    """A loss, its minimum (None where unknown), the noise of its noisy variant, its space where declared.
 
-    cost: parameters -> seconds of an evaluation; without, the loss may tell them itself (user attribute "seconds").
+    cost: parameters -> seconds of an evaluation; without it, the loss may set the user attribute "seconds" itself.
     """
 
     loss: Callable[[Trial], float]
     minimum: float | None
     noise: float
     space: UnionSpace | None = None
-    cost: Callable[[Mapping[str, Any]], float] | None = None
+    cost: Callable[[Params], float] | None = None
 
     def evaluate(self, trial: Trial) -> tuple[float, float | None]:
-        """Return the loss of a trial and its seconds, None where it has no cost; the trial then knows them too."""
+        """Return the loss of a trial and its seconds (None where it has no cost), which become a user attribute."""
         loss = self.loss(trial)
         if self.cost is not None:
             trial.set_user_attr(SECONDS, self.cost(trial.params))
@@ -144,27 +146,27 @@ def branches(trial: Trial) -> float:
     return float(0.3 + ((z - 0.7) ** 2).sum() + 0.1 * np.sin(12 * z).sum())
 
 
-def _branin_seconds(params: Mapping[str, Any]) -> float:
+def _branin_seconds(params: Params) -> float:
     return float(np.exp(0.1 * params["x"])) * {"a": 0.5, "b": 2.0, "c": 1.0, "d": 0.3}[params["tilt"]]
 
 
-def _ackley_seconds(params: Mapping[str, Any]) -> float:
+def _ackley_seconds(params: Params) -> float:
     return float(0.2 * (1 + int(params["k"])) / (1.0 + np.log10(params["x1"] / 1e-3)))
 
 
-def _branch_seconds(params: Mapping[str, Any]) -> float:
+def _branch_seconds(params: Params) -> float:
     level = {"low": 2.0, "middle": 1.0, "high": 0.5}
     return {"sphere": 1.0, "valley": 4.0, "waves": 0.3}[params["kind"]] * level[params.get("v2", "middle")]
 
 
 @dataclass(frozen=True)
 class _Ranking:
-    """A space of rankers, the queries that they learn from, and those that they are judged on."""
+    """A space of rankers, the queries on which they are fitted, and those on which they are scored."""
 
     source: str
     fold: int
     solvers: tuple[str, ...]
-    queries: int = 10_000  # to learn from at most
+    queries: int = 10_000  # at most, for fitting
     test: str | None = None  # a file of its own
 
     @property
@@ -173,29 +175,29 @@ class _Ranking:
 
     def __call__(self, trial: Trial) -> float:
         solver, own = self.space.split(self.space.suggest(trial))
-        learnt, judged = _queries(self.source, self.fold, self.queries, self.test)
-        _compiled(self.source, self.fold, self.queries, self.test, solver)
+        train, rest = _queries(self.source, self.fold, self.queries, self.test)
+        _compile(self.source, self.fold, self.queries, self.test, solver)
         begun = time.process_time()
-        scores = make(solver, own, seed=0).fit(learnt).predict(judged)
+        scores = make(solver, own, seed=0).fit(train).predict(rest)
         trial.set_user_attr(SECONDS, time.process_time() - begun)
-        return 1.0 - float(np.nanmean(METRIC.per_query(scores, judged)))
+        return 1.0 - float(np.nanmean(METRIC.per_query(scores, rest)))
 
 
 @lru_cache(maxsize=1)
-def _queries(source: str, fold: int, most: int, test: str | None) -> tuple[Queries, Queries]:
-    """Return queries to learn from, and those of the validation and test parts to judge by."""
+def _queries(source: str, fold: int, at_most: int, test: str | None) -> tuple[Queries, Queries]:
+    """Return training queries, and those of the validation and test parts together."""
     split = load(source, test=test)[fold]
-    judged = [part for part in (split.vali, split.test) if part is not None]
-    if not judged:
+    rest = [part for part in (split.vali, split.test) if part is not None]
+    if not rest:
         raise ParameterError(f"{source} has no validation or test queries to compare samplers on.")
-    return split.train.select(np.arange(min(most, split.train.n_queries))), concatenate(judged)
+    return split.train.select(np.arange(min(at_most, split.train.n_queries))), concatenate(rest)
 
 
 @lru_cache
-def _compiled(source: str, fold: int, most: int, test: str | None, solver: str) -> None:
-    """Learn once, so that no trial's seconds are those of compiling."""
-    learnt, _ = _queries(source, fold, most, test)
-    make(solver, {}, seed=0).fit(learnt.select(np.arange(10)))
+def _compile(source: str, fold: int, at_most: int, test: str | None, solver: str) -> None:
+    """Fit once, so that no trial's seconds include compilation."""
+    train, _ = _queries(source, fold, at_most, test)
+    make(solver, {}, seed=0).fit(train.select(np.arange(10)))
 
 
 def _rankings(folder: Path | None) -> dict[str, tuple[bool, _Ranking]]:
@@ -209,14 +211,14 @@ def _rankings(folder: Path | None) -> dict[str, tuple[bool, _Ranking]]:
             others = ("LogisticRanker", "ElasticRank", "RidgeRanker")
             found[f"{name.lower()}-5"] = (True, _Ranking(str(folder / name), 4, others))
     example = None if folder is None else folder / "lightgbm_example"
-    if example is not None and example.is_dir():  # LightGBM's own, with the grades' queries in files beside the rows
-        learnt, judged = (str(example / f"rank.{part}.gz") for part in ("train", "test"))
-        found["lightgbm"] = (False, _Ranking(learnt, 0, ("ElasticRank", "PAMIR", "RidgeRanker"), test=judged))
+    if example is not None and example.is_dir():  # LightGBM's own example, with group sizes in files beside the rows
+        train, test = (str(example / f"rank.{part}.gz") for part in ("train", "test"))
+        found["lightgbm"] = (False, _Ranking(train, 0, ("ElasticRank", "PAMIR", "RidgeRanker"), test=test))
     return found
 
 
 RANKING_NOISE = 0.006
-"""Of the mean NDCG@10, added by noisy variants: what 150 queries leave unsure of a difference between two models."""
+"""Noise of the mean NDCG@10 in noisy variants: the standard error of a difference of two models on 150 queries."""
 
 PROBLEMS = {"func3c": Problem(func3c, -0.7221, 0.1), "hart6m": Problem(hart6m, -3.0391, 0.15)}
 TUNING = {
@@ -227,7 +229,7 @@ TUNING = {
 
 
 def problems(folder: Path | None = None) -> tuple[dict[str, Problem], dict[str, Problem]]:
-    """Return the problems to report on, and those to tune by, with the data sets that folder has, by name."""
+    """Return the problems to report on, and those for tuning, by name; with those of the data sets in folder."""
     reported, tuning = dict(PROBLEMS), dict(TUNING)
     for name, (tunes, ranking) in _rankings(folder).items():
         (tuning if tunes else reported)[name] = Problem(ranking, None, RANKING_NOISE, ranking.space)

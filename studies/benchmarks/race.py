@@ -1,10 +1,9 @@
-"""Regret per second of solving: whole searches with racing and paths against Optuna's TPE with full evaluations.
+"""Regret per second of evaluation: whole searches with racing and paths against Optuna's TPE with full evaluations.
 
-Every trial is cross-validated. TPE judges each in full, so many; ours goes on until it has used a share of the
-processor time for learning and scoring that TPE used. Told is after what part of that time ours had a trial, judged in
-full, that was at least as good as the best that TPE found in all of it, seed by seed; and what each had found by then.
-A seed is also a dealing into folds; no regret is what the best trial of any search with that seed has. Runs are kept in
-a file, so that a comparison can be made in parts.
+Every trial is cross-validated. TPE evaluates a given number of trials in full; our search has a share of the processor
+time that TPE's evaluations took. The table shows, by seed, the share of that time after which our search had a fully
+evaluated trial at least as good as TPE's best, and the regrets. A seed also determines the folds; the best trial of any
+search with the same seed has regret 0. Searches are stored in a file, so that a comparison can be made in parts.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -38,22 +37,22 @@ from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import InProcess
 
 RIVAL = "tpe"
-WAYS: dict[str, dict[str, Any]] = {
+WAYS: dict[str, dict[str, str | bool]] = {
     RIVAL: {"sampler": "tpe", "full": True},
     "random": {"sampler": "random", "full": True},
     "thompson full": {"full": True},
     "thompson": {},
     "thompson timed": {},
 }
-"""How a search is run. The last goes by the seconds of trials, as studies with a time do, not by the size of models."""
+"""Options of a search. "timed" ones weigh trials by their seconds, as studies with a deadline do, not by size."""
 FOREVER = 1e6
 MORE = 5
-"""How many times as many trials ours may make in the same time: most are stopped early."""
+"""Our searches may have this many times as many trials as TPE in the same time: most are stopped early."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search: after each trial, the seconds of solving so far and the best value that was judged in full."""
+    """A search: after each trial, the seconds of evaluation so far and the best fully evaluated value."""
 
     data: str
     way: str
@@ -63,11 +62,11 @@ class Search:
     best: list[float]
 
     def reached(self, value: float) -> float:
-        """Return the seconds after which the best was at least value, infinity where it never was."""
+        """Return the seconds after which the best was at least value, or infinity."""
         return next((spent for spent, best in zip(self.seconds, self.best, strict=True) if best >= value), np.inf)
 
     def after(self, seconds: float) -> float:
-        """Return the best value that was known after so many seconds; minus infinity before the first."""
+        """Return the best value after so many seconds; minus infinity before the first."""
         return max(
             (best for spent, best in zip(self.seconds, self.best, strict=True) if spent <= seconds), default=-np.inf
         )
@@ -75,7 +74,7 @@ class Search:
 
 @dataclass
 class _Meter:
-    """Evaluates tasks until their processor time is used up, and keeps what was spent when each trial was told."""
+    """Evaluates tasks until the budget of processor time is spent, and records the time spent after each trial."""
 
     budget: float
     spent: float = 0.0
@@ -83,35 +82,34 @@ class _Meter:
     best: list[float] = field(default_factory=list)
 
     def evaluate(self, task: Task) -> Outcome:
-        """Evaluate a task, unless the time is over."""
+        """Evaluate a task, unless the budget is spent."""
         if self.spent >= self.budget:
-            return Outcome(error="the time is over", given_up=True)
+            return Outcome(error="the budget of processor time is spent", given_up=True)
         begun = time.process_time()
         outcome = evaluate(task)
         self.spent += time.process_time() - begun
         return outcome
 
     def note(self, report: TrialReport) -> None:
-        """Take note of a trial that was told."""
+        """Record a finished trial."""
         self.seconds.append(round(self.spent, 4))
         self.best.append(-np.inf if report.best is None else report.best)
 
 
-class _Listening(Silent):
-    """Tells a meter."""
+class _MeterDisplay(Silent):
+    """Passes finished trials to a meter."""
 
     def __init__(self, meter: _Meter) -> None:
         self._meter = meter
 
     def trial(self, report: TrialReport) -> None:
-        """Pass it on."""
+        """Record the trial."""
         self._meter.note(report)
 
 
 def search(data: str, way: str, seed: int, trials: int, budget: float, solvers: Sequence[str]) -> Search:
-    """Return one search on the first split of data, within budget seconds of solving."""
-    options = WAYS[way] | {"data": data, "seed": seed, "trials": trials, "solvers": tuple(solvers)}
-    study = Study.from_dict(options)
+    """Return one search on the first split of data, within budget seconds of evaluation."""
+    study = Study.from_dict({**WAYS[way], "data": data, "seed": seed, "trials": trials, "solvers": tuple(solvers)})
     meter = _Meter(budget)
     with tempfile.TemporaryDirectory() as name:
         home = Path(name) / "study"
@@ -120,15 +118,15 @@ def search(data: str, way: str, seed: int, trials: int, budget: float, solvers: 
         record = Record(Path(name) / "record", "race", study.metric)
         deadline = Deadline.after(FOREVER if way.endswith("timed") else None)
         TrialLoop(
-            study, "", record, Tasks(study, problem.folder), InProcess(), _Listening(meter), meter.evaluate, deadline,
-            per_solver=False,
+            study, "", record, Tasks(study, problem.folder), InProcess(), _MeterDisplay(meter), meter.evaluate,
+            deadline, per_solver=False,
         ).run()  # fmt: skip
         record.close()
     return Search(data, way, seed, trials, meter.seconds, meter.best)
 
 
 def table(searches: Sequence[Search], data: Sequence[str], ways: Sequence[str], seeds: Sequence[int]) -> str:
-    """Return a Markdown table: medians over seeds, with quartiles where they are told."""
+    """Return a Markdown table of medians over seeds, with quartiles."""
     heads = ["data", "search", "seconds", "regret", "to TPE's best, of its time", "regret after a third", "p"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     known = {(one.data, one.way, one.seed): one for one in searches}
@@ -153,18 +151,26 @@ def _row(source: str, way: str, own: dict[int, Search], rivals: dict[int, Search
     third = np.array([top[seed] - one.after(rivals[seed].seconds[-1] / 3.0) for seed, one in own.items()])
     spent = [one.seconds[-1] for one in own.values()]
     p = "" if way == RIVAL else f"{mann_whitney(third, theirs):.2g}"
-    cells = [source, way, f"{np.median(spent):.1f}", _told(ends), _told(np.array(shares)), _told(third), p]
+    cells = [
+        source,
+        way,
+        f"{np.median(spent):.1f}",
+        _quartiles(ends),
+        _quartiles(np.array(shares)),
+        _quartiles(third),
+        p,
+    ]
     return f"| {' | '.join(cells)} |"
 
 
-def _told(values: Floats) -> str:
-    """Return the median with quartiles; of values that may be infinite, those that are in the middle."""
+def _quartiles(values: Floats) -> str:
+    """Return the median with quartiles, none of them interpolated: values may be infinite."""
     low, middle, high = (float(np.sort(values)[int(q * (len(values) - 1))]) for q in (0.25, 0.5, 0.75))
     return f"{middle:.3g} [{low:.2g}, {high:.2g}]"
 
 
 def kept_searches(path: Path) -> list[Search]:
-    """Return the searches that a file keeps, none where it is not there."""
+    """Return the searches in a file; none where there is no file."""
     if not path.exists():
         return []
     return [Search(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line]
@@ -175,20 +181,21 @@ def main(
         list[str] | None,
         typer.Argument(help="Data to search on; of a folder of folds, the first. (default: api-search)"),
     ] = None,
-    ways: Annotated[str, typer.Option(help=f"Of {', '.join(WAYS)}, separated by commas; tpe is always there.")] = (
+    ways: Annotated[str, typer.Option(help=f"Of {', '.join(WAYS)}, separated by commas; tpe is always run.")] = (
         "thompson,thompson timed"
     ),
     trials: Annotated[int, typer.Option(help="Full evaluations of TPE.", min=2)] = 60,
     seeds: Annotated[int, typer.Option(help="Searches of each way.", min=1)] = 20,
     first_seed: Annotated[int, typer.Option(help="The first of the seeds.", min=0)] = 0,
-    solver: Annotated[list[str] | None, typer.Option(help="What competes. (default: the standard ones)")] = None,
-    share: Annotated[float, typer.Option(help="Of TPE's time, that the others have.", min=0.01)] = 1.0,
-    seconds: Annotated[float, typer.Option(help="Begin no search after so many; those made are kept.", min=0)] = 1e9,
+    solver: Annotated[list[str] | None, typer.Option(help="Solvers. (default: the standard ones)")] = None,
+    share: Annotated[float, typer.Option(help="Share of TPE's time for the others.", min=0.01)] = 1.0,
+    seconds: Annotated[float, typer.Option(help="Start no search after so many seconds.", min=0)] = 1e9,
     keep: Annotated[
-        Path | None, typer.Option(help="File of the searches made, which are not made again; one in the cache.")
+        Path | None,
+        typer.Option(help="File of finished searches, which are not repeated. (default: in the cache folder)"),
     ] = None,
 ) -> None:
-    """Compare searches by the seconds of solving that they need."""
+    """Compare searches by the seconds of evaluation that they need."""
     sources = data or ["api-search"]
     wanted = [RIVAL, *(way for way in ways.split(",") if way and way != RIVAL)]
     for way in wanted:

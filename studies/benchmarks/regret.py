@@ -1,7 +1,7 @@
-"""Runs of samplers, and what is made of them: tables of regret with tests, and a figure.
+"""Runs of samplers, and their tables of regret with tests, and figure.
 
-A run's regret after k trials is the noise-free loss of what it would pick then, less the problem's minimum; where that
-is not known, less the lowest loss of any pick of any run.
+A run's regret after k trials is the noise-free loss of its pick, less the problem's minimum; where that is unknown,
+less the lowest loss of any pick of any run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ranktune.studies.benchmarks.problems import Problem
 MARKS = (30, 60, 100)
 """Numbers of trials after which regrets are compared."""
 SHARES = (0.25, 0.5, 1.0)
-"""Of the seconds that every sampler has spent: where regrets are compared at equal seconds."""
+"""Shares of the seconds of the fastest sampler at which regrets are compared at equal seconds."""
 SIGNIFICANT = 0.05
 
 
@@ -60,7 +60,7 @@ class Run:
 
     @property
     def key(self) -> tuple[str, str, int, bool, int, int]:
-        """What makes it this run and no other."""
+        """The identity of the run."""
         return self.problem, self.sampler, self.seed, self.noisy, self.workers, len(self.picks)
 
     def json(self) -> str:
@@ -76,7 +76,7 @@ class Run:
 
 
 def mann_whitney(a: Floats, b: Floats) -> float:
-    """Return the two-sided p-value of "values of a and b are alike"; 1 where there are none, or all are equal."""
+    """Return the two-sided p-value of the Mann-Whitney test; 1 where there are no values, or all are equal."""
     from scipy.stats import mannwhitneyu  # takes a third of a second to import
 
     if not len(a) or not len(b) or np.ptp(np.concatenate([a, b])) == 0:
@@ -92,13 +92,13 @@ def _lowest(runs: Sequence[Run], problem: Problem, title: str) -> float:
 
 @dataclass(frozen=True)
 class _Cells:
-    """The runs that were asked for, by problem and sampler, and the minimum of each problem."""
+    """The requested runs by problem and sampler, and the minimum of each problem."""
 
     runs: Mapping[tuple[str, str], list[Run]]
     lowest: Mapping[str, float]
 
     def regrets(self, title: str, name: str, mark: int) -> Floats:
-        """Return the regrets after mark trials; a name with " (believed)" asks for the picks by posterior mean."""
+        """Return the regrets after mark trials; a name that ends with " (believed)" selects picks by posterior mean."""
         base = name.removesuffix(BELIEVED)
         some = self.runs.get((title, base), [])
         losses = [run.believed[mark] if name != base else run.picks[mark - 1] for run in some]
@@ -110,7 +110,7 @@ class _Cells:
         return run.picks[max(done, 1) - 1] - self.lowest[run.problem]
 
     def seconds_to(self, title: str, name: str, regret: float) -> Floats:
-        """Return the seconds after which each run has a pick of at most so much regret; infinite where none has."""
+        """Return the seconds after which each run has a pick of at most so much regret; infinite where none is."""
         taken = []
         for run in self.runs.get((title, name), []):
             reached = np.flatnonzero(np.array(run.picks) - self.lowest[title] <= regret)
@@ -145,7 +145,7 @@ def tables(
     seeds: Sequence[int],
     setting: Setting,
 ) -> str:
-    """Return Markdown: the regrets, median [quartiles], and how sure the first sampler is ahead of the others."""
+    """Return Markdown: the regrets, median [quartiles], and tests of the first sampler against the others."""
     cells = _cells(runs, known, titles, names, seeds, setting)
     shown = [
         name
@@ -186,9 +186,9 @@ def seconds_tables(
     seeds: Sequence[int],
     setting: Setting,
 ) -> str:
-    """Return Markdown: regrets at equal seconds of evaluations, and how soon the first sampler is where others end.
+    """Return Markdown: regrets at equal seconds, and the seconds in which the first sampler reaches the others' ends.
 
-    Only of problems all of whose runs know their seconds; empty where there are none.
+    Covers problems all of whose runs have seconds; empty where there are none.
     """
     cells = _cells([run for run in runs if run.spent], known, titles, names, seeds, setting)
     shown = [name for name in names if any((title, name) in cells.runs for title in titles)]

@@ -1,9 +1,9 @@
-"""Compare samplers: the regret they reach on problems of bench_problems, and what a suggestion costs.
+"""Samplers compared: the regret they reach on the problems of problems.py, and the cost of a suggestion.
 
 Regret is the distance of a run's pick from the problem's minimum, without noise. The pick is the best value observed
-so far; for ours also the trial of the highest posterior mean ("believed"), which is what noise asks for. Trials that
-run at the same time take simulated times, lognormal with a spread of 0.5, and are told in the order in which they end.
-Runs are kept in a file, so that a comparison can be made in parts; times are of the processor, of one thread. Where
+so far; for ours also the trial of the highest posterior mean ("believed"), which suits noisy values. Concurrent trials
+take simulated times, lognormal with a spread of 0.5, and Optuna receives their values in the order in which they end.
+Runs are stored in a file, so that a comparison can be made in parts; times are processor seconds of one thread. Where
 evaluations have a cost, regrets are compared at equal seconds of evaluations too.
 """
 
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import optuna
@@ -30,15 +31,15 @@ from ranktune.tuner.samplers.history import PAIRED, read
 from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler
 from ranktune.tuner.samplers.thompson import ThompsonSampler
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "thompson:ei": {"acquisition": "ei"},
-    "thompson:1": {"draws": 1},
-    "thompson:costs": {"costs": True},
-    "thompson:again": {"replicates": True},
+VARIANTS: dict[str, Callable[..., BaseSampler]] = {
+    "thompson:ei": partial(ThompsonSampler, acquisition="ei"),
+    "thompson:1": partial(ThompsonSampler, draws=1),
+    "thompson:costs": partial(ThompsonSampler, costs=True),
+    "thompson:again": partial(ThompsonSampler, replicates=True),
 }
-"""Options of ThompsonSampler to compare with its default."""
+"""ThompsonSampler with options to compare with its defaults."""
 NOISE, DURATIONS = 0x2015E, 0x71ED
-"""Tell the streams of random numbers apart: noise is a matter of (seed, trial) and the same for every sampler."""
+"""Streams of random numbers. Noise depends on seed and trial only, so it is the same for every sampler."""
 
 
 def is_ours(name: str) -> bool:
@@ -49,12 +50,12 @@ def is_ours(name: str) -> bool:
 def sampler_of(name: str, problem: Problem, seed: int, number: int) -> BaseSampler:
     """Return the sampler called name: one of SAMPLERS or VARIANTS."""
     if name in VARIANTS:
-        return ThompsonSampler(seed=seed, conditions=problem.space, number=number, **VARIANTS[name])
+        return VARIANTS[name](seed=seed, conditions=problem.space, number=number)
     return make_sampler(name, seed=seed, number=number, space=problem.space)
 
 
 def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) -> Run:
-    """Return what one sampler found in one run, in the order in which trials ended."""
+    """Return one run of a sampler, in the order in which trials ended."""
     study = optuna.create_study()
     durations = np.random.default_rng([seed, DURATIONS]).lognormal(0.0, 0.5, setting.trials)
     running: list[tuple[float, int, Trial, float]] = []
@@ -105,7 +106,7 @@ def seconds_a_suggestion(name: str, n: int, repeats: int = 5) -> float:
         study.sampler = sampler_of(name, problem, 0, len(study.trials))
         begun = time.process_time()
         trial = study.ask()
-        value = ten(trial)  # what is suggested is computed when first asked for
+        value = ten(trial)  # suggestions are computed on first use
         taken.append(time.process_time() - begun)
         study.tell(trial, value)
     return float(np.median(taken))
@@ -126,7 +127,7 @@ def seconds_a_fit(n: int, repeats: int = 5) -> float:
 
 
 def overhead_table(names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300, 1000)) -> str:
-    """Return the processor milliseconds of one suggestion, and of a fit from nothing, as a Markdown table."""
+    """Return the processor milliseconds of one suggestion, and of a fit from scratch, as a Markdown table."""
     lines = [f"| sampler | {' | '.join(f'n={n}' for n in counts)} |", "|---" * (len(counts) + 1) + "|"]
     for name in names:
         cells = [f"{1000 * seconds_a_suggestion(name, n):.0f} ms" for n in counts]
@@ -137,7 +138,7 @@ def overhead_table(names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300
 
 
 def kept_runs(path: Path) -> list[Run]:
-    """Return the runs that a file keeps, none where it is not there."""
+    """Return the runs in a file; none where there is no file."""
     if not path.exists():
         return []
     return [Run.from_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
@@ -163,23 +164,23 @@ def main(
         typer.Option(help="Folder of MQ2008, OHSUMED (each with Fold1 ...) and lightgbm_example, for their problems."),
     ] = None,
     tuning: Annotated[
-        bool, typer.Option("--tuning", help="The problems that our constants were tuned on, not those to report.")
+        bool, typer.Option("--tuning", help="Use the problems on which our constants were tuned, not those to report.")
     ] = False,
     trials: Annotated[int, typer.Option(help="Evaluations a run.", min=1)] = 60,
     seeds: Annotated[int, typer.Option(help="Runs of each sampler.", min=1)] = 20,
     first_seed: Annotated[int, typer.Option(help="The first of the seeds.", min=0)] = 0,
     workers: Annotated[int, typer.Option(help="Trials that run at the same time, in simulated time.", min=1)] = 1,
     noisy: Annotated[bool, typer.Option("--noisy", help="Add noise of a known standard deviation.")] = False,
-    seconds: Annotated[float, typer.Option(help="Begin no run after so many; those made are kept.", min=0)] = 1e9,
+    seconds: Annotated[float, typer.Option(help="Start no run after so many seconds.", min=0)] = 1e9,
     keep: Annotated[
         Path | None,
-        typer.Option(help="File of the runs made, which are not made again; one in the cache if not given."),
+        typer.Option(help="File of finished runs, which are not repeated. (default: in the cache folder)"),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a page with a figure to this file.")] = None,
     overhead: Annotated[bool, typer.Option("--overhead", help="Measure the cost of a suggestion instead.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Few trials and seeds of two problems, kept nowhere.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few trials and seeds of two problems, not stored.")] = False,
 ) -> None:
-    """Compare samplers: the regret they reach, or what a suggestion costs."""
+    """Compare samplers: the regret they reach, or the cost of a suggestion."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     wanted = chosen(samplers, [*SAMPLERS, *VARIANTS], "sampler")
     if overhead:
@@ -203,7 +204,7 @@ def main(
                     path.parent.mkdir(parents=True, exist_ok=True)
                     with path.open("a", encoding="utf-8") as file:
                         file.write(runs[-1].json() + "\n")
-    # the best that is known of a ranking problem may be of any run, whatever its setting
+    # the best known value of a ranking problem may come from any run, whatever its setting
     typer.echo(tables(runs, known, titles, wanted, every, setting))
     typer.echo(seconds_tables(runs, known, titles, wanted, every, setting))
     if plot is not None:

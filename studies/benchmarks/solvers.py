@@ -1,7 +1,7 @@
-"""Time of training, each solver beside something that can be installed, in one run.
+"""Training time of each solver beside a peer from another library, in one run.
 
-Rivals take turns after a warm-up, so that noise hits them alike; a line holds medians of processor seconds and the
-median of the ratios of each turn. Fits are whole calls of fit, with everything that they check.
+Both take turns after a warm-up, so that noise affects them alike; a line holds medians of processor seconds and the
+median of the ratios of each turn. Fits are whole calls of fit, with their checks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -22,17 +22,19 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from threadpoolctl import threadpool_limits
 
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, nearest
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import make
 from ranktune.studies.benchmarks.cases import case
 
-Work = Callable[[], Any]
+Work = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Line:
-    """What was compared: seconds of ours and of the other, the median of their ratios, and what was wanted of it."""
+    """A comparison: seconds of ours and of the peer, the median of their ratios, and the target."""
 
     what: str
     beside: str
@@ -43,8 +45,8 @@ class Line:
     met: bool
 
 
-def turns(works: Mapping[str, Work], repeats: int, clock: Callable[[], float] = time.process_time) -> dict[str, Any]:
-    """Return the seconds of each turn of each work, (repeats,), after one that is not measured."""
+def turns(works: Mapping[str, Work], repeats: int, clock: Callable[[], float] = time.process_time) -> dict[str, Floats]:
+    """Return the seconds of each turn of each work, (repeats,), after one that is not timed."""
     for work in works.values():
         work()
     seconds: dict[str, list[float]] = {name: [] for name in works}
@@ -57,9 +59,16 @@ def turns(works: Mapping[str, Work], repeats: int, clock: Callable[[], float] = 
 
 
 def compared(
-    what: str, ours: Work, beside: str, theirs: Work, repeats: int, *, at_most: float, clock: Any = time.process_time
+    what: str,
+    ours: Work,
+    beside: str,
+    theirs: Work,
+    repeats: int,
+    *,
+    at_most: float,
+    clock: Callable[[], float] = time.process_time,
 ) -> Line:
-    """Return the line of two works that take turns; what is wanted is a ratio of at most at_most."""
+    """Return the line of two works that take turns; the target is a ratio of at most at_most."""
     seconds = turns({"ours": ours, "theirs": theirs}, repeats, clock)
     ratio = float(np.median(seconds["ours"] / seconds["theirs"]))
     medians = {name: float(np.median(values)) for name, values in seconds.items()}
@@ -72,10 +81,10 @@ def data(name: str) -> Queries:
     return case(name)
 
 
-def fit(name: str, queries: Queries, **parameters: Any) -> Work:
-    """Return the work of fitting a solver; what it warns of is not the question here."""
+def fit(name: str, queries: Queries, **parameters: Value) -> Work:
+    """Return the work of fitting a solver; its warnings are ignored."""
 
-    def work() -> Any:
+    def work() -> object:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankTuneWarning)
             return make(name, parameters, seed=0).fit(queries)
@@ -83,7 +92,7 @@ def fit(name: str, queries: Queries, **parameters: Any) -> Work:
     return work
 
 
-def rank_svm(queries: Queries, **parameters: Any) -> Work:
+def rank_svm(queries: Queries, **parameters: Value) -> Work:
     """Return the work of fitting RankSVM as its paper has it: the sum over all pairs, features as they are."""
     return fit("RankSVM", queries, C=1.0, scaling="none", average="none", **parameters)
 
@@ -148,7 +157,7 @@ def elastic_rank(repeats: int) -> Iterator[Line]:
 
 
 def pegasos(repeats: int) -> Iterator[Line]:
-    """Compare steps on pairs with scikit-learn's steps on as many differences that are there already."""
+    """Compare steps on pairs with scikit-learn's steps on as many precomputed differences."""
     a, steps = data("a"), 1_000_000
     generator = np.random.default_rng(0)
     rows = generator.integers(0, a.n_documents - 1, 100_000)
@@ -215,10 +224,10 @@ BENCHMARKS: Mapping[str, Callable[[int], Iterator[Line]]] = {
 
 def main(
     only: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(BENCHMARKS)}. (default: all)")] = None,
-    repeats: Annotated[int, typer.Option(help="SearchScheduler that each rival takes.", min=1)] = 5,
+    repeats: Annotated[int, typer.Option(help="Turns of each.", min=1)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead.")] = False,
 ) -> None:
-    """Compare the training time of solvers with that of their rivals, in processor seconds."""
+    """Compare the training time of solvers with that of their peers, in processor seconds."""
     for name in only or ():
         if name not in BENCHMARKS:
             raise ParameterError(f"there is no benchmark '{name}'. {nearest(name, BENCHMARKS)}")
@@ -231,16 +240,16 @@ def main(
     if as_json:
         typer.echo(json.dumps([asdict(line) for line in lines], indent=1))
         return
-    Console(width=180).print(_told(lines, repeats))
+    Console(width=180).print(_table(lines, repeats))
 
 
-def _told(lines: list[Line], repeats: int) -> Table:
-    told = Table(box=SIMPLE_HEAD, title=f"Medians of {repeats} turns, processor seconds", title_justify="left")
+def _table(lines: list[Line], repeats: int) -> Table:
+    table = Table(box=SIMPLE_HEAD, title=f"Medians of {repeats} turns, processor seconds", title_justify="left")
     for name in ("what", "beside"):
-        told.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold")
     for name in ("ours s", "theirs s", "ratio", "wanted", "met"):
-        told.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True)
     for line in lines:
         figures = (f"{line.ours:.4f}", f"{line.theirs:.4f}", f"{line.ratio:.3g}")
-        told.add_row(line.what, line.beside, *figures, line.wanted, "yes" if line.met else "NO")
-    return told
+        table.add_row(line.what, line.beside, *figures, line.wanted, "yes" if line.met else "NO")
+    return table

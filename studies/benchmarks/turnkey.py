@@ -1,7 +1,7 @@
-"""RankTune against what users pick today, at equal time: whole tools on LETOR folders, compared on test queries.
+"""RankTune against other whole tools at equal time: on LETOR folders, compared on test queries.
 
-Each rival has a fresh process of one thread on each fold, and so many seconds for everything that is tuned. Run this
-where nothing else runs, and once before it counts: RankTune's compiled code is made at its first use and then kept.
+Each tool has a new process of one thread on each fold, and a number of seconds for all its tuning. Run this on an idle
+machine, with one run before that does not count: RankTune compiles its kernels at first use and caches them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -18,25 +18,25 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.studies.benchmarks.peers import METRIC, PEERS, check_installed
 from ranktune.studies.benchmarks.turnkey_cells import FOLDS, METRICS, Finished, Results, planned, run_all
-from ranktune.studies.benchmarks.turnkey_rivals import METRIC, RIVALS, check_installed
 from ranktune.studies.papers.reproduce import load_datasets
 from ranktune.tuner.statistics.intervals import randomisation_test
 
 OURS = "ranktune"
 TARGETS = {"MQ2008": 0.700, "OHSUMED": 0.460}
-"""The mean test NDCG@10 wanted of ours over the published folds."""
+"""Our targets of the mean test NDCG@10 over the published folds."""
 
 OPTIMISM = 0.01  # the estimate may be this far from the test value, on the mean of the folds
 SIGNIFICANT = 0.05
-LATE = 1.05  # ours may take this many times the seconds on any fold: more is no comparison at equal time
+LATE = 1.05  # our longest run may take this many times the seconds
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ours less a rival's METRIC, paired by query, on the folds that both ran, data sets pooled.
+    """Difference of METRIC to a rival, paired by query, on the folds that both ran, data sets pooled.
 
     difference  the mean over queries; p_value: two-sided, of the randomisation test
     wins, losses  folds whose mean is higher, or lower, than the rival's
@@ -52,7 +52,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A target, what was found, and whether that meets it."""
+    """A target, the value found, and whether it meets the target."""
 
     what: str
     wanted: str
@@ -60,11 +60,11 @@ class Verdict:
     met: bool
 
 
-def summary(results: Results, data: str, rival: str) -> dict[str, Any]:
+def summary(results: Results, data: str, rival: str) -> Json:
     """Return a rival's means over the folds and seeds of a data set.
 
-    optimism is its estimate less the test value, lateness the longest run's time in units of what it was given,
-    inside_interval how many of the runs delivered what their interval says of so few test queries.
+    optimism is its estimate less the test value, lateness the longest run's time as a multiple of the given seconds,
+    inside_interval the number of runs whose test value is within their interval for so few test queries.
     """
     cells = [finished for key, finished in results.items() if (key[0], key[2]) == (data, rival)]
     inside = [bool(finished.inside) for finished in cells if finished.inside is not None]
@@ -84,9 +84,9 @@ def summary(results: Results, data: str, rival: str) -> dict[str, Any]:
 
 
 def compared(results: Results, rival: str) -> Comparison | None:
-    """Return how ours compares with a rival over all queries of the folds that both ran; None where there are none.
+    """Return the comparison with a rival over all queries of the folds that both ran; None where there are none.
 
-    A query's value is the mean over the seeds that both ran: what luck did to one run is no part of the comparison.
+    A query's value is the mean over the seeds that both ran, which removes the variance of single runs.
     """
     folds: dict[tuple[str, str], list[tuple[Floats, Floats]]] = {}
     for (data, fold, name, seed), theirs in results.items():
@@ -108,8 +108,8 @@ def compared(results: Results, rival: str) -> Comparison | None:
     )
 
 
-def verdicts(rows: Sequence[dict[str, Any]], comparisons: Sequence[Comparison]) -> Iterator[Verdict]:
-    """Yield what is wanted of ours and whether it was met; quality is told where all published folds were run."""
+def verdicts(rows: Sequence[Json], comparisons: Sequence[Comparison]) -> Iterator[Verdict]:
+    """Yield our targets with the values found; those of quality only where all published folds were run."""
     for row in (row for row in rows if row["rival"] == OURS):
         target = TARGETS.get(row["data"])
         if target is not None and row["folds"] == FOLDS:
@@ -128,8 +128,8 @@ def verdicts(rows: Sequence[dict[str, Any]], comparisons: Sequence[Comparison]) 
 
 def main(
     folders: Annotated[list[Path], typer.Argument(help="LETOR folders: Fold1 ... each with train, vali and test.txt.")],
-    seconds: Annotated[float, typer.Option(help="Wall time of a rival on a fold.", min=0.1)] = 60.0,
-    rival: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(RIVALS)}. Repeatable. (default: all)")] = None,
+    seconds: Annotated[float, typer.Option(help="Wall time of a tool on a fold.", min=0.1)] = 60.0,
+    rival: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(PEERS)}. Repeatable. (default: all)")] = None,
     fold: Annotated[list[str] | None, typer.Option(help="A fold, such as Fold1. Repeatable. (default: all)")] = None,
     seed: Annotated[
         list[int] | None, typer.Option(help="Given to every rival. Repeatable: means over seeds are compared.", min=0)
@@ -137,8 +137,8 @@ def main(
     split_seed: Annotated[
         int | None,
         typer.Option(
-            help="Deal all queries into five new folds 3:1:1 at random by this seed: the same documents, another "
-            "partition, to check what was decided while looking at the published one.",
+            help="Deal all queries at random by this seed into five new folds 3:1:1, to check decisions that were made "
+            "on the published folds.",
             min=0,
         ),
     ] = None,
@@ -147,41 +147,41 @@ def main(
         Path | None,
         typer.Option(
             "--keep",
-            help="Write results here as they come (JSON lines), and do not run again what stands there. Take another "
-            "file after a change of the code that leaves the version as it is.",
+            help="Append results to this file (JSON lines), and do not repeat those in it. Use another file after a "
+            "change of the code that leaves the version as it is.",
         ),
     ] = None,
 ) -> None:
-    """Compare whole tools at equal time by what they deliver on test queries."""
-    rivals, seeds = list(dict.fromkeys(rival or RIVALS)), list(dict.fromkeys(seed or [0]))
+    """Compare whole tools at equal time by their models' values on test queries."""
+    rivals, seeds = list(dict.fromkeys(rival or PEERS)), list(dict.fromkeys(seed or [0]))
     for name in rivals:
-        if name not in RIVALS:
-            raise ParameterError(f"there is no rival '{name}'. {nearest(name, RIVALS)}")
+        if name not in PEERS:
+            raise ParameterError(f"there is no rival '{name}'. {nearest(name, PEERS)}")
         check_installed(name)
     plan = list(planned(load_datasets(folders), rivals, fold or (), seconds, seeds, split_seed))
     results = run_all(plan, keep_in, lambda line: typer.echo(line, err=True))
     rows = [summary(results, data, name) for data in dict.fromkeys(key[0] for key in results) for name in rivals]
     comparisons = [one for name in rivals if name != OURS and (one := compared(results, name)) is not None]
-    told = list(verdicts([row | ({"folds": 0} if split_seed is not None else {}) for row in rows], comparisons))
+    found = list(verdicts([row | ({"folds": 0} if split_seed is not None else {}) for row in rows], comparisons))
     if as_json:
         plain = {"seconds": seconds, "seeds": seeds, "split_seed": split_seed, "rows": rows}
-        plain |= {"comparisons": [asdict(one) for one in comparisons], "verdicts": [asdict(one) for one in told]}
+        plain |= {"comparisons": [asdict(one) for one in comparisons], "verdicts": [asdict(one) for one in found]}
         typer.echo(json.dumps(plain | {"cells": [_cell(finished) for finished in results.values()]}, indent=1))
         return
     partition = "published folds" if split_seed is None else f"folds dealt by seed {split_seed}"
     for table in _tables(
-        rows, comparisons, told, f"{seconds:g} s a fold, seed {', '.join(map(str, seeds))}, {partition}"
+        rows, comparisons, found, f"{seconds:g} s a fold, seed {', '.join(map(str, seeds))}, {partition}"
     ):
         Console(width=120).print(table)
 
 
-def _cell(finished: Finished) -> dict[str, Any]:
+def _cell(finished: Finished) -> Json:
     """Return a cell with its means in place of the values of queries."""
     return asdict(replace(finished, values={})) | {"values": {metric: finished.mean(metric) for metric in METRICS}}
 
 
 def _tables(
-    rows: Sequence[dict[str, Any]], comparisons: Sequence[Comparison], told: Sequence[Verdict], how: str
+    rows: Sequence[Json], comparisons: Sequence[Comparison], found: Sequence[Verdict], how: str
 ) -> Iterator[Table]:
     for data in dict.fromkeys(row["data"] for row in rows):
         table = _table(f"{data}: test queries, means over folds and seeds ({how})", "rival", *METRICS)
@@ -201,9 +201,9 @@ def _tables(
             figures = [f"{one.difference:+.4f}", f"{one.p_value:.4f}"]
             table.add_row(one.rival, str(one.queries), *figures, str(one.wins), str(one.losses))
         yield table
-    if told:
+    if found:
         table = _table("wanted of ranktune", "what", "wanted", "found", "met")
-        for verdict in told:
+        for verdict in found:
             table.add_row(verdict.what, verdict.wanted, verdict.found, "yes" if verdict.met else "NO")
         yield table
 

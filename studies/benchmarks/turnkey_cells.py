@@ -1,6 +1,6 @@
-"""Cells: one whole tool on one fold each, run in a fresh process or taken from what an earlier run kept.
+"""Cells: one whole tool on one fold each, run in a new process or read from the file of an earlier run.
 
-Rivals see training and validation queries and the features of the test documents; all are measured here, by the same
+Tools get training and validation queries and the features of the test documents; all are scored here, by the same
 metrics. Queries without a relevant document are left out of ndcg@10.
 """
 
@@ -21,7 +21,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks.turnkey_rivals import METRIC, compete, given, version_of
+from ranktune.studies.benchmarks.peers import METRIC, compete, given, version_of
 from ranktune.studies.papers.protocols import all_queries
 from ranktune.studies.papers.reproduce import Dataset
 from ranktune.tuner.evaluation.split import Split
@@ -34,10 +34,10 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Cell:
-    """One rival on one fold: what must be equal for a kept result to stand for a run.
+    """One tool on one fold: a stored result is used where all fields are equal.
 
     split_seed   None for the folds as published
-    version      of the rival's package
+    version      of the tool's package
     fingerprint  of the fold's queries
     """
 
@@ -53,10 +53,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Finished:
-    """What became of a cell.
+    """The result of a cell.
 
     values    metric -> value of each test query, NaN where the metric skips it
-    used      seconds until it delivered; estimate, interval, reported, tried: see Delivered
+    used      seconds until its result; estimate, interval, reported, tried: see Delivered
     """
 
     cell: Cell
@@ -68,7 +68,7 @@ class Finished:
     tried: int | None = None
 
     def mean(self, metric: str = METRIC) -> float:
-        """Return the mean over the test queries that count."""
+        """Return the mean over the test queries that the metric does not skip."""
         return float(np.nanmean(self.values[metric]))
 
     @property
@@ -111,29 +111,29 @@ def run_cell(cell: Cell, split: Split) -> Finished:
     """
     test = given(split, "test")
     parse_metric(METRIC).mean(np.zeros(test.n_documents), test)  # refuses queries that say nothing, in time
-    scores, told = compete(cell.rival, split, cell.seconds, cell.seed)
+    scores, report = compete(cell.rival, split, cell.seconds, cell.seed)
     values = {metric: parse_metric(metric).per_query(scores, test) for metric in METRICS}
-    interval = told["interval"] and (told["interval"][0], told["interval"][1])
-    return Finished(cell, values, told["seconds"], told["estimate"], interval, told["reported"], told["tried"])
+    interval = report["interval"] and (report["interval"][0], report["interval"][1])
+    return Finished(cell, values, report["seconds"], report["estimate"], interval, report["reported"], report["tried"])
 
 
 def kept(path: Path) -> dict[Cell, Finished]:
-    """Return the finished cells in a file of JSON lines; a line that an interrupt has cut short is left out."""
+    """Return the finished cells in a file of JSON lines; truncated lines are skipped."""
     found = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
-            told = json.loads(line)
-            cell = Cell(**told.pop("cell"))
-            values = {name: np.array(told["values"][name], dtype=np.float64) for name in METRICS}  # null is NaN
-            interval = told["interval"] and (told["interval"][0], told["interval"][1])
-            found[cell] = Finished(cell, **(told | {"values": values, "interval": interval}))
+            fields = json.loads(line)
+            cell = Cell(**fields.pop("cell"))
+            values = {name: np.array(fields["values"][name], dtype=np.float64) for name in METRICS}  # null is NaN
+            interval = fields["interval"] and (fields["interval"][0], fields["interval"][1])
+            found[cell] = Finished(cell, **(fields | {"values": values, "interval": interval}))
         except (ValueError, TypeError, KeyError):
             continue
     return found
 
 
 def keep(path: Path, finished: Finished) -> None:
-    """Append a finished cell to the file, on a line of its own even where the last one was cut short."""
+    """Append a finished cell to the file, on a new line even where the last one was truncated."""
     values = {name: [None if math.isnan(v) else v for v in found.tolist()] for name, found in finished.values.items()}
     line = json.dumps(asdict(replace(finished, values={})) | {"values": values})
     with path.open("a+b") as file:
@@ -149,7 +149,7 @@ def planned(
     seeds: Sequence[int],
     again: int | None,
 ) -> Iterator[tuple[Cell, Split]]:
-    """Yield each cell with its fold; rivals take turns on a fold, so that noise of the machine hits them alike."""
+    """Yield each cell with its fold; tools take turns on a fold, so that noise of the machine affects them alike."""
     versions = {rival: version_of(rival) for rival in rivals}
     for dataset in found:
         splits = list(dataset.splits) if again is None else dealt_again(dataset.splits, again)
@@ -168,8 +168,8 @@ def _fingerprint(split: Split) -> str:
     return blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def run_all(plan: Sequence[tuple[Cell, Split]], path: Path | None, told: Callable[[str], None]) -> Results:
-    """Return the result of each cell of the plan: kept in path, or run now, one after the other, and kept there."""
+def run_all(plan: Sequence[tuple[Cell, Split]], path: Path | None, on_line: Callable[[str], None]) -> Results:
+    """Return the result of each cell of the plan: read from path, or run now and appended there."""
     known = {} if path is None else kept(path)
     results: Results = {}
     for number, (cell, split) in enumerate(plan, 1):
@@ -181,5 +181,5 @@ def run_all(plan: Sequence[tuple[Cell, Split]], path: Path | None, told: Callabl
                 keep(path, finished)
         results[cell.data, cell.fold, cell.rival, cell.seed] = finished
         figures = f"test {finished.mean():.4f}, estimate {finished.estimate:.4f}, {finished.used:.1f} s"
-        told(f"{number}/{len(plan)} {cell.data} {cell.fold} {cell.rival} seed {cell.seed} ({how}): {figures}")
+        on_line(f"{number}/{len(plan)} {cell.data} {cell.fold} {cell.rival} seed {cell.seed} ({how}): {figures}")
     return results

@@ -7,15 +7,15 @@ import pytest
 
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.losses.window_sums import sum_many
-from ranktune.studies.benchmarks import counting as bench_counting
+from ranktune.studies.benchmarks import counting
 
 
 @pytest.mark.parametrize(("length", "n_grades"), [(50, 3), (200, 40), (300, 300)])
 def test_the_rivals_sum_what_the_tree_sums(length: int, n_grades: int) -> None:
-    v, codes, low, high = bench_counting.problem(length, n_grades)
+    v, codes, low, high = counting.problem(length, n_grades)
     room = np.empty(max(offsets(n_grades)[-1], n_grades + 1))
     results = []
-    for kernel in (sum_many, bench_counting.fenwick, bench_counting.direct):
+    for kernel in (sum_many, counting.fenwick, counting.direct):
         out = np.empty(length)
         kernel(v, codes, n_grades, low, high, room, out)
         results.append(out)
@@ -25,7 +25,7 @@ def test_the_rivals_sum_what_the_tree_sums(length: int, n_grades: int) -> None:
 
 @pytest.mark.thorough
 def test_prints_a_line_for_each_size(capsys: pytest.CaptureFixture[str]) -> None:
-    bench_counting.main([10], repeats=1)
+    counting.main([10], repeats=1)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines] == ["k", "2", "3", "5", "7", "8"]
     assert [line.split()[-1] for line in lines[1:]] == ["table"] * 4 + ["tree of 32".split()[-1]]

@@ -11,23 +11,21 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.studies.benchmarks import cases as bench_cases
-from ranktune.studies.benchmarks import memory as bench_memory
-from ranktune.studies.benchmarks import solvers as bench_solvers
+from ranktune.studies.benchmarks import cases, memory, solvers
 from ranktune.studies.benchmarks.__main__ import app
 
 SMALL = {
-    "a": partial(bench_cases.many_queries, 20, 11, n_features=8, mean_length=70),
-    "as": partial(bench_cases.many_queries, 10, 12, n_features=8, mean_length=70),
-    "c": partial(bench_cases.one_query, 300),
-    "d": partial(bench_cases.sparse_query, 300, 200, 5, 20),
+    "a": partial(cases.many_queries, 20, 11, n_features=8, mean_length=70),
+    "as": partial(cases.many_queries, 10, 12, n_features=8, mean_length=70),
+    "c": partial(cases.one_query, 300),
+    "d": partial(cases.sparse_query, 300, 200, 5, 20),
 }
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_solvers, "data", lambda name: SMALL[name]())
-    monkeypatch.setattr(bench_memory, "case", lambda name: SMALL[name]())
+    monkeypatch.setattr(solvers, "data", lambda name: SMALL[name]())
+    monkeypatch.setattr(memory, "case", lambda name: SMALL[name]())
 
 
 def test_cases_are_what_they_say() -> None:
@@ -44,20 +42,20 @@ def test_cases_are_what_they_say() -> None:
     assert np.allclose(lengths, 1.0, atol=1e-6)
     assert SMALL["d"]().fingerprint == thin.fingerprint
     with pytest.raises(ParameterError, match="Known: a, as, c, cs, d"):
-        bench_cases.case("sa")
+        cases.case("sa")
 
 
 def test_every_comparison_runs(small: None) -> None:
     found = CliRunner().invoke(app, ["solvers", "--repeats", "1", "--json"], catch_exceptions=False)
     lines = json.loads(found.stdout)
-    told = " ".join(line["what"].lower() for line in lines)
-    assert all(name.split("-")[0] in told for name in bench_solvers.BENCHMARKS)
+    output = " ".join(line["what"].lower() for line in lines)
+    assert all(name.split("-")[0] in output for name in solvers.BENCHMARKS)
     assert all(line["ours"] > 0.0 and line["theirs"] > 0.0 for line in lines)
-    told = CliRunner().invoke(app, ["solvers", "ranksvm-dense", "--repeats", "1"], catch_exceptions=False).stdout
-    assert "sklearn Ridge" in told and "ratio <= 0.9" in told
+    output = CliRunner().invoke(app, ["solvers", "ranksvm-dense", "--repeats", "1"], catch_exceptions=False).stdout
+    assert "sklearn Ridge" in output and "ratio <= 0.9" in output
 
 
-def test_an_unknown_comparison_is_told_the_nearest() -> None:
+def test_an_unknown_comparison_gets_the_nearest() -> None:
     with pytest.raises(ParameterError, match="Did you mean 'pegasos'"):
         CliRunner().invoke(app, ["solvers", "pegasus"], catch_exceptions=False)
 

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ranktune.studies.benchmarks import parser as bench_parser
+from ranktune.studies.benchmarks import parser
 
 
 def letor_text(n_rows: int) -> str:
@@ -22,14 +22,14 @@ def letor_text(n_rows: int) -> str:
 def test_both_readers_find_the_same(tmp_path: Path) -> None:
     file = tmp_path / "letor.txt"
     file.write_text(letor_text(200))
-    assert bench_parser.compare(file).agree
+    assert parser.compare(file).agree
 
 
 @pytest.mark.slow
 def test_text_is_read_many_times_faster_than_by_scikit_learn(tmp_path: Path) -> None:
     file = tmp_path / "letor.txt"
     file.write_text(letor_text(2000))
-    found = bench_parser.compare(file)
+    found = parser.compare(file)
     assert found.ratios(found.singles)[-1] > 8  # 15 and more on a quiet machine
 
 
@@ -37,8 +37,8 @@ def test_the_command_prints_both_and_fails_if_they_differ(tmp_path: Path, monkey
     file = tmp_path / "letor.txt"
     file.write_text(letor_text(20))
     app = typer.Typer()
-    app.command()(bench_parser.main)
+    app.command()(parser.main)
     result = CliRunner().invoke(app, [str(file), "--rounds", "1"])
     assert result.exit_code == 0 and "times faster" in result.output and "equal" in result.output
-    monkeypatch.setattr(bench_parser, "_same", lambda *_: False)
+    monkeypatch.setattr(parser, "_same", lambda *_: False)
     assert CliRunner().invoke(app, [str(file), "--rounds", "1"]).exit_code == 1

@@ -76,18 +76,18 @@ def test_tables_say_who_is_better() -> None:
     good, bad = np.linspace(0, 1, 20), np.linspace(0.5, 2, 20)
     runs = made("thompson", good.tolist()) + made("tpe", bad.tolist())
     arguments = (runs, PROBLEMS, ["func3c"], ["thompson", "tpe"], range(20), Setting(False, 1, 1))
-    told = tables(*arguments)
-    assert f"p={mannwhitneyu(good + 0.7221, bad + 0.7221).pvalue:.2g}" in told and "**better**" in told
+    output = tables(*arguments)
+    assert f"p={mannwhitneyu(good + 0.7221, bad + 0.7221).pvalue:.2g}" in output and "**better**" in output
     low, middle, high = np.quantile(good + 0.7221, (0.25, 0.5, 0.75))
-    assert f"{middle:.3g} [{low:.2g}, {high:.2g}]" in told
-    assert "no runs" not in told and "tpe" in figure(*arguments)
+    assert f"{middle:.3g} [{low:.2g}, {high:.2g}]" in output
+    assert "no runs" not in output and "tpe" in figure(*arguments)
     assert mann_whitney(good, good) == pytest.approx(1, abs=0.01) and mann_whitney(np.ones(3), np.ones(3)) == 1
 
 
 def test_a_run_knows_the_seconds_of_its_evaluations() -> None:
     for workers in (1, 4):
-        told = run(TUNING["branches"], "branches", "thompson:costs", 0, Setting(False, 14, workers))
-        assert len(told.spent) == 14 and (np.diff(told.spent) > 0).all() and told.spent[-1] <= 14 * 8.0
+        output = run(TUNING["branches"], "branches", "thompson:costs", 0, Setting(False, 14, workers))
+        assert len(output.spent) == 14 and (np.diff(output.spent) > 0).all() and output.spent[-1] <= 14 * 8.0
     assert run(PROBLEMS["func3c"], "func3c", "random", 0, Setting(False, 3, 1)).spent == []
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for problem in TUNING.values():
@@ -96,7 +96,7 @@ def test_a_run_knows_the_seconds_of_its_evaluations() -> None:
         assert seconds == trial.user_attrs["seconds"] > 0 and np.isfinite(loss)
 
 
-def test_runs_that_were_kept_before_seconds_were_told_are_read() -> None:
+def test_runs_from_before_seconds_were_stored_are_read() -> None:
     line = made("tpe", [1.0])[0].json()
     old = line.replace(', "spent": []', "")
     assert old != line and Run.from_json(old) == Run.from_json(line)
@@ -110,22 +110,22 @@ def test_regrets_are_compared_at_equal_seconds() -> None:
         return [Run("branches", name, k, False, 1, [4.0, 3.0, 2.0, 1.0], {}, 0, 0.1, spent) for k in range(3)]
 
     runs = timed("thompson", 1.0) + timed("tpe", 3.0)
-    told = seconds_tables(runs, TUNING, ["branches"], ["thompson", "tpe"], range(3), Setting(False, 4, 1))
-    rows = {line.split("|")[1].strip(): line for line in told.splitlines() if line.startswith("|")}
+    output = seconds_tables(runs, TUNING, ["branches"], ["thompson", "tpe"], range(3), Setting(False, 4, 1))
+    rows = {line.split("|")[1].strip(): line for line in output.splitlines() if line.startswith("|")}
     # all of them have spent 4 s: the first has ended by then, the second has one trial
-    first, last = (told.index(f"branches @{mark} s") for mark in ("1", "4"))
-    assert first < last and "| tpe | 4 [4, 4] | 4 [4, 4] | 4 [4, 4] |" in told
-    assert "| thompson | 4 [4, 4] | 3 [3, 3] | 1 [1, 1] |" in told
+    first, last = (output.index(f"branches @{mark} s") for mark in ("1", "4"))
+    assert first < last and "| tpe | 4 [4, 4] | 4 [4, 4] | 4 [4, 4] |" in output
+    assert "| thompson | 4 [4, 4] | 3 [3, 3] | 1 [1, 1] |" in output
     assert rows["tpe"] == "| tpe | 0.33 |" and rows["thompson"] == "| thompson | 1.00 |"
     assert (
-        "better" in told
+        "better" in output
         and seconds_tables(runs[:3], TUNING, ["branches"], ["tpe"], range(3), Setting(False, 4, 1)) == ""
     )
 
 
 def test_quick_and_overhead() -> None:
-    told = CliRunner().invoke(app, ["sampler", "--quick", "--samplers", "random,tpe"], catch_exceptions=False).stdout
-    assert "func3c @12" in told and "hart6m @12" in told
+    output = CliRunner().invoke(app, ["sampler", "--quick", "--samplers", "random,tpe"], catch_exceptions=False).stdout
+    assert "func3c @12" in output and "hart6m @12" in output
     assert "n=5" in overhead_table(["random"], (5,))
     with pytest.raises(ParameterError, match=r"unknown problem 'hart6'\. Did you mean 'hart6m'"):
         CliRunner().invoke(app, ["sampler", "--problems", "hart6"], catch_exceptions=False)

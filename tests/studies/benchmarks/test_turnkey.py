@@ -1,4 +1,4 @@
-"""Whole tools at equal time: what is measured, kept, compared and told; and that each rival learns."""
+"""Whole tools at equal time: what is measured, kept, compared and reported; and that each tool learns."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from typer.testing import CliRunner
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks import turnkey as bench_turnkey
-from ranktune.studies.benchmarks import turnkey_cells, turnkey_rivals
+from ranktune.studies.benchmarks import peers, turnkey, turnkey_cells
 from ranktune.studies.benchmarks.__main__ import app
+from ranktune.studies.benchmarks.peers import METRIC
 from ranktune.studies.benchmarks.turnkey_cells import Cell, Finished, Results
-from ranktune.studies.benchmarks.turnkey_rivals import METRIC
 from ranktune.studies.papers.reproduce import Dataset
 from ranktune.tuner.evaluation.split import Split
 from ranktune.tuner.evaluation.store import read_queries
@@ -58,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Rivals that answer at once, in this process; the list holds which were asked."""
+    """Tools that answer at once, in this process; the list holds those that were run."""
     asked: list[str] = []
     weight = {"ranktune": 0.0, "lightgbm": 0.3, "flaml": 3.0}
 
@@ -67,11 +66,11 @@ def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(f"{rival} {split.name}")
         X = np.asarray(split.test.features)
         interval = [0.0, 1.0] if rival == "ranktune" else None
-        told = {"estimate": 0.9, "interval": interval, "reported": None, "tried": 3, "seconds": seconds}
-        return X[:, 0] + weight[rival] * X[:, 1], told
+        report = {"estimate": 0.9, "interval": interval, "reported": None, "tried": 3, "seconds": seconds}
+        return X[:, 0] + weight[rival] * X[:, 1], report
 
     monkeypatch.setattr(turnkey_cells, "compete", compete)
-    monkeypatch.setattr(bench_turnkey, "check_installed", lambda rival: None)
+    monkeypatch.setattr(turnkey, "check_installed", lambda rival: None)
     monkeypatch.setattr(turnkey_cells, "version_of", lambda rival: "1")
     return asked
 
@@ -91,17 +90,17 @@ def by_key(*all_finished: Finished) -> Results:
 
 
 def test_the_command_tells_what_was_measured(folder: Path, first_feature: list[str]) -> None:
-    told = json.loads(invoke(folder, "--seconds", 3, "--json").stdout)
+    report = json.loads(invoke(folder, "--seconds", 3, "--json").stdout)
     assert first_feature == [f"{r} Fold{k}" for k in (1, 2) for r in ("ranktune", "lightgbm", "flaml")]
     for fold, parts in (("Fold1", queries(12, 3)), ("Fold2", queries(12, 2))):
-        cell = next(c for c in told["cells"] if c["cell"]["fold"] == fold and c["cell"]["rival"] == "ranktune")
+        cell = next(c for c in report["cells"] if c["cell"]["fold"] == fold and c["cell"]["rival"] == "ranktune")
         for name in ("ndcg@10", "ndcg@10:letor"):
             expected = parse_metric(name).mean(np.round(np.asarray(parts.features)[:, 0], 6), parts)
             assert cell["values"][name] == pytest.approx(expected, abs=1e-12)
-    ours = next(row for row in told["rows"] if row["rival"] == "ranktune")
+    ours = next(row for row in report["rows"] if row["rival"] == "ranktune")
     assert ours["optimism"] == pytest.approx(0.9 - ours[METRIC]) and ours["inside_interval"] == 2
-    assert [one["rival"] for one in told["comparisons"]] == ["lightgbm", "flaml"]
-    assert not any(">= 0." in one["wanted"] for one in told["verdicts"])  # no target for a set without a name
+    assert [one["rival"] for one in report["comparisons"]] == ["lightgbm", "flaml"]
+    assert not any(">= 0." in one["wanted"] for one in report["verdicts"])  # no target for a set without a name
     table = invoke(folder, "--seconds", 3, "--fold", "Fold2").stdout
     assert "ndcg@10:letor" in table and "better than flaml" in table and "1 of 1" in table
 
@@ -143,13 +142,13 @@ def test_queries_of_all_folds_and_data_are_compared_together() -> None:
         *(finished("flaml", fold, b[k], data=data) for k, (data, fold) in enumerate(places)),
         finished("ranktune", "Fold3", a[0]),  # without its like: no part of the comparison
     )
-    found = bench_turnkey.compared(results, "flaml")
+    found = turnkey.compared(results, "flaml")
     assert found is not None
     assert found.p_value == randomisation_test(a.ravel(), b.ravel(), np.random.default_rng(0))
     assert found.difference == pytest.approx(np.nanmean(a - b)) and found.queries == 55
     wins = [np.nanmean(x) > np.nanmean(y) for x, y in zip(a, b, strict=True)]
     assert (found.wins, found.losses) == (sum(wins), 3 - sum(wins))
-    assert bench_turnkey.compared(results, "lightgbm") is None
+    assert turnkey.compared(results, "lightgbm") is None
 
 
 def test_a_query_counts_once_with_its_mean_over_the_seeds_that_both_ran() -> None:
@@ -162,10 +161,10 @@ def test_a_query_counts_once_with_its_mean_over_the_seeds_that_both_ran() -> Non
         return replace(one, cell=replace(one.cell, seed=seed))
 
     runs = [at("ranktune", a[k], k) for k in range(3)] + [at("flaml", b[k], k) for k in range(2)]
-    found = bench_turnkey.compared(by_key(*runs), "flaml")
+    found = turnkey.compared(by_key(*runs), "flaml")
     assert found is not None and found.queries == 29 and found.wins + found.losses == 1
     assert found.difference == pytest.approx(np.nanmean(a[:2].mean(axis=0) - b[:2].mean(axis=0)))
-    row = bench_turnkey.summary(by_key(*runs), "d", "ranktune")
+    row = turnkey.summary(by_key(*runs), "d", "ranktune")
     assert (row["folds"], row["runs"]) == (1, 3)
     assert row[METRIC] == pytest.approx(np.mean([np.nanmean(values) for values in a]))
 
@@ -179,20 +178,20 @@ def test_few_test_queries_may_be_further_from_the_estimate_than_many() -> None:
 
 
 def test_verdicts_follow_the_targets() -> None:
-    def told(value: float, estimate: float, folds: int = 5, used: float = 1.04) -> dict[str, bool]:
+    def met(value: float, estimate: float, folds: int = 5, used: float = 1.04) -> dict[str, bool]:
         cells = [finished("ranktune", f"Fold{k}", [value], data="MQ2008", estimate=estimate) for k in range(folds)]
         results = by_key(replace(cells[0], used=used), *cells[1:])
-        rows = [bench_turnkey.summary(results, "MQ2008", "ranktune")]
-        return {one.what: one.met for one in bench_turnkey.verdicts(rows, [])}
+        rows = [turnkey.summary(results, "MQ2008", "ranktune")]
+        return {one.what: one.met for one in turnkey.verdicts(rows, [])}
 
     quality, estimate = "MQ2008: mean test ndcg@10", "MQ2008: estimate less test"
     time = "MQ2008: longest run, of its time"
-    assert told(0.701, 0.710) == {quality: True, estimate: True, time: True}
-    assert told(0.699, 0.688, used=1.06) == {quality: False, estimate: False, time: False}
-    assert told(0.701, 0.715, folds=4) == {estimate: False, time: True}
-    better = bench_turnkey.Comparison("flaml", 9, 0.01, 0.04, 5, 0)
+    assert met(0.701, 0.710) == {quality: True, estimate: True, time: True}
+    assert met(0.699, 0.688, used=1.06) == {quality: False, estimate: False, time: False}
+    assert met(0.701, 0.715, folds=4) == {estimate: False, time: True}
+    better = turnkey.Comparison("flaml", 9, 0.01, 0.04, 5, 0)
     sides = [better, replace(better, difference=-0.01), replace(better, p_value=0.06)]
-    assert [one.met for one in bench_turnkey.verdicts([], sides)] == [True, False, False]
+    assert [one.met for one in turnkey.verdicts([], sides)] == [True, False, False]
 
 
 @pytest.mark.parametrize("n_queries", [5, 23])
@@ -220,9 +219,9 @@ def test_folds_dealt_again_are_a_partition(n_queries: int) -> None:
 
 def test_new_folds_are_other_cells_without_targets(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
     options = (folder, "--rival", "ranktune", "--keep", tmp_path / "k", "--json")
-    told = json.loads(invoke(*options, "--split-seed", 7).stdout)
-    assert len(told["cells"]) == 5 and {cell["cell"]["split_seed"] for cell in told["cells"]} == {7}
-    assert told["rows"][0]["folds"] == 5
+    report = json.loads(invoke(*options, "--split-seed", 7).stdout)
+    assert len(report["cells"]) == 5 and {cell["cell"]["split_seed"] for cell in report["cells"]} == {7}
+    assert report["rows"][0]["folds"] == 5
     invoke(*options)
     assert len(first_feature) == 7
 
@@ -231,15 +230,15 @@ def test_quality_is_judged_on_all_published_folds_only(
     monkeypatch: pytest.MonkeyPatch, first_feature: list[str]
 ) -> None:
     folds = tuple(Split(f"Fold{k}", queries(3, 3 * k), queries(3, 3 * k + 1), queries(3, 3 * k + 2)) for k in range(5))
-    monkeypatch.setattr(bench_turnkey, "load_datasets", lambda folders: [Dataset("OHSUMED", folds)])
+    monkeypatch.setattr(turnkey, "load_datasets", lambda folders: [Dataset("OHSUMED", folds)])
     judged = "OHSUMED: mean test ndcg@10"
     assert judged in invoke("any", "--rival", "ranktune").stdout
     for options in (("--fold", "Fold1"), ("--split-seed", 0)):
-        told = invoke("any", "--rival", "ranktune", *options).stdout
-        assert judged not in told and "OHSUMED: estimate less test" in told
+        report = invoke("any", "--rival", "ranktune", *options).stdout
+        assert judged not in report and "OHSUMED: estimate less test" in report
 
 
-def test_a_rival_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
     split = Split("Fold1", queries(6, 1), queries(6, 2), queries(6, 3))
     assert split.test is not None and split.test.grades.any()
     scores = np.arange(split.test.n_documents, dtype=np.float64)
@@ -251,49 +250,49 @@ def test_a_rival_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None
         seen.update({place.name: read_queries(place) for place in folder.iterdir()})
         assert env["OMP_NUM_THREADS"] == env["NUMBA_NUM_THREADS"] == "1"
         np.save(folder / "scores.npy", scores)
-        (folder / "told.json").write_text(f'{{"estimate": {estimate}}}')
+        (folder / "report.json").write_text(f'{{"estimate": {estimate}}}')
         return subprocess.CompletedProcess(command, int(command[5] == "9.0"), stderr="first\nKeyError: at last")
 
     monkeypatch.setattr(subprocess, "run", process)
-    found, told = turnkey_rivals.compete("lightgbm", split, 1.0, 0)
-    assert np.array_equal(found, scores) and told == {"estimate": 0.5}
+    found, report = peers.compete("lightgbm", split, 1.0, 0)
+    assert np.array_equal(found, scores) and report == {"estimate": 0.5}
     assert set(seen) == {"train", "vali", "test"} and not seen["test"].grades.any()
     assert np.array_equal(seen["test"].features, split.test.features)
     with pytest.raises(StudyError, match="lightgbm on Fold1 failed: KeyError: at last"):
-        turnkey_rivals.compete("lightgbm", split, 9.0, 0)
+        peers.compete("lightgbm", split, 9.0, 0)
     estimate = "NaN"
-    with pytest.raises(StudyError, match="told no estimate"):
-        turnkey_rivals.compete("lightgbm", split, 1.0, 0)
+    with pytest.raises(StudyError, match="no finite estimate"):
+        peers.compete("lightgbm", split, 1.0, 0)
     scores[3] = np.nan
     with pytest.raises(StudyError, match="no finite score"):
-        turnkey_rivals.compete("lightgbm", split, 1.0, 0)
+        peers.compete("lightgbm", split, 1.0, 0)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("rival", ["ranktune", "lightgbm", "flaml"])
-def test_every_rival_learns(rival: str) -> None:
-    absent = [name for name in turnkey_rivals.NEEDS[rival] if importlib.util.find_spec(name) is None]
+def test_every_tool_learns(rival: str) -> None:
+    absent = [name for name in peers.NEEDS[rival] if importlib.util.find_spec(name) is None]
     if absent:
         pytest.skip(f"{', '.join(absent)} not installed")
     split = Split("Fold1", queries(25, 1), queries(15, 2), queries(15, 3))
-    scores, told = turnkey_rivals.compete(rival, split, 2.0, 0)
+    scores, report = peers.compete(rival, split, 2.0, 0)
     assert split.test is not None
     metric = parse_metric(METRIC)
     chance = metric.mean(np.asarray(split.test.features)[:, 1], split.test)
     known = metric.mean(np.asarray(split.test.features)[:, 0], split.test)
     assert metric.mean(scores, split.test) > 0.5 * (chance + known)
-    assert 0.0 < told["estimate"] <= 1.0 and told["seconds"] > 0.0
+    assert 0.0 < report["estimate"] <= 1.0 and report["seconds"] > 0.0
 
 
-def test_mistakes_are_told(folder: Path, first_feature: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_are_explained(folder: Path, first_feature: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ParameterError, match="Did you mean 'lightgbm'"):
         invoke(folder, "--rival", "lightgmb")
     with pytest.raises(ParameterError, match="has no fold 'Fold3'"):
         invoke(folder, "--fold", "Fold3")
-    monkeypatch.setattr(turnkey_rivals, "find_spec", lambda name: None if name == "flaml" else object())
+    monkeypatch.setattr(peers, "find_spec", lambda name: None if name == "flaml" else object())
     with pytest.raises(ParameterError, match=r'flaml needs flaml.*pip install "ranktune\[bench\]"'):
-        turnkey_rivals.check_installed("flaml")
+        peers.check_installed("flaml")
     whole = Split("Fold1", queries(3, 1), queries(3, 2), queries(3, 3))
     for part, split in (("vali", replace(whole, vali=None)), ("test", replace(whole, test=None))):
         with pytest.raises(DataError, match=f"Add {part}.txt"):
-            turnkey_rivals.compete("lightgbm", split, 1.0, 0)
+            peers.compete("lightgbm", split, 1.0, 0)
