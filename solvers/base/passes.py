@@ -1,27 +1,45 @@
-"""Rankers that go through all queries several times, and are those of fewer passes on the way."""
+"""Rankers that visit one query after the other, in passes, and that can go on learning from further queries."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ranktune.solvers.base.ranker import LinearRanker, Step
-from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
+from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 
+NO_SCORES = np.zeros(0)
+
 
 class PassRanker(LinearRanker):
-    """A linear ranker that learns in passes; a subclass says how each goes."""
+    """Base of linear rankers that learn query by query; a subclass defines _begin and _learn."""
 
-    passes: int
+    passes: int = 1
+    random_state: RandomState
+
+    def _begin(self, queries: Queries) -> np.random.Generator | None:
+        """Reset the state; return the generator of the order of queries, None if they keep theirs."""
+        raise NotImplementedError
+
+    def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
+        """Learn from the queries in order; before each, write the scores of its documents unless scores is empty."""
+        raise NotImplementedError
+
+    def _has_begun(self) -> bool:
+        return hasattr(self, "coef_")
 
     def _passes(self, queries: Queries) -> Iterator[Iterator[Step]]:
         """Yield the steps of each pass, to be taken before the next."""
-        raise NotImplementedError
+        generator = self._begin(queries)
+        for order in orders(queries.n_queries, int(self.passes), generator):
+            yield self._learn(queries, order, NO_SCORES)
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         for steps in self._passes(queries):
@@ -33,14 +51,71 @@ class PassRanker(LinearRanker):
                 pass
             yield number
 
+    def partial_fit(self, X: object, y: object = None, *, qid: Ids | None = None, group: Sizes | None = None) -> Self:
+        """Continue learning from more queries, once, in their order.
+
+        Calls on the pieces of a data set give the same bits as fit on all of it with passes=1 and random_state=None, if
+        features are not scaled by their range or deviation over all queries: then the first piece sets the scale.
+        Pairwise learners ignore queries without two different grades.
+
+        Parameters
+        ----------
+        X, y, qid, group
+            As in fit: whole queries at a time.
+
+        Returns
+        -------
+        self
+        """
+        queries = self._further(X, y, qid, group)
+        for _ in self._learn(queries, np.arange(queries.n_queries), NO_SCORES):
+            pass
+        return self
+
+    def progressive(self, queries: Queries, order: ArrayLike | None = None) -> Floats:
+        """Evaluate progressively: score each query, then learn from it.
+
+        Learning continues from the current state; use a new ranker, or a clone, to start from zero. Features that are
+        scaled by their range or deviation over all queries get the scale of the first queries given, before any of them
+        is learned from.
+
+        Parameters
+        ----------
+        queries : Queries
+            The queries to score and to learn from.
+        order : array-like of int, optional
+            Numbers of the queries in the order of visits; by default all of them as they are.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            The score of each document before its query was learned from; NaN for queries that order omits.
+        """
+        self._check_parameters()
+        numbers = checked_order(queries, order)
+        queries = self._further(queries)
+        scores = np.full(queries.n_documents, np.nan)
+        for _ in self._learn(queries, numbers, scores):
+            pass
+        return scores
+
+    def _further(self, X: object, y: object = None, qid: Ids | None = None, group: Sizes | None = None) -> Queries:
+        """Return the next queries, after starting with the first ones."""
+        self._check_parameters()
+        first = not self._has_begun()
+        queries = self._grouped(X, y, qid, group, reset=first)
+        if first:
+            self._begin(queries)
+        return queries
+
 
 def orders(n_queries: int, passes: int, generator: np.random.Generator | None) -> Iterator[Ints]:
-    """Yield the order of the lists in each pass: drawn from generator, or as given."""
+    """Yield the order of the queries in each pass: drawn from generator, or as given."""
     for _ in range(passes):
         yield np.arange(n_queries) if generator is None else generator.permutation(n_queries)
 
 
-def checked_order(queries: Queries, order: Any) -> Ints:
+def checked_order(queries: Queries, order: ArrayLike | None) -> Ints:
     """Return the numbers of the queries to visit, all of them for None. Raises ParameterError for other numbers."""
     if order is None:
         return np.arange(queries.n_queries)

@@ -1,4 +1,4 @@
-"""The face that every solver shares: fit, predict, get_params, and what it declares to a tuner."""
+"""The interface of every solver: fit, predict, get_params, and the declarations that a tuner uses."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
-import numpy as np
-
 from ranktune.solvers.base.estimator import Estimator
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
 from ranktune.solvers.data.products import scores
-from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.queries import Queries, Weights
 from ranktune.solvers.models.base import Model, Origin
 
 
@@ -21,7 +19,14 @@ from ranktune.solvers.models.base import Model, Origin
 class Step:
     """What an optimizer reports after each iteration, so that its caller can show progress or stop it.
 
-    objective is what is minimised; violation is zero exactly at an optimum (NaN where it is not known).
+    Attributes
+    ----------
+    iteration : int
+        Number of the iteration, from 1.
+    objective : float
+        The value that is minimised.
+    violation : float
+        Distance from the optimum: 0 exactly there, NaN where it is not known.
     """
 
     iteration: int
@@ -30,27 +35,38 @@ class Step:
 
 
 class PathParameter:
-    """What along is where it hangs on other parameters: on the class the usual name, on a ranker its own, or None."""
+    """A path_parameter that depends on other parameters: on a class the usual name, on a ranker its own, or None."""
 
     def __init__(self, usual: str, of: Callable[[Any], str | None]) -> None:
         self._usual, self._of = usual, of
 
-    def __get__(self, ranker: Any, owner: Any = None) -> str | None:
-        """Return the name for the class, or for a ranker as its parameters are."""
+    def __get__(self, ranker: BaseRanker | None, owner: type | None = None) -> str | None:
+        """Return the name for the class, or for a ranker with its parameters."""
         return self._usual if ranker is None else self._of(ranker)
 
 
 class BaseRanker(Estimator):
-    """A ranking model in the manner of scikit-learn.
+    """Base of all rankers, which follow scikit-learn's conventions.
 
-    A subclass states its search space next to its parameters, checks them in _check_parameters, and learns in
-    _steps, which must leave the fitted attributes in place whenever it yields. One that can stop by validation queries
-    sets validated and overrides _steps_watched instead; one that heeds query weights sets weighted.
+    A subclass declares its search space and the defaults of its constructor, checks its parameters in
+    _check_parameters, and learns in _steps, which leaves the fitted attributes usable whenever it yields. A solver with
+    early stopping by validation queries sets validated and overrides _steps_watched instead.
 
-    along names the parameter of the space along which one fit yields the models for many values at little more than
-    the cost of one (fit_path), if there is one; path_increasing says whether the larger of its values are the dear
-    ones, path_expensive whether eight of them take more than half as long again as one. Where it is not a count of
-    steps, the subclass overrides _steps_on_path too.
+    Attributes
+    ----------
+    space : tuple of Parameter
+        The search space. Its defaults are those of the constructor.
+    weighted : bool
+        Whether fit takes query_weights.
+    validated : bool
+        Whether fit uses vali.
+    path_parameter : str or None
+        The parameter of the space for many values of which fit_path gives models at little more than the cost of one.
+        If it is not a number of steps, the subclass overrides _steps_on_path.
+    path_increasing : bool
+        Whether larger values of the path parameter cost more.
+    path_expensive : bool
+        Whether eight values of the path parameter cost more than one and a half times as much as one.
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()
@@ -68,22 +84,41 @@ class BaseRanker(Estimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: object,
+        y: object = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        query_weights: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weights: Weights | None = None,
         vali: Queries | None = None,
     ) -> Self:
         """Learn from documents grouped by query.
 
-        X is (n_documents, n_features), dense or sparse, y the grades (higher is better); qid is one hashable id
-        a row, in any order, or group the rows of each query; with neither, all rows are one query. query_weights says
-        how often each query counts: an array in the order of the queries' first rows, or a mapping from query id. A
-        Queries may be given in place of all of them. vali are validation queries, for solvers that stop when these get
-        no better; the others do not look at them. Raises DataError where no query has two different grades, and
-        ParameterError for weights that the method cannot heed.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
+            The features; Queries hold everything but vali.
+        y : array-like of shape (n_documents,)
+            The grades; higher is better.
+        qid : array-like of shape (n_documents,), optional
+            The query id of each row, in any order. With neither qid nor group, all rows are one query.
+        group : array-like of int of shape (n_queries,), optional
+            The number of rows of each query, in place of qid.
+        query_weights : array-like of shape (n_queries,) or mapping, optional
+            How often each query counts, in the order of the queries' first rows, or by query id.
+        vali : Queries, optional
+            Validation queries for early stopping; solvers without early stopping ignore them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            If no query has two different grades, or the data are not valid.
+        ParameterError
+            If a parameter is not valid, or the method cannot weight queries.
         """
         for _ in self.fit_steps(X, y, qid=qid, group=group, query_weights=query_weights, vali=vali):
             pass
@@ -91,33 +126,49 @@ class BaseRanker(Estimator):
 
     def fit_steps(
         self,
-        X: Any,
-        y: Any = None,
+        X: object,
+        y: object = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        query_weights: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weights: Weights | None = None,
         vali: Queries | None = None,
     ) -> Iterator[Step]:
-        """Learn as fit does, yielding a Step each iteration; the model is usable whenever the caller stops."""
+        """Learn as fit does and yield a Step after each iteration; the ranker is usable whenever the caller stops."""
         self._check_parameters()
         queries = self._grouped(X, y, qid, group, query_weights)
         self._check_vali(vali)
-        yield from self._steps_watched(_with_something_to_learn(queries), vali)
+        yield from self._steps_watched(_with_pairs(queries), vali)
 
     def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
-        """Learn as _steps does; a solver that is validated may stop by vali."""
+        """Learn as _steps does; a validated solver may stop early by vali."""
         yield from self._steps(queries)
 
     def fit_path(self, queries: Queries, values: Sequence[float]) -> Iterator[tuple[float | int, BaseRanker]]:
-        """Yield, for each of values of the parameter along, (value, a ranker fitted as if with that value).
+        """Fit for many values of the path parameter at little more than the cost of one.
 
-        Each different value comes once, in the order in which they come cheapest: rising, or falling where
-        path_increasing is false; the order given does not matter. All else is as this ranker has it, which is not
-        fitted itself. Counts of steps give the same bits as fit, other parameters what fit gives to its tolerance. The
-        ranker may be one object that goes on learning: use it, or its as_model, before the next step; the caller may
-        stop at any time. Raises ParameterError where there is no such parameter or a value is none that it can have,
-        and DataError as fit does.
+        Numbers of steps give the same bits as fit, other parameters agree with fit to its tolerance. This ranker is not
+        fitted itself.
+
+        Parameters
+        ----------
+        queries : Queries
+            The training data.
+        values : sequence of float
+            Values of path_parameter, in any order.
+
+        Yields
+        ------
+        (value, ranker)
+            Each different value once, the cheapest first, and a ranker as if fitted with it. The ranker may be one
+            object that learns further: use it, or its as_model(), before the next step.
+
+        Raises
+        ------
+        ParameterError
+            If the ranker has no path parameter, or a value is not valid.
+        DataError
+            As fit does.
         """
         name = self.path_parameter
         if name is None:
@@ -125,9 +176,9 @@ class BaseRanker(Estimator):
                 f"{self!r} has no parameter along which one fit yields many models: fit it with one value at a time."
             )
         learner = type(self)(**self.get_params())
-        wanted = learner._in_order(name, values)
+        wanted = learner._sorted_by_cost(name, values)
         learner.set_params(**{name: wanted[-1]})
-        queries = _with_something_to_learn(learner._grouped(queries, None, None, None))
+        queries = _with_pairs(learner._grouped(queries))
         for value in learner._steps_on_path(queries, wanted):
             learner.set_params(**{name: value})
             yield value, learner
@@ -135,29 +186,29 @@ class BaseRanker(Estimator):
 
     @classmethod
     def path_values(cls, parameter: Parameter, value: float, most: int = 8) -> tuple[float | int, ...]:
-        """Return values of parameter, the one that along names, for fit_path: value last, all others less dear.
+        """Return at most that many values for fit_path, evenly spaced from the cheap end of parameter's range to value.
 
-        They are most at most, evenly spaced on the scale of parameter from its cheap end to value.
+        parameter is the path parameter; value comes last.
         """
         if not isinstance(parameter, Float | Int):
             raise ParameterError(f"'{parameter.name}' is a choice: its values lie on no path.")
         return up_to(parameter, value, most, rising=cls.path_increasing)
 
-    def _in_order(self, name: str, values: Sequence[float]) -> list[float | int]:
-        """Return the different values of parameter name from the cheapest on, each of which must pass the checks."""
-        plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    def _sorted_by_cost(self, name: str, values: Sequence[float]) -> list[float | int]:
+        """Return the different values of parameter name, the cheapest first; each must be valid."""
+        plain = [python_value(value) for value in values]
         if not plain:
             raise ParameterError(f"there are no values of {name}: give at least one.")
         for value in plain:
             self.set_params(**{name: value})
             self._check_parameters()
-        return sorted(set(plain), reverse=not self.path_increasing)
+        return sorted({value for value in plain if isinstance(value, float | int)}, reverse=not self.path_increasing)
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Yield each of values, in their order, when the fitted attributes are those of a fit with it.
 
-        The parameter has the last of values meanwhile. This one is for counts: where learning ends before a value is
-        reached, it would have ended there with that value too.
+        The parameter has the last of values meanwhile. This implementation is for numbers of steps: learning that ends
+        before a value is reached would have ended there with that value too.
         """
         left = iter(values)
         wanted = next(left)
@@ -172,11 +223,11 @@ class BaseRanker(Estimator):
         yield from left
 
     def _counts(self, queries: Queries) -> Iterator[int]:
-        """Learn, yielding how far the parameter along is whenever what is fitted is that of a fit with so many."""
+        """Learn, and yield the number of steps whenever the fitted attributes are those of a fit with that number."""
         for step in self._steps_watched(queries, None):
             yield step.iteration
 
-    def _check_vali(self, vali: Any) -> None:
+    def _check_vali(self, vali: object) -> None:
         if vali is None:
             return
         if not isinstance(vali, Queries):
@@ -191,9 +242,16 @@ class BaseRanker(Estimator):
             )
 
     def _grouped(
-        self, X: Any, y: Any, qid: Any, group: Any, query_weights: Any = None, *, reset: bool = True
+        self,
+        X: object,
+        y: object = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weights: Weights | None = None,
+        *,
+        reset: bool = True,
     ) -> Queries:
-        """Return the training data as Queries and note the number and names of the features, or check them."""
+        """Return training data as Queries; note the number and names of the features, or check them unless reset."""
         queries = self._as_queries(X, y, qid, group, query_weights, reset=reset)
         if queries.query_weights is not None and not self.weighted:
             raise ParameterError(
@@ -201,7 +259,9 @@ class BaseRanker(Estimator):
             )
         return queries
 
-    def _as_queries(self, X: Any, y: Any, qid: Any, group: Any, query_weights: Any, *, reset: bool) -> Queries:
+    def _as_queries(
+        self, X: object, y: object, qid: Ids | None, group: Sizes | None, weights: Weights | None, *, reset: bool
+    ) -> Queries:
         if isinstance(X, Queries):
             if not reset and X.n_features != self.n_features_in_:
                 raise DataError(
@@ -209,25 +269,35 @@ class BaseRanker(Estimator):
                     "features as input: the pieces must have the same features."
                 )
             self.n_features_in_ = X.n_features
-            return X if query_weights is None else X.weighted_by(query_weights)
+            return X if weights is None else X.weighted_by(weights)
         X, y = self._validated(X, y, reset=reset)
         names = getattr(self, "feature_names_in_", None)
-        return Queries.from_arrays(X, y, qid=qid, group=group, feature_names=names, query_weights=query_weights)
+        return Queries.from_arrays(X, y, qid=qid, group=group, feature_names=names, query_weights=weights)
 
     def check_parameters(self) -> None:
-        """Raise ParameterError where a parameter cannot be, as fit would before it looks at the data."""
+        """Raise ParameterError if a parameter is not valid, as fit would."""
         self._check_parameters()
 
     def _check_parameters(self) -> None:
-        """Raise ParameterError where a parameter of the subclass cannot be."""
+        """Raise ParameterError if a parameter of the subclass is not valid."""
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         raise NotImplementedError
 
-    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
-        """Return the scores of the rows of X, (n_documents,), in the order of the rows; higher is better.
+    def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
+        """Score documents.
 
-        qid or group matter only to models that look at a whole query at once.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
+            The features.
+        qid, group : array-like, optional
+            Which rows are a query, as in fit; only for models that score a query as a whole.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            The scores in the order of the rows; higher is better.
         """
         raise NotImplementedError
 
@@ -240,10 +310,24 @@ class BaseRanker(Estimator):
         metric: str | None = None,
         fingerprint: str | None = None,
     ) -> Model:
-        """Return what was learnt as a model for use: predict, save. It predicts the same bits.
+        """Return the fitted ranker as a model to predict with and to save; its scores are the same bits.
 
-        solver and parameters are this one's unless they are given, feature_names those that fit saw in a data frame;
-        the others are for the reader of the model's file.
+        Parameters
+        ----------
+        solver : str, optional
+            Name of the solver, by default that of the class.
+        parameters : mapping, optional
+            Parameters of the solver, by default its own.
+        feature_names : sequence of str, optional
+            By default the names that fit saw in a data frame.
+        metric : str, optional
+            The metric that the model was chosen by.
+        fingerprint : str, optional
+            Fingerprint of the training data.
+
+        Returns
+        -------
+        Model
         """
         if parameters is None:
             kept = self.get_params().items()
@@ -258,11 +342,11 @@ class BaseRanker(Estimator):
         )
 
     def _model(self, **origin: Unpack[Origin]) -> Model:
-        """Return the fitted model with these fields."""
+        """Return the fitted ranker as a model of that origin."""
         raise NotImplementedError
 
 
-def _with_something_to_learn(queries: Queries) -> Queries:
+def _with_pairs(queries: Queries) -> Queries:
     if not queries.has_pairs:
         raise DataError(
             f"there is nothing to learn from n_samples = {queries.n_documents}: "
@@ -273,12 +357,31 @@ def _with_something_to_learn(queries: Queries) -> Queries:
 
 
 class LinearRanker(BaseRanker):
-    """A ranker whose score is a weighted sum of the features: coef_, (n_features,) float64."""
+    """Base of rankers whose score is a weighted sum of the features.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    """
 
     coef_: Floats
 
-    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
-        """Return X @ coef_, (n_documents,), in the order of the rows; qid and group change nothing here."""
+    def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
+        """Score documents: X @ coef_.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
+            The features.
+        qid, group : array-like, optional
+            Ignored: a document's score does not depend on the others.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            The scores in the order of the rows; higher is better.
+        """
         self._check_fitted("coef_")
         if isinstance(X, Queries):
             return X.in_caller_order(scores(X.features, self.coef_))

@@ -8,8 +8,7 @@ from typing import ClassVar
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.space import Choice, Float, Parameter
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import query_factors
-from ranktune.solvers.linear.composition import BatchRanker, Parts, batch_path
+from ranktune.solvers.linear.composition import BatchRanker, Parts
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 from ranktune.solvers.losses.penalties import L2, ElasticNet, Penalty
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN
@@ -80,8 +79,7 @@ class ListNet(BatchRanker):
         """Begin with the strongest penalty; each l2 goes on from where the one before ended."""
         parts = self._parts()
         penalties = [self._penalty(float(l2)) for l2 in values]
-        path = batch_path(self, parts, penalties, queries, query_factors(queries, self.scaling))
-        for l2, steps in zip(values, path, strict=True):
+        for l2, steps in zip(values, self._path_of(parts, penalties, queries), strict=True):
             for _ in steps:
                 pass
             yield l2

@@ -25,7 +25,7 @@ from ranktune.solvers.core.space import Choice, Float, Parameter
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import factors, query_factors
-from ranktune.solvers.linear.composition import Parts, batch_path
+from ranktune.solvers.linear.composition import MinimisingRanker
 from ranktune.solvers.linear.least_squares import LeastSquares
 from ranktune.solvers.losses.penalties import L2
 from ranktune.solvers.losses.pointwise import (
@@ -102,7 +102,7 @@ class RidgeRanker(PointwiseRanker):
             yield alpha
 
 
-class _Smooth(PointwiseRanker):
+class _Smooth(PointwiseRanker, MinimisingRanker):
     """A pointwise ranker learnt by L-BFGS on a smooth loss."""
 
     path_parameter: ClassVar[str | None] = "C"
@@ -110,9 +110,6 @@ class _Smooth(PointwiseRanker):
     C: float
     max_iterations: int
     tol: float
-    objective_: float
-    n_iter_: int
-    converged_: bool
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -139,8 +136,7 @@ class _Smooth(PointwiseRanker):
         documents = float(queries.weight_of_query @ queries.lengths)  # the loss is a mean over them
         scales = [float(C) * documents for C in values]
         penalties = [L2(1.0 / scale) for scale in scales]
-        parts = Parts(self._loss(queries), penalties[0], optimizer)
-        path = batch_path(self, parts, penalties, queries, self._factors(queries))
+        path = self._minimise(self._loss(queries), penalties, optimizer, queries, self._factors(queries))
         for scale, steps in zip(scales, path, strict=True):
             yield self._scaled(scale, steps)
 

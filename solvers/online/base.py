@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.passes import PassRanker, checked_order, orders
+from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, stored_values
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_random_state
@@ -20,8 +20,6 @@ from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, lists_of
 from ranktune.solvers.online.rows import rows_of
 
-NO_SCORES = np.zeros(0)
-
 WORK = 2e8
 """Approximate multiplications between two reported steps: a tenth of a second."""
 
@@ -32,9 +30,7 @@ LARGEST_FACTOR = 1e100
 class OnlineRanker(PassRanker):
     """A linear ranker that learns from one query at a time; a subclass defines _start and _learn."""
 
-    passes: int = 1
     scaling: str
-    random_state: RandomState
 
     def _check_parameters(self) -> None:
         check_count("passes", self.passes)
@@ -44,71 +40,6 @@ class OnlineRanker(PassRanker):
     def _start(self, queries: Queries, stretch: Floats) -> None:
         """Set the state before the first query; stretch, (n_features,), is the square of the scaling factors."""
         raise NotImplementedError
-
-    def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
-        """Learn from the queries in order; before each, write the scores of its documents unless scores is empty."""
-        raise NotImplementedError
-
-    def _passes(self, queries: Queries) -> Iterator[Iterator[Step]]:
-        generator = self._begin(queries)
-        for order in orders(queries.n_queries, int(self.passes), generator):
-            yield self._learn(queries, order, NO_SCORES)
-
-    def partial_fit(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> Self:
-        """Continue learning from more queries, once, in their order.
-
-        Calls on the pieces of a data set give the same bits as fit on all of it with passes=1, random_state=None and
-        scaling="none"; with another scaling the first piece sets the scale. Pairwise learners ignore queries without
-        two different grades.
-
-        Parameters
-        ----------
-        X, y, qid, group
-            As in fit: whole queries at a time.
-
-        Returns
-        -------
-        self
-        """
-        queries = self._further(X, y, qid, group)
-        for _ in self._learn(queries, np.arange(queries.n_queries), NO_SCORES):
-            pass
-        return self
-
-    def progressive(self, queries: Queries, order: Any = None) -> Floats:
-        """Evaluate progressively: score each query, then learn from it.
-
-        Learning continues from the current state; use a new ranker, or a clone, to start from zero. Unless scaling is
-        "none", the first queries given set the scale of the features before any of them is learned from.
-
-        Parameters
-        ----------
-        queries : Queries
-            The queries to score and to learn from.
-        order : array-like of int, optional
-            Numbers of the queries in the order of visits; by default all of them as they are.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            The score of each document before its query was learned from; NaN for queries that order omits.
-        """
-        self._check_parameters()
-        numbers = checked_order(queries, order)
-        queries = self._further(queries, None, None, None)
-        scores = np.full(queries.n_documents, np.nan)
-        for _ in self._learn(queries, numbers, scores):
-            pass
-        return scores
-
-    def _further(self, X: Any, y: Any, qid: Any, group: Any) -> Queries:
-        """Return the next queries, after starting with the first ones."""
-        self._check_parameters()
-        first = not hasattr(self, "coef_")
-        queries = self._grouped(X, y, qid, group, reset=first)
-        if first:
-            self._begin(queries)
-        return queries
 
     def _begin(self, queries: Queries) -> np.random.Generator | None:
         """Reset the state; return the generator of the order of queries, None where they keep theirs."""
