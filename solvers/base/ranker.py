@@ -270,9 +270,9 @@ class BaseRanker(Estimator):
                 )
             self.n_features_in_ = X.n_features
             return X if weights is None else X.weighted_by(weights)
-        X, y = self._validated(X, y, reset=reset)
+        documents, grades = self._validated(X, y, reset=reset)
         names = getattr(self, "feature_names_in_", None)
-        return Queries.from_arrays(X, y, qid=qid, group=group, feature_names=names, query_weights=weights)
+        return Queries.from_arrays(documents, grades, qid=qid, group=group, feature_names=names, query_weights=weights)
 
     def check_parameters(self) -> None:
         """Raise ParameterError if a parameter is not valid, as fit would."""

@@ -122,7 +122,7 @@ def test_batch_parts_that_do_not_compose() -> None:
     with pytest.raises(IncompatibleParts, match=r"FOBOS needs Loss.rule, and SoftmaxCrossEntropy has none.*LBFGS, OWL"):
         Parts(SoftmaxCrossEntropy(), L1(0.1), FOBOS())
     with pytest.raises(IncompatibleParts, match=r"object has none[.] None of FOBOS.* works with such a loss"):
-        Parts(object(), L2(0.1), LBFGS())
+        Parts(object(), L2(0.1), LBFGS())  # type: ignore[arg-type]
     with pytest.raises(IncompatibleParts, match="SoftmaxCrossEntropy has no pair weight"):
         Ranker(SoftmaxCrossEntropy(), DeltaNDCG(5), None, LBFGS()).fit([[0.0], [1.0]], [0, 1])
 
