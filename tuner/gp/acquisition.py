@@ -10,6 +10,7 @@ from typing import Protocol, Self
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.posterior import Posterior
@@ -74,6 +75,18 @@ class _Incumbent:
         shared[best] += 1.0
         return cls(posterior, inverse, float(means[best]), max(variance, 0.0), shared)
 
+    def difference(self, cross: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+        """Return z and standard deviation of the difference from the incumbent, (m,) each, given k(E, X), (m, n).
+
+        Also k(E, X) K^-1, (m, n), and where the variance is at its lower bound, (m,).
+        """
+        scale = self.posterior.hyperparameters.scale
+        solved, smallest = cross @ self.inverse, MIN_VARIANCE * scale
+        variance = scale - np.einsum("ij,ij->i", solved, cross)
+        variance += self.variance - 2.0 * (cross @ self.shared)
+        sd = np.sqrt(np.maximum(variance, smallest))
+        return (cross @ self.posterior.a - self.mean) / sd, sd, solved, variance <= smallest
+
 
 @dataclass(frozen=True, eq=False)
 class ExpectedImprovement:
@@ -94,12 +107,8 @@ class ExpectedImprovement:
         """Return the log of the expected improvement at rows E, (m,)."""
         logs = np.empty((len(self.incumbents), len(E)))
         for k, incumbent in enumerate(self.incumbents):
-            posterior, scale = incumbent.posterior, incumbent.posterior.hyperparameters.scale
-            cross = posterior.cross(E)
-            variance = scale - np.einsum("ij,ij->i", cross @ incumbent.inverse, cross)
-            variance += incumbent.variance - 2.0 * (cross @ incumbent.shared)
-            sd = np.sqrt(np.maximum(variance, MIN_VARIANCE * scale))
-            logs[k] = np.log(sd) + log_improvement((cross @ posterior.a - incumbent.mean) / sd)
+            z, sd, _, _ = incumbent.difference(incumbent.posterior.cross(E))
+            logs[k] = np.log(sd) + log_improvement(z)
         return _log_mean(logs)
 
     def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
@@ -107,19 +116,15 @@ class ExpectedImprovement:
         logs = np.empty((len(self.incumbents), len(E)))
         slopes = np.empty((len(self.incumbents), *E.shape))
         for k, incumbent in enumerate(self.incumbents):
-            posterior, scale = incumbent.posterior, incumbent.posterior.hyperparameters.scale
+            posterior = incumbent.posterior
             cross, slope = posterior.cross_and_slope(E)
-            solved, smallest = cross @ incumbent.inverse, MIN_VARIANCE * scale
-            variance = scale - np.einsum("ij,ij->i", solved, cross)
-            variance += incumbent.variance - 2.0 * (cross @ incumbent.shared)
-            sd = np.sqrt(np.maximum(variance, smallest))
-            z = (cross @ posterior.a - incumbent.mean) / sd
+            z, sd, solved, at_bound = incumbent.difference(cross)
             log_h = log_improvement(z)  # its derivative is cdf / h
             ratio = np.exp(np.minimum(scipy.special.log_ndtr(z) - log_h, 700.0))
             # d log(sd h(z)) = d sd / sd + ratio dz, with dz = (d mean - z d sd) / sd
             by_mean = posterior.gradients(E, slope * posterior.a)
             by_variance = -2.0 * posterior.gradients(E, slope * (solved + incumbent.shared))
-            by_variance[variance <= smallest] = 0.0
+            by_variance[at_bound] = 0.0
             logs[k] = np.log(sd) + log_h
             slopes[k] = (ratio / sd)[:, None] * by_mean
             slopes[k] += (0.5 * (1.0 - ratio * z) / (sd * sd))[:, None] * by_variance

@@ -65,21 +65,12 @@ def rescore(
     places = fit_in_time(places, found, problem, executor.jobs, deadline)
     if len(places) < 2:
         return found
-    jobs = [
-        executor.submit(
-            evaluate,
-            Task(
-                str(problem.folder),
-                study.metrics,
-                found[k].solver,
-                found[k].params,
-                study.seed + 1,
-                plan=FRESH,
-                keep_scores=isinstance(problem.fresh, tuple),
-            ),
-        )
-        for k in places
-    ]
+    keep_scores, folder = isinstance(problem.fresh, tuple), str(problem.folder)
+    jobs = []
+    for k in places:
+        solver, params = found[k].solver, found[k].params
+        task = Task(folder, study.metrics, solver, params, study.seed + 1, plan=FRESH, keep_scores=keep_scores)
+        jobs.append(executor.submit(evaluate, task))
     for k, job in zip(places, jobs, strict=True):
         if job.exception() is None and job.result().error is None:
             outcome = job.result()
@@ -93,7 +84,8 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> l
     The blend of all, whose members differ most, is chosen unless cross-validation significantly prefers the linear
     blend or a single candidate.
     """
-    singles, folds = _rescored_only(best_by_solver(found)), _blend_folds(study, problem)
+    best, folds = best_by_solver(found), query_folds(problem.development, FOLDS, study.seed, stream=5)
+    singles = [candidate for candidate in best if candidate.again is not None] or best
     mixed = _blends(study, problem, found, folds)
     if not mixed:
         return singles
@@ -114,11 +106,6 @@ def blended_candidates(
     blends = [candidate for candidate in chosen if candidate.members]
     light |= {blend: replace(blend, members=tuple(light[member] for member in blend.members)) for blend in blends}
     return list(light.values()), [light[candidate] for candidate in chosen]
-
-
-def _rescored_only(singles: list[Candidate]) -> list[Candidate]:
-    """Return the rescored candidates; all if there are none."""
-    return [candidate for candidate in singles if candidate.again is not None] or singles
 
 
 def _blends(study: Study, problem: Problem, found: Sequence[Candidate], folds: Sequence[Fold]) -> list[Candidate]:
@@ -145,10 +132,6 @@ def _by_list(candidate: Candidate) -> bool:
     been no worse without.
     """
     return candidate.params.get("scaling") == "list"
-
-
-def _blend_folds(study: Study, problem: Problem) -> tuple[Fold, ...]:
-    return query_folds(problem.development, FOLDS, study.seed, stream=5)
 
 
 def _blend(study: Study, problem: Problem, label: str, able: Sequence[Candidate], folds: Sequence[Fold]) -> Candidate:
@@ -206,12 +189,8 @@ def _entries(
     models: Mapping[Candidate, Refitted],
 ) -> list[Entry]:
     """Return the entries of the candidates whose refit succeeded, with test scores."""
-    entries = []
-    for candidate in chosen:
-        made = _build_model(candidate, models, problem)
-        if made is not None:
-            entries.append(_tested(study, problem, used.get(candidate, candidate), made))
-    return entries
+    built = [(candidate, _build_model(candidate, models, problem)) for candidate in chosen]
+    return [_entry(study, problem, used.get(own, own), refitted) for own, refitted in built if refitted is not None]
 
 
 def keep_within(entries: list[Entry], limits: Mapping[str, float]) -> list[Entry]:
@@ -259,7 +238,7 @@ def _build_model(candidate: Candidate, models: Mapping[Candidate, Refitted], pro
     return Refitted(model, sum(made.seconds for made in own))
 
 
-def _tested(study: Study, problem: Problem, candidate: Candidate, made: Refitted) -> Entry:
+def _entry(study: Study, problem: Problem, candidate: Candidate, made: Refitted) -> Entry:
     test = {} if problem.test is None else score_on(made.model, problem.test, study.metrics)
     timed = microseconds_a_document(made.model, problem.test or problem.development)
     return Entry(candidate, made.model, test, timed, made.seconds)

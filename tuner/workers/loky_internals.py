@@ -36,14 +36,6 @@ class Pool(Protocol):
         ...
 
 
-class Writable(Protocol):
-    """A binary file."""
-
-    def write(self, part: bytes | memoryview) -> int:
-        """Append part."""
-        ...
-
-
 def start_pool(env: Mapping[str, str], initializer: Callable[..., None], arguments: tuple[object, ...]) -> Pool:
     """Return a pool whose process gets env before any library is loaded, and calls initializer(*arguments) first."""
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
@@ -69,8 +61,8 @@ def keep_large_processes() -> None:
     process_executor._MAX_MEMORY_LEAK_SIZE = float("inf")
 
 
-def dump(value: object, file: Writable) -> None:
-    """Pickle value to file; functions of the main module and closures by value."""
+def dump(value: object, file: object) -> None:
+    """Pickle value to a binary file; functions of the main module and closures by value."""
     from joblib.externals.loky.backend import reduction
 
     reduction.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
