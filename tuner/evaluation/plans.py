@@ -58,7 +58,7 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeat
     if n_distinct < folds:
         raise DataError(
             f"only {n_distinct} of {queries.n_queries} queries differ in their documents and grades: they cannot be "
-            f"dealt into {folds} folds, since the same query is not learnt from and scored. Give a validation file, or "
+            f"dealt into {folds} folds, since no query may be both fitted and scored. Give a validation file, or "
             "fewer folds, or more queries."
         )
     highest = np.maximum.reduceat(queries.grades, queries.starts[:-1])

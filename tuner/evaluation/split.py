@@ -103,7 +103,7 @@ def _check_learnable(queries: Queries, what: str) -> None:
         detail = f"all grades are {lowest:g}" if lowest == highest else "each query has documents of one grade only"
         raise DataError(
             f"there is nothing to learn from {what}: {detail}. "
-            "A ranking is learnt from queries that have documents of different grades; check grades and query ids."
+            "A ranker needs queries that have documents of different grades; check grades and query ids."
         )
 
 
@@ -140,7 +140,7 @@ def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str]
         if "test" in others:
             remedy = "give other test queries, or none: a fifth of the training queries is then set aside"
         raise DataError(
-            f"{message}, and nothing is left to learn from. A score on what was learnt says nothing; {remedy}."
+            f"{message}, and nothing is left to learn from. A score on the training queries says nothing; {remedy}."
         )
     warnings.warn(f"{message}: they are left out of the {_CALLED[name]} queries.", RankTuneWarning, stacklevel=4)
     return kept

@@ -1,7 +1,7 @@
 """Runs the trials of a study on the lanes of this process and on workers that joined, each under a lease.
 
 A lease is a row beside the record: which trial, which worker, which token. A trial whose worker was lost is begun once
-more with the same parameters, by whoever is free first. The second loss makes it a failed trial.
+more with the same parameters, by the first free worker. The second loss makes it a failed trial.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class Dispatcher:
         """Offer the trials of lost workers again, and return those that were lost for the second time."""
         found = []
         for lease, again in self._leases.expired():
-            reason = f"{lease.worker} was not heard of any more"
+            reason = f"{lease.worker} gave no sign of life"
             if again:
                 self._log(Event.REISSUED, lease.number, reason=reason)
             elif (trial := self._offered.pop(lease.number, None)) is not None:

@@ -1,4 +1,4 @@
-"""The one owner of a study whose record is in a database, with a sign of life as long as it runs."""
+"""The ownership of a study whose record is in a database, with a sign of life while the owner runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.membership import PERIOD, Membership, this_host
 
 BEAT = 3.0
-"""Seconds between two signs of life: whoever wants the study meanwhile waits for one of them, and is refused."""
+"""Seconds between two signs of life. Another process that wants the study waits for one, and is refused."""
 
 
 class Ownership:
-    """Holds a study in a database from enter to exit. Raises StudyError where another process holds it.
+    """Holds a study in a database from enter to exit. Raises StudyError if another process holds it.
 
-    check raises StudyError once another process has taken it over. Set concluded where workers need not wait for more.
+    `check` raises StudyError once another process has taken it over. Set `concluded` when there will be no more trials.
     """
 
     def __init__(self, url: str, study: str, period: float = PERIOD) -> None:
@@ -48,11 +48,11 @@ class Ownership:
 
     @property
     def held(self) -> tuple[str, str]:
-        """The study, and the token by which writers show that it is still ours."""
+        """The study, and the token by which a transaction checks the ownership."""
         return self._membership.study, self._token
 
     def check(self) -> None:
-        """Raise StudyError where the study is not ours any more: what is done from now on would be done twice."""
+        """Raise StudyError if another process owns the study by now: all work would be done twice."""
         if self._lost is not None:
             raise self._lost
 

@@ -1,6 +1,6 @@
-"""Before the trials: the data go where workers map them, and the study is declared in its folder.
+"""Preparation of a study: the data are written where workers map them, and the study is declared in its folder.
 
-Nothing here knows of the record, so that a worker that reads the data loads no database.
+This module does not import the record, so that a worker that reads the data loads no database.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ranktune.tuner.study.problem import Problem, folder_name, write_split
 
 
 def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, extend: bool = False) -> list[Problem]:
-    """Write the data where workers map it, and declare the study, or widen the one that stands there if extend.
+    """Write the data where workers map them, and declare the study, or widen the present one if `extend`.
 
-    Raises StudyError where another one stands there, ParameterError where its sampler or a metric cannot be used.
+    Raises StudyError if the folder has another study, ParameterError if the sampler or a metric cannot be used.
     """
     folder.check_settings(study, extend=extend)
-    make_sampler(study.sampler, seed=study.seed, number=0)  # it may need what is not installed
+    make_sampler(study.sampler, seed=study.seed, number=0)  # it may need a package that is not installed
     for split in splits:
         for part in filter(None, (split.train, split.vali, split.test)):
             check_metrics(study.metrics, part)
@@ -31,7 +31,7 @@ def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, exten
 
 
 def reopen(folder: StudyFolder) -> list[Problem]:
-    """Return the problems that prepare wrote; none where they are gone, as those of a finished study."""
+    """Return the problems that `prepare` wrote, an empty list if they are gone, as those of a finished study."""
     study = folder.study()
     folders = {name: folder.data / folder_name(name, digest, study) for name, digest in folder.digests().items()}
     if not all(own.is_dir() for own in folders.values()):

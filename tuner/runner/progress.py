@@ -45,23 +45,18 @@ class Progress(Protocol):
 
     def stage(self, text: str) -> None:
         """Show what happens outside of trials, as reading and refitting."""
-        ...
 
     def split(self, name: str, total: int, done: int) -> None:
         """Show that the trials of a split begin, of which an earlier run has done some."""
-        ...
 
     def trial(self, report: TrialReport) -> None:
         """Show a finished trial, which is in the record by now."""
-        ...
 
     def event(self, text: str) -> None:
         """Show an event of the log as a line of text."""
-        ...
 
     def close(self) -> None:
         """Close the display once the study has ended or failed."""
-        ...
 
 
 class Silent:

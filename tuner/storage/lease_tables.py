@@ -1,4 +1,4 @@
-"""The tables beside an Optuna study: who runs it, who has joined, who is trying which trial, raced against whom."""
+"""The tables beside an Optuna study: its owner, its workers, the leases of its trials and their incumbents."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LEASES = Table(
     Column("attempt", Integer, nullable=False),
     Column("token", String(64), nullable=False),
     Column("worker", String(NAME), nullable=False),
-    Column("joined", Boolean, nullable=False),  # whether its worker is one that joined, not a lane of the owner's
+    Column("joined", Boolean, nullable=False),  # whether its worker joined, or is a lane of the owner
     Column("beat", Integer, nullable=False),  # changes with each renewal
-    Column("deadline", String(32)),  # for people: decisions are taken by a steady clock
+    Column("deadline", String(32)),  # for people to read: programs use a steady clock
     Column("trial_limit", Float),
     Column("params", Text, nullable=False),
     Column("outcome", LargeBinary),
@@ -29,8 +29,8 @@ INCUMBENTS = Table(
     "ranktune_rivals",
     _METADATA,
     Column("study", String(NAME), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),  # of the trial that is raced
-    Column("scores", LargeBinary, nullable=False),  # of whom it is raced against: float64, little-endian
+    Column("number", Integer, primary_key=True, autoincrement=False),  # of the trial
+    Column("scores", LargeBinary, nullable=False),  # of the incumbent: float64, little-endian
 )
 WORKERS = Table(
     "ranktune_workers",
@@ -47,7 +47,7 @@ OWNERS = Table(
     "ranktune_owners",
     _METADATA,
     Column("study", String(NAME), primary_key=True),
-    Column("token", String(64), nullable=False),  # empty where nobody runs it
+    Column("token", String(64), nullable=False),  # empty if no process runs it
     Column("host", String(NAME), nullable=False),
     Column("pid", Integer, nullable=False),
     Column("started", String(64), nullable=False),
@@ -57,12 +57,12 @@ OWNERS = Table(
 
 
 def make_tables(engine: Engine) -> None:
-    """Make the tables that are missing."""
+    """Create the missing tables."""
     _METADATA.create_all(engine)
 
 
 def deadline(engine: Engine, seconds: float) -> TextClause:
-    """Return the SQL for the time of the database so many seconds from now, in UTC."""
+    """Return the SQL for the time of the database in that many seconds, in UTC."""
     if engine.dialect.name == "sqlite":
         return text(f"datetime('now', '+{seconds:.0f} seconds')")
     return text(f"to_char(timezone('utc', now()) + interval '{seconds:.0f} seconds', 'YYYY-MM-DD HH24:MI:SS')")

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import psutil
 from optuna.storages import RDBStorage
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ranktune.solvers.core.errors import StudyError
@@ -198,24 +198,25 @@ class Membership:
     def join(self, worker: str, host: str, pid: int, jobs: int, version: str) -> None:
         """Enter a worker, or update its entry."""
         values = {"host": host, "pid": pid, "jobs": jobs, "version": version}
-        own = and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
+        entry = update(WORKERS).where(self._entry(worker)).values(**values, beat=WORKERS.c.beat + 1)
 
         def work(connection: Connection) -> None:
-            if not connection.execute(update(WORKERS).where(own).values(**values, beat=WORKERS.c.beat + 1)).rowcount:
+            if not connection.execute(entry).rowcount:
                 connection.execute(insert(WORKERS).values(study=self.study, worker=worker, beat=0, **values))
 
         self._run(work)
 
     def heartbeat(self, worker: str) -> bool:
         """Give a sign of life of a worker; return False if it has no entry (any more) and should join again."""
-        own = and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
-        beat = update(WORKERS).where(own).values(beat=WORKERS.c.beat + 1)
+        beat = update(WORKERS).where(self._entry(worker)).values(beat=WORKERS.c.beat + 1)
         return bool(self._run(lambda c: c.execute(beat).rowcount))
 
     def leave(self, worker: str) -> None:
         """Remove the entry of a worker."""
-        own = and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
-        self._run(lambda c: c.execute(delete(WORKERS).where(own)))
+        self._run(lambda c: c.execute(delete(WORKERS).where(self._entry(worker))))
+
+    def _entry(self, worker: str) -> ColumnElement[bool]:
+        return and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
 
     def workers(self) -> list[Worker]:
         """Return the workers that live, by name, and remove those without a sign of life for a period."""

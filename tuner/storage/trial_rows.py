@@ -77,7 +77,16 @@ class TrialRows:
             row = {"trial_id": trial_id, "step": step, "intermediate_value": stored}
             connection.execute(insert(_REPORTS), [row | {"intermediate_value_type": report_kind}])
         if trial.params:
-            connection.execute(insert(_PARAMS), [self._parameter(trial, trial_id, name) for name in trial.params])
+            rows = [
+                {
+                    "trial_id": trial_id,
+                    "param_name": name,
+                    "param_value": trial.distributions[name].to_internal_repr(value),
+                    "distribution_json": self._checked[name],
+                }
+                for name, value in trial.params.items()
+            ]
+            connection.execute(insert(_PARAMS), rows)
         for table, attributes in ((_USER, trial.user_attrs), (_SYSTEM, trial.system_attrs)):
             if attributes:
                 rows = [{"trial_id": trial_id, "key": k, "value_json": json.dumps(v)} for k, v in attributes.items()]
@@ -88,15 +97,6 @@ class TrialRows:
         last = select(_TRIALS.c.number).where(_TRIALS.c.study_id == self._study_id).order_by(_TRIALS.c.trial_id.desc())
         found = connection.execute(last.limit(1)).scalar_one_or_none()
         return 0 if found is None else int(found) + 1
-
-    def _parameter(self, trial: FrozenTrial, trial_id: int, name: str) -> dict[str, object]:
-        distribution = trial.distributions[name]
-        return {
-            "trial_id": trial_id,
-            "param_name": name,
-            "param_value": distribution.to_internal_repr(trial.params[name]),
-            "distribution_json": self._checked[name],
-        }
 
     def _check(self, connection: Connection, trial: FrozenTrial) -> None:
         """Check the distribution of each parameter against the first one, once for each distribution."""
