@@ -73,10 +73,10 @@ def tune(given: TuneArguments) -> StudyResult:
     >>> import tempfile
     >>> import numpy as np
     >>> import ranktune
-    >>> X = np.random.default_rng(0).normal(size=(120, 3))
-    >>> y, qid = (X[:, 0] > 0).astype(int), np.repeat(np.arange(20), 6)
+    >>> X = np.random.default_rng(0).normal(size=(120, 4))
+    >>> y, qid = (X[:, 0] + X[:, 3] > 0).astype(int), np.repeat(np.arange(20), 6)
     >>> with tempfile.TemporaryDirectory() as home:
-    ...     result = ranktune.tune((X, y, qid), solvers="RidgeRanker", trials=2, jobs=1, home=home)
+    ...     result = ranktune.tune((X[:, :3], y, qid), solvers="RidgeRanker", trials=2, jobs=1, home=home)
     >>> result.best.solver, result.trials
     ('RidgeRanker', 2)
     """
@@ -146,8 +146,8 @@ def resume(given: ResumeArguments) -> StudyResult:
     >>> result = ranktune.resume("mine", trials=60)  # doctest: +SKIP
     """
     folder = find_folder(home_folder(given.home), given.name)
-    places = Locations.load(folder.path, given.storage)
-    with _at_work(folder, _workforce(given), places, given.progress) as at:
+    locations = Locations.load(folder.path, given.storage)
+    with _at_work(folder, _workforce(given), locations, given.progress) as session:
         study = folder.study()
         if given.trials is not None:
             study = replace(study, trials=given.trials)
@@ -155,73 +155,67 @@ def resume(given: ResumeArguments) -> StudyResult:
         if problems:
             folder.declare(study, folder.digests(), extend=given.extend)
         else:
-            at.progress.stage(f"reading {study.data}")
             try:
-                problems = _prepared(study, (study.data, study.vali, study.test), folder, at, given.extend)
+                problems = session.prepare(study, (study.data, study.vali, study.test), given.extend)
             except DataError as error:
                 raise StudyError(
                     f"the data of study '{given.name}' are not kept once it is finished, and cannot be read again: "
                     f"{error}"
                 ) from None
-        return _ran(study, problems, folder, places, at)
+        return session.run(study, problems)
 
 
 def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadline) -> StudyResult:
     home = home_folder(given.home)
-    places = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
+    locations = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
     force = _workforce(given)
     folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
-    with _at_work(folder, force, places, given.progress) as at:
+    with _at_work(folder, force, locations, given.progress) as session:
         study = folder.check_settings(study, extend=given.extend)
-        places.save(folder.path)
-        at.progress.stage(f"reading {study.data}")
-        problems = _prepared(study, sources, folder, at, given.extend)
+        locations.save(folder.path)
+        problems = session.prepare(study, sources, given.extend)
         del sources  # the workers' mapped copy serves from here on
-        return _ran(study, problems, folder, places, at, deadline)
-
-
-def _ran(
-    study: Study,
-    problems: Sequence[Problem],
-    folder: StudyFolder,
-    places: Locations,
-    at: _Work,
-    deadline: Deadline | None = None,
-) -> StudyResult:
-    return shown(
-        StudyRun(
-            study,
-            folder,
-            at.workers,
-            progress=at.progress,
-            locations=places,
-            events=at.events,
-            owner=at.owner,
-        ).run(problems, deadline)
-    )
+        return session.run(study, problems, deadline)
 
 
 @dataclass(frozen=True)
-class _Work:
+class _Session:
     """What a process holds while it runs a study."""
 
+    folder: StudyFolder
+    locations: Locations
     workers: Executor
     progress: Progress
     events: Events
     owner: Ownership | None
 
+    def prepare(self, study: Study, sources: Sources, extend: bool) -> list[Problem]:
+        """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""
+        self.progress.stage(f"reading {study.data}")
+        if all(source is None or (source != API_SEARCH and isinstance(source, str | Path)) for source in sources):
+            return self.workers.call(read_and_prepare, study, sources, self.folder, extend)
+        return read_and_prepare(study, sources, self.folder, extend, self.progress)
+
+    def run(self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None) -> StudyResult:
+        """Run the trials, choose and judge."""
+        run = StudyRun(
+            study, self.folder, self.workers, progress=self.progress, locations=self.locations, events=self.events,
+            owner=self.owner,
+        )  # fmt: skip
+        return shown(run.run(problems, deadline))
+
 
 @contextmanager
-def _at_work(folder: StudyFolder, force: Workforce, places: Locations, given: Progress | None) -> Iterator[_Work]:
+def _at_work(folder: StudyFolder, force: Workforce, locations: Locations, given: Progress | None) -> Iterator[_Session]:
     """Own a study, with its workers; a signal to end becomes Interrupted."""
-    progress, url = given or _watcher(), places.storage
+    progress, url = given or _watcher(), locations.storage
     try:
         with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:
             owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
             events = held.enter_context(Events(folder.path, progress.event))
             workers = held.enter_context(force.assembled(apart=url is not None))
             try:
-                yield _Work(workers, progress, events, owner)
+                yield _Session(folder, locations, workers, progress, events, owner)
             except BaseException as error:
                 cause = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
                 events.write(Event.STUDY_STOPPED, reason=cause)
@@ -234,10 +228,10 @@ def _at_work(folder: StudyFolder, force: Workforce, places: Locations, given: Pr
 
 
 def _how_far(folder: StudyFolder) -> str:
-    """Return what an interrupted study has so far, and how to go on."""
+    """Return the state of an interrupted study, and how to continue it."""
     if not (folder.path / "study.json").exists():
-        return "The study had not begun. Nothing was kept."
-    from ranktune.dashboards.terminal.listing import state  # it loads what draws tables
+        return "The study had not begun. Nothing was saved."
+    from ranktune.dashboards.terminal.listing import state  # it loads the library of tables
 
     name = folder.path.name
     next_step = f"`ranktune resume {name}` continues the study."
@@ -275,11 +269,7 @@ def work(given: WorkArguments) -> int:
     >>> api.work("mine", storage="postgresql://me@host/runs", jobs=8)  # doctest: +SKIP
     """
     progress = given.progress or _watcher()
-    if given.storage is None:
-        opened: FolderStudy | DatabaseStudy = FolderStudy(find_folder(home_folder(given.home), given.name))
-    else:
-        opened = DatabaseStudy(given.storage, given.name)
-    with closing(progress), closing(opened) as joinable:
+    with closing(progress), closing(_joinable(given)) as joinable:
         force = Workforce(given.jobs, given.trial_timeout, given.trial_memory)
         with force.assembled(apart=True) as workers:
             worker = JoinedWorker(joinable, workers, progress.stage, wait=given.wait)
@@ -289,11 +279,10 @@ def work(given: WorkArguments) -> int:
                 raise Interrupted(worker.put_back, f"{worker.done} trials were run here.") from None
 
 
-def _prepared(study: Study, sources: Sources, folder: StudyFolder, at: _Work, extend: bool) -> list[Problem]:
-    """Return the problems of the data; files are read by a worker, which has to know how to compute anyway."""
-    if all(source is None or (source != API_SEARCH and isinstance(source, str | Path)) for source in sources):
-        return at.workers.call(read_and_prepare, study, sources, folder, extend)
-    return read_and_prepare(study, sources, folder, extend, at.progress)
+def _joinable(given: WorkArguments) -> FolderStudy | DatabaseStudy:
+    if given.storage is None:
+        return FolderStudy(find_folder(home_folder(given.home), given.name))
+    return DatabaseStudy(given.storage, given.name)
 
 
 def _described(sources: Sources) -> Json:
@@ -318,7 +307,7 @@ def _stem(data: str) -> str:
 
 
 def _watcher() -> Progress:
-    """Return a progress display where somebody watches the terminal."""
+    """Return a display of the progress if standard error is a terminal."""
     if not sys.stderr.isatty():
         return Silent()
     from ranktune.terminal import watcher

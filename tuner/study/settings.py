@@ -98,11 +98,8 @@ def documented(declaration: type) -> Callable[[Documented], Documented]:
     return decorate
 
 
-DATA = Setting(
-    "Training data: LETOR/SVMlight text (.gz, .bz2), csv, parquet, npz, a folder Fold1..Fold5.",
-    positional=True,
-    option_type=str,
-)
+_TRAINING = "Training data: LETOR/SVMlight text (.gz, .bz2), csv, parquet, npz, a folder Fold1..Fold5."
+DATA = Setting(_TRAINING, positional=True, option_type=str)
 VALI = Setting("Validation data. (default: cross-validation by query)", option_type=str)
 TEST = Setting("Test data, never used to choose; none for none. (default: a fifth set aside)", option_type=str)
 
@@ -130,41 +127,21 @@ class Settings:
         ),
     ] = "auto"
     permutations: Annotated[int, Setting("Orders of all queries for a progressive plan.", minimum=1)] = 10
-    folds: Annotated[
-        int | None,
-        Setting("Folds of cross-validation over train and vali. (default: 5)", minimum=2),
-    ] = None
+    folds: Annotated[int | None, Setting("Folds of cross-validation. (default: 5)", minimum=2)] = None
     repeats: Annotated[int, Setting("Times that queries are dealt into folds anew.", minimum=1)] = 1
     outer: Annotated[int, Setting("Outer folds of plan nested.", minimum=2)] = 5
     trials: Annotated[
         int | None,
-        Setting(
-            "Configurations to try (for each fold of a folder). (default: 30, or as many as timeout or until allow)",
-            minimum=1,
-        ),
+        Setting("Configurations to try, for each fold of a folder. (default: 30, or by timeout or until)", minimum=1),
     ] = None
-    timeout: Annotated[
-        float | None, Setting("Seconds for everything, from reading to the last refit.", minimum=0.001)
-    ] = None
-    full: Annotated[
-        bool,
-        Setting(
-            "Evaluate every trial completely: no early stopping of trials that are significantly worse, no "
-            "regularization paths."
-        ),
-    ] = False
+    timeout: Annotated[float | None, Setting("Seconds for everything, reading and refits too.", minimum=0.001)] = None
+    full: Annotated[bool, Setting("Evaluate each trial in full: no early stopping, no regularization path.")] = False
     until: Annotated[
         float | None,
-        Setting(
-            "Stop when the expected gain of further trials, in units of the metric, is below this. Needs sampler "
-            "thompson.",
-            minimum=0.0,
-        ),
+        Setting("Stop when the expected gain in the metric is below this. Needs sampler thompson.", minimum=0.0),
     ] = None
     sampler: Annotated[str, Setting("What suggests configurations: thompson, random, tpe, gp, skopt.")] = "thompson"
-    within: Annotated[
-        str, Setting("Limits of the chosen model, such as 'features<=29, bytes<=10k, microseconds<=0.5'.")
-    ] = ""
+    within: Annotated[str, Setting("Limits of the model, such as 'features<=29, bytes<=10k, microseconds<=0.5'.")] = ""
     seed: Annotated[int, Setting("Seed of all random numbers.", minimum=0)] = 0
     refit: Annotated[bool, Setting("Fit the chosen configuration again on train and vali together.")] = True
     space: Annotated[
@@ -177,7 +154,5 @@ class Settings:
     ] = field(default_factory=dict)
     reading: Annotated[
         Mapping[str, Any],
-        Setting(
-            'Options of the readers: {"missing": "zero", "one_based": False}.', python_only=True, content="options"
-        ),
+        Setting('Options of readers: {"missing": "zero", "one_based": False}.', python_only=True, content="options"),
     ] = field(default_factory=dict)
