@@ -73,12 +73,12 @@ def tune(given: TuneArguments) -> StudyResult:
     >>> import tempfile
     >>> import numpy as np
     >>> import ranktune
-    >>> X = np.random.default_rng(0).normal(size=(120, 4))
-    >>> y, qid = (X[:, 0] + X[:, 3] > 0).astype(int), np.repeat(np.arange(20), 6)
+    >>> X = np.random.default_rng(0).normal(size=(200, 9))
+    >>> y, qid = (X[:, 0] + X[:, 8] > 0).astype(int), np.repeat(np.arange(20), 10)
     >>> with tempfile.TemporaryDirectory() as home:
-    ...     result = ranktune.tune((X[:, :3], y, qid), solvers="RidgeRanker", trials=2, jobs=1, home=home)
+    ...     result = ranktune.tune((X[:, :8], y, qid), solvers="RidgeRanker", trials=5, jobs=1, home=home)
     >>> result.best.solver, result.trials
-    ('RidgeRanker', 2)
+    ('RidgeRanker', 5)
     """
     deadline = Deadline.after(given.timeout)
     sources = given.data, given.vali, given.test
