@@ -1,1 +1,1 @@
-"""What a person looks at: finished records as tables and pages. Nothing here runs a study."""
+"""Studies as tables and pages; nothing here runs a study."""

@@ -151,8 +151,8 @@ def best_so_far_figure(
     beyond: Expected | None = None,
 ) -> Figure:
     """Return best-so-far curves as steps, with the best default and random search, known and simulated."""
-    looks = zip(figures.COLOURS, ("solid", "dash", "dot"), strict=False)
-    traces = [_step_trace(curve, name, *look) for (name, curve), look in zip(curves.items(), looks, strict=False)]
+    styles = zip(figures.COLOURS, ("solid", "dash", "dot"), strict=False)
+    traces = [_step_trace(curve, name, *style) for (name, curve), style in zip(curves.items(), styles, strict=False)]
     longest = max(*(len(curve) for curve in curves.values()), 0 if beyond is None else len(beyond.mean))
     if default is not None:
         line = {"color": figures.GREY, "dash": "dot", "width": 1.5}

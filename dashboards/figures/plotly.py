@@ -10,11 +10,16 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
+from typing import TypeAlias
 
 import numpy as np
 
 from ranktune.dashboards.figures.panels import Axis, Figure, Trace
 from ranktune.solvers.core.arrays import Floats, Ints, Json
+
+Place: TypeAlias = str | float | None
+Places: TypeAlias = Iterable[Place]
+Numbers: TypeAlias = Iterable[float | None]
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00", "#7f7f7f")
 """Distinct for colour-blind readers too. Source: Okabe & Ito 2008, with two greys of another lightness."""
@@ -79,7 +84,7 @@ def number(value: float | None) -> float | None:
     return float(f"{float(value):.6g}")
 
 
-def numbers(values: Iterable[float | None]) -> list[float | None]:
+def numbers(values: Numbers) -> list[float | None]:
     """Return every value as number does."""
     return [number(value) for value in values]
 
@@ -116,7 +121,7 @@ def axis(title: str, *, log: bool = False, categories: Sequence[str] | None = No
     return found | more
 
 
-def value_axis(title: str, values: Iterable[float | None], always: float = np.inf) -> tuple[Axis, str]:
+def value_axis(title: str, values: Numbers, always: float = np.inf) -> tuple[Axis, str]:
     """Return an axis that leaves out a long low tail, and the note that says so, "" where all values fit.
 
     A value is left out where it lies further below the median than three times the distance from the median to the
@@ -179,13 +184,13 @@ def bar_figure(traces: Sequence[Trace], x_title: str, y_title: str, labels: Sequ
 
 def scatter(
     name: str,
-    x: Iterable[str | float | None],
-    y: Iterable[str | float | None],
+    x: Places,
+    y: Places,
     *,
     marker: Mapping[str, object] | None = None,
     mode: str = "markers",
     text: Sequence[str] | None = None,
-    error: Iterable[float | None] | None = None,
+    error: Numbers | None = None,
     **more: object,
 ) -> Trace:
     """Return points, or a line with mode "lines"; x and y are numbers or plain names, error half a bar's length."""
@@ -199,7 +204,7 @@ def scatter(
     return trace | more
 
 
-def star(name: str, x: str | float | None, y: str | float | None, text: Sequence[str] | None = None) -> Trace:
+def star(name: str, x: Place, y: Place, text: Sequence[str] | None = None) -> Trace:
     """Return one point marked with a star."""
     return scatter(name, [x], [y], marker={"symbol": "star", "size": 15, "color": ACCENT}, text=text)
 
@@ -210,7 +215,7 @@ def steps(name: str, x: Iterable[float], y: Iterable[float], colour: str, dash: 
     return scatter(name, x, y, mode="lines", line=line)
 
 
-def band(name: str, x: Iterable[str | float | None], low: Iterable[float], high: Iterable[float], colour: str) -> Trace:
+def band(name: str, x: Places, low: Iterable[float], high: Iterable[float], colour: str) -> Trace:
     """Return the area between low and high over x, colour as #rrggbb."""
     across = _cells(x)
     return {
@@ -226,34 +231,20 @@ def band(name: str, x: Iterable[str | float | None], low: Iterable[float], high:
     }
 
 
-def bars(
-    name: str,
-    labels: Iterable[str | float | None],
-    lengths: Iterable[float | None],
-    *,
-    horizontal: bool = False,
-    **more: object,
-) -> Trace:
+def bars(name: str, labels: Places, lengths: Numbers, *, horizontal: bool = False, **more: object) -> Trace:
     """Return bars, one a label; horizontal ones leave room for long labels."""
     x, y = (_cells(lengths), _cells(labels)) if horizontal else (_cells(labels), _cells(lengths))
     trace: Trace = {"type": "bar", "name": plain(name), "x": x, "y": y}
     return trace | ({"orientation": "h"} if horizontal else {}) | more
 
 
-def error_bars(above: Iterable[float | None], below: Iterable[float | None], **more: object) -> Json:
+def error_bars(above: Numbers, below: Numbers, **more: object) -> Json:
     """Return the error bars of points, with lengths above and below each."""
     lengths = {"array": numbers(above), "arrayminus": numbers(below)}
     return {"type": "data", "symmetric": False, "thickness": 1.5} | lengths | more
 
 
-def heat_map(
-    x: Sequence[str | float | None],
-    y: Sequence[str | float | None],
-    z: Iterable[Iterable[float | None]],
-    title: str,
-    *,
-    zero_in_middle: bool = False,
-) -> Trace:
+def heat_map(x: Places, y: Places, z: Iterable[Numbers], title: str, *, zero_in_middle: bool = False) -> Trace:
     """Return cells coloured by z, a row for each y; title says what the colours measure."""
     rows = [numbers(row) for row in z]
     trace: Trace = {"type": "heatmap", "x": _cells(x), "y": _cells(y), "z": rows, "showlegend": False}
@@ -280,6 +271,6 @@ def faint(colour: str, opacity: float) -> str:
     return f"rgba({red},{green},{blue},{opacity})"
 
 
-def _cells(values: Iterable[str | float | None]) -> list[str | float | None]:
+def _cells(values: Places) -> list[Place]:
     """Return names as they are and numbers as number does."""
     return [value if isinstance(value, str) else number(value) for value in values]

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ranktune.dashboards.figures.panels import Cell, Panel, Table
@@ -13,11 +14,6 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.registry import to_json
 from ranktune.solvers.core.arrays import Json
-
-COLUMNS = (
-    "trial", "solver", "value", "standard error", "stopped after", "error of estimate", "parameters", "path",
-    "seconds", "weights", "us a document", "bytes", "ended", "worker", "restarts", "error", "warnings",
-)  # fmt: skip
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -30,37 +26,35 @@ def panels(data: StudyData) -> list[Panel]:
 
 def trials_table(data: StudyData) -> Table:
     """Return a row a trial; empty columns are left out."""
-    several = len(data.splits) > 1
-    others = [name for name in data.study.metrics if name != data.metric]
-    columns = (*(("fold",) if several else ()), *COLUMNS[:6], *others, *COLUMNS[6:])
-    rows = [[*((trial.split,) if several else ()), *_row(trial, others)] for trial in data.trials]
-    always = {"trial", "solver", "value", "parameters"}
-    kept = [k for k, name in enumerate(columns) if name in always or any(row[k] not in (None, "", 0) for row in rows)]
-    named = [data.metric if columns[k] == "value" else columns[k] for k in kept]
-    return Table(tuple(named), [[row[k] for k in kept] for row in rows])
+    always = ["trial", "solver", data.metric, "parameters"]
+    rows = [_row(trial, data.study.metrics, data.metric) for trial in data.trials]
+    names = list(rows[0]) if rows else always
+    names = [name for name in names if name in always or any(row[name] not in (None, "", 0) for row in rows)]
+    return Table(tuple(names), [[row[name] for name in names] for row in rows])
 
 
-def _row(trial: Trial, others: list[str]) -> list[Cell]:
-    return [
-        trial.number,
-        trial.solver,
-        trial.value,
-        trial.error_of_mean,
-        trial.stopped or None,
-        trial.error_of_estimate,
-        *(trial.means.get(name) for name in others),
-        ", ".join(f"{name}={_short(value)}" for name, value in trial.params.items()),
-        _path(trial),
-        trial.seconds,
-        trial.nonzeros,
-        trial.microseconds,
-        trial.bytes,
-        _when(trial.ended),
-        trial.worker,
-        trial.restarts,
-        trial.error,
-        "; ".join(trial.warnings),
-    ]
+def _row(trial: Trial, metrics: Sequence[str], metric: str) -> dict[str, Cell]:
+    return {
+        "fold": trial.split,
+        "trial": trial.number,
+        "solver": trial.solver,
+        metric: trial.value,
+        "standard error": trial.error_of_mean,
+        "stopped after": trial.stopped or None,
+        "error of estimate": trial.error_of_estimate,
+        **{name: trial.means.get(name) for name in metrics if name != metric},
+        "parameters": ", ".join(f"{name}={_short(value)}" for name, value in trial.params.items()),
+        "path": _path(trial),
+        "seconds": trial.seconds,
+        "weights": trial.nonzeros,
+        "us a document": trial.microseconds,
+        "bytes": trial.bytes,
+        "ended": _when(trial.ended),
+        "worker": trial.worker,
+        "restarts": trial.restarts,
+        "error": trial.error,
+        "warnings": "; ".join(trial.warnings),
+    }
 
 
 def _short(value: object) -> str:

@@ -114,22 +114,22 @@ class Site:
             except RankTuneError as error:
                 facts = [str(error)]
                 studies.append({"name": watched.name, "title": watched.name, "state": "stopped", "facts": facts})
-        return _json({"studies": studies})
+        return _json_response(_json({"studies": studies}))
 
     def _study(self, request: Request) -> Response:
-        return _json(study_json(self._found(request.path_params["name"]).data()))
+        return _json_response(_json(study_json(self._found(request.path_params["name"]).data())))
 
     def _view(self, request: Request) -> Response:
         key = request.path_params["key"]
         if key not in {view.key for view in VIEWS}:
             raise HTTPException(404, "There is no such view.")
         watched = self._found(request.path_params["name"])
-        body = watched.cached(key, lambda data: _dumped(view_json(key, data) | {"study": study_json(data)}))
-        return _json_bytes(body)
+        body = watched.cached(key, lambda data: _json(view_json(key, data) | {"study": study_json(data)}))
+        return _json_response(body)
 
     def _compare(self, request: Request) -> Response:
         a, b = (self._found(request.path_params[which]).data() for which in ("a", "b"))
-        return _json({"panels": panels_json(view_compare.panels(a, b))})
+        return _json_response(_json({"panels": panels_json(view_compare.panels(a, b))}))
 
     def _trials(self, request: Request) -> Response:
         name, _, kind = request.path_params["file"].rpartition(".")
@@ -233,13 +233,9 @@ def _static(request: Request) -> Response:
     return Response(body, media_type=media, headers={"cache-control": "private, max-age=31536000, immutable"})
 
 
-def _dumped(value: object) -> bytes:
+def _json(value: object) -> bytes:
     return json.dumps(to_json(value), allow_nan=False, separators=(",", ":")).encode()
 
 
-def _json(value: object) -> Response:
-    return _json_bytes(_dumped(value))
-
-
-def _json_bytes(body: bytes) -> Response:
+def _json_response(body: bytes) -> Response:
     return Response(body, media_type="application/json", headers={"cache-control": "no-store"})

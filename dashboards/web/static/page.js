@@ -313,7 +313,7 @@ function top() {
   setTheme(themeNow());
 }
 
-async function asked(address) {
+async function fetchJson(address) {
   const answer = await fetch(address, { cache: "no-store" });
   if (!answer.ok) throw new Error((await answer.text()) || `the server answered ${answer.status}`);
   return answer.json();
@@ -324,7 +324,7 @@ let current = null;
 
 async function panelsOf(key) {
   if (!live) return payload.views.find((view) => view.key === key).panels;
-  const found = await asked(payload.kind === "compare"
+  const found = await fetchJson(payload.kind === "compare"
     ? `/api/compare/${payload.names.map(encodeURIComponent).join("/")}`
     : `/api/view/${encodeURIComponent(payload.name)}/${key}`);
   if (found.study) header(found.study);
@@ -397,7 +397,7 @@ document.addEventListener("visibilitychange", () => { // a browser has few conne
 });
 
 async function compareTool() {
-  const { studies } = await asked("/api/studies");
+  const { studies } = await fetchJson("/api/studies");
   const others = studies.filter((study) => study.name !== payload.name);
   if (!others.length) return;
   const choose = el("select", { "aria-label": "Compare with another study", onchange: () => {
@@ -413,7 +413,7 @@ function navigation() {
 
 async function list() {
   header({ title: "Studies", facts: [payload.home] });
-  const { studies } = await asked("/api/studies");
+  const { studies } = await fetchJson("/api/studies");
   const rows = studies.map((study) => el("section", { class: "panel", "data-testid": "study" },
     el("h2", { dir: "auto" }, el("a", { href: `/study/${encodeURIComponent(study.name)}` }, clipped(study.name, 160))),
     el("p", { class: "facts" }, el("span", { class: `state ${study.state}` }, words[study.state] ?? study.state), ...study.facts.map((fact) => el("span", { dir: "auto" }, clipped(fact, 200))))));

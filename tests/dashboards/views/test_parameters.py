@@ -14,7 +14,7 @@ from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.views.parameters import panels
 from ranktune.solvers.core.space import Float, Int
 from ranktune.solvers.registry import solver_class
-from tests.support.study_samples import HOSTILE, conditions, number, numbers, study_data, trial, trials_of
+from tests.support.study_samples import HOSTILE, number, numbers, study_data, trial, trials_of
 
 
 def running(folder: Path, solver: str, count: int, **more: Any) -> list[Panel]:
@@ -28,17 +28,6 @@ def traces(panel: Panel) -> list[dict[str, Any]]:
 
 def named(found: list[Panel], start: str) -> list[Panel]:
     return [panel for panel in found if panel.key.startswith(start)]
-
-
-@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
-def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
-    found = panels(conditions(tmp_path)[state])
-    json.dumps([panel.figure for panel in found], allow_nan=False)
-    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
-    assert len({panel.key for panel in found}) == len(found)
-    assert {panel.group for panel in found} == {"LambdaRank", "RankSVM"}
-    assert all(panel.figure is not None or panel.note for panel in found)
-    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
 
 
 def test_the_only_parameter_that_matters_comes_first(tmp_path: Path) -> None:

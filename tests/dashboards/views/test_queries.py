@@ -11,19 +11,9 @@ import pytest
 
 from ranktune.dashboards.views.queries import MAX_OTHERS, panels
 from ranktune.tuner.selection.evidence import QueryDocuments
-from tests.support.study_samples import HOSTILE, conditions, evidence_of, numbers, result_of, study_data
+from tests.support.study_samples import HOSTILE, evidence_of, numbers, result_of, study_data
 
 LABELS = ("RankSVM", "LambdaRank", "ListNet")
-
-
-@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
-def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
-    found = panels(conditions(tmp_path)[state])
-    json.dumps([panel.figure for panel in found], allow_nan=False)
-    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
-    assert len({panel.key for panel in found}) == len(found)
-    assert all(panel.figure is not None or panel.note for panel in found)
-    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
 
 
 def test_differences_are_sorted_and_counts_add_up(tmp_path: Path) -> None:

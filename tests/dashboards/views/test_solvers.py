@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +10,9 @@ import pytest
 from ranktune.dashboards.analysis.pooling import default_params
 from ranktune.dashboards.views.solvers import panels
 from ranktune.tuner.statistics.comparisons import holm
-from tests.support.study_samples import conditions, evidence_of, number, numbers, study_data, trial, trials_of
+from tests.support.study_samples import evidence_of, number, numbers, study_data, trial, trials_of
 
 LABELS = ("LambdaRank", "RankSVM")
-
-
-@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
-def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
-    found = panels(conditions(tmp_path)[state])
-    json.dumps([panel.figure for panel in found], allow_nan=False)
-    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
-    assert len({panel.key for panel in found}) == len(found)
-    assert all(panel.figure is not None or panel.note for panel in found)
-    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
 
 
 def test_numbers_are_those_of_the_trials(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
 from tests.support.study_samples import (
     HOSTILE,
-    conditions,
     evidence_of,
     linear_model,
     numbers,
@@ -25,15 +24,6 @@ from tests.support.study_samples import (
 )
 
 LABELS = ("RankSVM", "LambdaRank")
-
-
-@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
-def test_every_state_of_a_study_has_its_panels(state: str, tmp_path: Path) -> None:
-    found = panels(conditions(tmp_path)[state])
-    json.dumps([panel.figure for panel in found], allow_nan=False)
-    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
-    assert len({panel.key for panel in found}) == len(found)
-    assert all(panel.figure is not None or panel.note for panel in found)
 
 
 def test_weights_are_by_name_the_largest_first(tmp_path: Path) -> None:

@@ -39,6 +39,24 @@ def states(folder: Path) -> dict[str, StudyData]:
     return found
 
 
+@pytest.fixture(scope="module")
+def in_state(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyData]:
+    return conditions(tmp_path_factory.mktemp("states"))
+
+
+@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
+@pytest.mark.parametrize("key", [view.key for view in VIEWS if view.key not in FRAME])
+def test_every_view_of_a_study_in_every_state_is_whole(key: str, state: str, in_state: dict[str, StudyData]) -> None:
+    found = build(key, in_state[state])
+    json.dumps([panel.figure for panel in found], allow_nan=False)
+    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
+    assert len({panel.key for panel in found}) == len(found)
+    assert all(panel.figure is not None or panel.note for panel in found)
+    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
+    if key == "parameters":
+        assert {panel.group for panel in found} == {"LambdaRank", "RankSVM"}
+
+
 @pytest.mark.parametrize("key", FRAME)
 def test_a_study_in_any_state_has_panels_that_say_something(key: str, tmp_path: Path) -> None:
     for name, data in states(tmp_path).items():
