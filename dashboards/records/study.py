@@ -90,6 +90,18 @@ class StudyData:
         """The solvers in the search space, then any other that trials name."""
         return list(dict.fromkeys([*self.solvers, *(trial.solver for trial in self.trials)]))
 
+    @cached_property
+    def evidence(self) -> list[tuple[str, Evidence]]:
+        """The evidence of every split that has values of the metric, with the name of the split."""
+        known = [(split.name, split.evidence) for split in self.splits if split.evidence is not None]
+        return [(name, evidence) for name, evidence in known if evidence.labels and self.metric in evidence.values]
+
+    @property
+    def common_labels(self) -> list[str]:
+        """The labels of the models that are in the evidence of every split, in the order of the first."""
+        first = self.evidence[0][1].labels if self.evidence else ()
+        return [label for label in first if all(label in evidence.labels for _, evidence in self.evidence)]
+
     @property
     def state(self) -> str:
         """The state "running", "finished", or "stopped": neither finished nor running."""

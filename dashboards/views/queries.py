@@ -32,7 +32,6 @@ class _Splits:
 
     metric: str
     part: str
-    names: tuple[str, ...]
     queries: tuple[str, ...]
     origin: tuple[str, ...]
     chosen: tuple[Floats, ...]
@@ -54,11 +53,9 @@ def panels(data: StudyData) -> list[Panel]:
 
 def _splits(data: StudyData) -> _Splits | None:
     """Return the values by query; the other models are those of every split, in the order of the leaderboard."""
-    known = [(s.name, s.evidence) for s in data.splits if s.evidence is not None and s.evidence.labels]
-    known = [(name, evidence) for name, evidence in known if data.metric in evidence.values]
+    known, everywhere = data.evidence, data.common_labels
     if not known:
         return None
-    everywhere = [label for label in known[0][1].labels if all(label in evidence.labels for _, evidence in known)]
     chosen = tuple(evidence.labels[0] for _, evidence in known)
     if len(set(chosen)) == 1:
         everywhere = [label for label in everywhere if label != chosen[0]]
@@ -67,7 +64,6 @@ def _splits(data: StudyData) -> _Splits | None:
     return _Splits(
         metric=data.metric,
         part="test" if known[0][1].part == "test" else "validation",
-        names=tuple(name for name, _ in known),
         queries=tuple(query for _, evidence in known for query in evidence.queries),
         origin=tuple(name for name, evidence in known for _ in evidence.queries),
         chosen=tuple(evidence.values[data.metric][0] for _, evidence in known),
@@ -195,13 +191,11 @@ def _distribution(found: _Splits) -> Panel:
 def _worst(data: StudyData, found: _Splits) -> list[Panel]:
     """Return the worst-ranked queries of those whose documents are in the evidence."""
     kept: list[tuple[float, str, str, QueryDocuments]] = []
-    for split in data.splits:
-        if split.evidence is None or data.metric not in split.evidence.values:
-            continue
-        own = dict(zip(split.evidence.queries, split.evidence.values[data.metric][0].tolist(), strict=True))
+    for name, evidence in data.evidence:
+        own = dict(zip(evidence.queries, evidence.values[data.metric][0].tolist(), strict=True))
         kept += [
-            (own[one.query], split.name, split.evidence.labels[0], one)
-            for one in split.evidence.closely
+            (own[one.query], name, evidence.labels[0], one)
+            for one in evidence.closely
             if one.query in own and not np.isnan(own[one.query])
         ]
     kept.sort(key=lambda found: found[0])

@@ -146,12 +146,10 @@ def _marked(name: str, places: Sequence[tuple[float | None, int]], marker: dict[
 def _verdicts(data: StudyData) -> Panel:
     """Return which models differ, over the queries of all splits that have evidence."""
     title = f"Differences in {data.metric} between models, paired over the queries"
-    evidence = [split.evidence for split in data.splits if split.evidence is not None]
-    evidence = [one for one in evidence if data.metric in one.values]
+    evidence, labels = [one for _, one in data.evidence], data.common_labels
     columns = ("Model", "Against", "Difference", "p", "Holm-corrected p", "Verdict", "Wins", "Ties", "Losses")
     if not evidence:
         return Panel("verdicts", title, Table(columns, []), None, no_models_note(data))
-    labels = [name for name in evidence[0].labels if all(name in one.labels for one in evidence)]
     if len(labels) < 2:
         note = "There is only one model." if len(evidence) == 1 else "No two models were fitted in every split."
         return Panel("verdicts", title, Table(columns, []), None, note)

@@ -71,8 +71,7 @@ def panels(data: StudyData) -> list[Panel]:
             found.append(_agreement(row, k))
     if not rows:
         title = "Weights of the chosen model"
-        finished = any(split.evidence is not None for split in data.splits)
-        note = "There is no saved linear model and no saved tree model." if finished else no_models_note(data)
+        note = "There is no saved linear model and no saved tree model." if data.evidence else no_models_note(data)
         found.append(Panel("weights", title, Table(("Feature", "Weight"), []), None, note))
     return found + _strengths(data)
 
