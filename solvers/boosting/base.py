@@ -253,11 +253,6 @@ def check_single(values: Floats, what: str) -> None:
         )
 
 
-def check_bins(bins: object) -> None:
-    """Raise ParameterError unless bins is a whole number from 2 to 255."""
-    check_range("bins", bins, 2, 255)
-
-
 def rows_of(queries: Queries, numbers: Ints) -> Ints:
     """Return the rows of the queries of these numbers, (n,)."""
     return np.concatenate([np.arange(queries.starts[q], queries.starts[q + 1]) for q in numbers])

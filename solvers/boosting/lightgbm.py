@@ -20,6 +20,15 @@ MAX_QUERY_LENGTH = 10_000
 MAX_GRADES = 10_000
 """Different grades with lambdarank: LightGBM keeps a table of their gains, and counts them for each query."""
 
+BOOSTED_SPACE: tuple[Parameter, ...] = (
+    Int("trees", 30, 500, log=True),
+    Float("learning_rate", 0.02, 0.3, log=True),
+    Int("leaves", 4, 64, log=True),
+    Int("min_documents", 5, 200, log=True),
+    Float("l2", 1e-2, 100.0, log=True),
+    Float("feature_share", 0.2, 1.0),
+)
+
 
 class LambdaMART(BoostedRanker, LightGBMRanker):
     """LambdaMART: boosted trees whose gradients weigh each pair by the change in NDCG of swapping it, by LightGBM.
@@ -91,12 +100,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("trees", 30, 500, log=True),
-        Float("learning_rate", 0.02, 0.3, log=True),
-        Int("leaves", 4, 64, log=True),
-        Int("min_documents", 5, 200, log=True),
-        Float("l2", 1e-2, 100.0, log=True),
-        Float("feature_share", 0.2, 1.0),
+        *BOOSTED_SPACE,
         Float("query_share", 0.4, 1.0),
         Int("truncation", 5, 50, log=True),
     )
@@ -231,12 +235,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("trees", 30, 500, log=True),
-        Float("learning_rate", 0.02, 0.3, log=True),
-        Int("leaves", 4, 64, log=True),
-        Int("min_documents", 5, 200, log=True),
-        Float("l2", 1e-2, 100.0, log=True),
-        Float("feature_share", 0.2, 1.0),
+        *BOOSTED_SPACE,
         Float("row_share", 0.4, 1.0),
     )
 
@@ -358,7 +357,7 @@ class RandomForestRanker(LightGBMRanker):
         super()._check_parameters()
         check_share("row_share", self.row_share)
         if not self.row_share < 1.0:
-            raise ParameterError(f"row_share={self.row_share!r}: it must be below 1, or all trees are alike.")
+            raise ParameterError(f"row_share={self.row_share!r}: it must be below 1, or all trees are the same.")
 
     def _factor(self) -> float:
         return 1.0 / int(self.trees)

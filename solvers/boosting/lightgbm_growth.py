@@ -16,7 +16,6 @@ from ranktune.solvers.boosting.base import (
     MAX_THREADS,
     ONE_BY_ONE,
     TreeRanker,
-    check_bins,
     check_penalty,
     check_range,
     check_share,
@@ -96,7 +95,7 @@ class LightGBMRanker(TreeRanker):
         check_count("min_documents", self.min_documents)
         check_range("threads", self.threads, 1, MAX_THREADS)
         check_range("leaves", self.leaves, 2, MAX_LEAVES)
-        check_bins(self.bins)
+        check_range("bins", self.bins, 2, 255)
         check_penalty("l2", self.l2)
         check_share("feature_share", self.feature_share)
 

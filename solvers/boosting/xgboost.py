@@ -17,7 +17,6 @@ from ranktune.solvers.boosting.base import (
     ONE_BY_ONE,
     TREE_GAINS,
     BoostedRanker,
-    check_bins,
     check_penalty,
     check_range,
     check_share,
@@ -233,7 +232,7 @@ class XGBoostRanker(BoostedRanker):
         check_range("depth", self.depth, 1, 30)
         check_range("threads", self.threads, 1, MAX_THREADS)
         check_count("truncation", self.truncation)
-        check_bins(self.bins)
+        check_range("bins", self.bins, 2, 255)
         for name in ("min_weight", "l2"):
             check_penalty(name, getattr(self, name))
         for name in ("feature_share", "row_share"):

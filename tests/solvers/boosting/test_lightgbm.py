@@ -247,7 +247,7 @@ def test_parameters_are_refused_before_anything_is_learnt(
 
 
 def test_a_forest_of_equal_trees_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"row_share=1.0.*alike"):
+    with pytest.raises(ParameterError, match=r"row_share=1.0.*the same"):
         RandomForestRanker(row_share=1.0).fit(judged())
 
 

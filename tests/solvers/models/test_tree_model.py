@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined, one_tree
+from tests.support.model_file_samples import rewritten
 
 NAMES = ("bm25", "title length", "page rank")
 
@@ -106,16 +106,6 @@ def test_the_file_says_how_the_trees_are(tmp_path: Path, model: TreeModel) -> No
 
 SPLITS, FEATURE, THRESHOLD, LEFT, RIGHT, LEAF = 0, 3, 6, 9, 12, 15
 """Where each array of three() begins."""
-
-
-def rewritten(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change a manifest as somebody hostile would: with a digest that fits."""
-    content = json.loads(path.read_text())
-    change(content)
-    content.pop("sha256", None)
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    content["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
-    path.write_text(json.dumps(content))
 
 
 def at(place: int, value: Any) -> Callable[[dict[str, Any]], Any]:
