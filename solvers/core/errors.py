@@ -1,18 +1,17 @@
-"""Every error that RankTune raises on purpose.
+"""The errors that RankTune raises, and its warning.
 
 RankTuneError
-├── DataError          a file or an array is not what a ranking data set must be      (also a ValueError)
-├── ParameterError     an option, name or parameter that cannot be                    (also a ValueError)
+├── DataError          a file or an array that is not a valid ranking data set        (also a ValueError)
+├── ParameterError     an invalid option, name or parameter value                     (also a ValueError)
 │   └── IncompatibleParts   a loss, weight, penalty and optimizer that do not compose
 ├── ModelFormatError   a model file that is damaged, foreign or of an unknown version (also a ValueError)
 ├── StudyError         a study that cannot start, resume or be found
-│   └── AllFailed      every one of its last trials failed
-├── WorkerLost         the process that computed something died, or was stopped      (also a BrokenExecutor)
-├── TooLong            what was computed took longer than its limit, and was ended
-└── ResultRefused      what was computed cannot be sent back: too large, or not to be pickled
+│   └── AllFailed      all of its last trials failed
+├── WorkerLost         a worker process died or was stopped                           (also a BrokenExecutor)
+├── TooLong            a computation exceeded its time limit and was ended
+└── ResultRefused      a result is too large to send back, or cannot be pickled
 
-A message says what was given, which rule it breaks and what to do. RankTuneWarning is for what was repaired
-or is suspicious, but did not stop the work.
+A message states what was given, which rule it breaks and what to do.
 """
 
 from __future__ import annotations
@@ -23,19 +22,55 @@ from concurrent.futures import BrokenExecutor
 
 
 class RankTuneError(Exception):
-    """Base of all errors that RankTune raises on purpose."""
+    """Base of all errors that RankTune raises.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import parse_metric
+    >>> try:
+    ...     parse_metric("ndgc@10")
+    ... except RankTuneError as error:
+    ...     print(type(error).__name__, str(error)[:54])
+    ParameterError metric 'ndgc@10' is unknown. Did you mean 'ndcg'? Know
+    """
 
 
 class DataError(RankTuneError, ValueError):
-    """A file or an array that is not what a ranking data set must be."""
+    """A file or an array that is not a valid ranking data set.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import Queries
+    >>> Queries.from_arrays([[1.0], [2.0]], [0, 1, 2])
+    Traceback (most recent call last):
+    ranktune.solvers.core.errors.DataError: y has shape (3,) for 2 rows of X: it needs one grade a row.
+    """
 
 
 class ParameterError(RankTuneError, ValueError):
-    """An option, a name or a parameter value that cannot be."""
+    """An invalid option, name or parameter value.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import L1
+    >>> L1(-1.0)
+    Traceback (most recent call last):
+    ranktune.solvers.core.errors.ParameterError: l1=-1.0: it must be a number of at least 0. Use 0 to do without.
+    """
 
 
 class IncompatibleParts(ParameterError):
-    """A loss, pair weight, penalty and optimizer that do not compose."""
+    """A loss, pair weight, penalty and optimizer that do not compose.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import L1, LBFGS, Ranker
+    >>> try:
+    ...     Ranker(penalty=L1(0.1), optimizer=LBFGS()).fit([[0.0], [1.0]], [0, 1])
+    ... except IncompatibleParts as error:
+    ...     print(str(error)[:54])
+    LBFGS needs Penalty.gradient, and L1 has none. Optimiz
+    """
 
 
 class ModelFormatError(RankTuneError, ValueError):
@@ -47,23 +82,47 @@ class StudyError(RankTuneError):
 
 
 class AllFailed(StudyError):
-    """Trials of a study failed one and all; what is wrong is hardly the configurations."""
+    """All of a study's last trials failed, so that the cause is hardly their configurations."""
 
 
 class WorkerLost(RankTuneError, BrokenExecutor):
-    """The process that computed something died: reason says how, last_words what it wrote last, if anything."""
+    """A worker process died or was stopped.
+
+    Parameters
+    ----------
+    reason : str
+        How it ended.
+    last_words : str, default=""
+        The end of what it wrote to standard error.
+
+    Examples
+    --------
+    >>> str(WorkerLost("killed by signal 9"))
+    'the worker process is lost: killed by signal 9'
+    """
 
     def __init__(self, reason: str, last_words: str = "") -> None:
         self.reason, self.last_words = reason, last_words
-        said = f"; the last it wrote: {' | '.join(last_words.splitlines()[-3:])}" if last_words else ""
-        super().__init__(f"the worker process is lost: {reason}{said}")
+        output = f"; the last it wrote: {' | '.join(last_words.splitlines()[-3:])}" if last_words else ""
+        super().__init__(f"the worker process is lost: {reason}{output}")
 
     def __reduce__(self) -> tuple[type[WorkerLost], tuple[str, str]]:
         return type(self), (self.reason, self.last_words)
 
 
 class TooLong(RankTuneError):
-    """What was computed took longer than its limit, in seconds, and its process was ended."""
+    """A computation exceeded its time limit, and its process was ended.
+
+    Parameters
+    ----------
+    seconds : float
+        The limit.
+
+    Examples
+    --------
+    >>> str(TooLong(60.0))
+    'ended after its limit of 60 seconds'
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -75,11 +134,11 @@ class TooLong(RankTuneError):
 
 
 class ResultRefused(RankTuneError):
-    """What was computed cannot be sent back: it is too large, or cannot be pickled."""
+    """A result is too large to send back, or cannot be pickled."""
 
 
 class RankTuneWarning(UserWarning):
-    """Something was repaired or looks suspicious, and the work went on."""
+    """Something was repaired or is suspicious, and the work continues."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Queries: documents grouped by query. Built and checked once; everything downstream trusts it.
+"""Queries: documents grouped by query, checked once when they are built.
 
 n_documents rows, n_features columns, n_queries groups. The documents of query q are the rows
 starts[q] to starts[q + 1]; the rows of a query are adjacent.
@@ -27,16 +27,40 @@ Weights: TypeAlias = Sequence[float] | Array | Mapping[Any, float]
 class Queries:
     """Documents grouped by query, with features and grades.
 
-    features       (n_documents, n_features) C-ordered float32 or float64, or scipy.sparse.csr_array of them
-    grades         (n_documents,) float64, finite, higher is better
-    starts         (n_queries + 1,) int64
-    query_ids      (n_queries,) what the caller calls the queries
-    document_ids   (n_documents,) what the caller calls the documents, or None
-    feature_names  n_features names, or None
-    rows           (n_documents,) the caller's row of each document; None when the order was kept
-    query_weights  (n_queries,) float64, positive: how often each query counts; None when each counts once
+    Most users call Queries.from_arrays; the constructor takes rows that are grouped already.
 
-    Raises DataError where lengths disagree or a value is not finite.
+    Parameters
+    ----------
+    features : ndarray or scipy.sparse.csr_array of shape (n_documents, n_features)
+        C-ordered float32 or float64.
+    grades : ndarray of shape (n_documents,)
+        Finite float64; higher is better.
+    starts : ndarray of shape (n_queries + 1,)
+        The first row of each query, and the number of rows; int64.
+    query_ids : ndarray of shape (n_queries,)
+        The caller's ids of the queries.
+    document_ids : ndarray of shape (n_documents,) or None, default=None
+        The caller's ids of the documents.
+    feature_names : tuple of str or None, default=None
+        One name a feature.
+    rows : ndarray of shape (n_documents,) or None, default=None
+        The caller's row of each document; None if the order was kept.
+    query_weights : ndarray of shape (n_queries,) or None, default=None
+        How often each query counts, positive; None if each counts once.
+
+    Raises
+    ------
+    DataError
+        If lengths disagree or a weight is not positive.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import Queries
+    >>> queries = Queries.from_arrays([[0.5], [0.1], [0.9]], [1, 0, 2], qid=["a", "b", "a"])
+    >>> queries.n_queries, queries.starts.tolist(), queries.grades.tolist()
+    (2, [0, 2, 3], [1.0, 2.0, 0.0])
+    >>> queries.select([1]).query_ids.tolist()
+    ['b']
     """
 
     features: Features
@@ -78,11 +102,41 @@ class Queries:
     ) -> Queries:
         """Return the rows of X grouped by query.
 
-        X is a dense array or a scipy sparse matrix, (n_documents, n_features); float32 stays float32, anything
-        else numeric becomes float64. y is (n_documents,) grades. Say which rows belong together by qid (one
-        hashable id a row, any order) or by group (rows of each query); with neither, all rows are one query.
-        query_weights says how often each query counts: an array in the order of the queries' first rows, or a mapping
-        from query id to weight (1 where it has none). Dense C-ordered floats whose queries are adjacent are not copied.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features)
+            float32 stays float32, any other numeric type becomes float64. Dense C-ordered floats are not copied if the
+            rows of each query are adjacent.
+        y : array-like of shape (n_documents,)
+            The grades; higher is better.
+        qid : sequence of hashable, optional
+            One query id a row, in any order. With neither qid nor group, all rows are one query.
+        group : sequence of int, optional
+            The number of rows of each query, in the order of the rows.
+        document_ids : sequence of hashable, optional
+            One id a row.
+        feature_names : sequence of str, optional
+            One name a column.
+        query_weights : sequence of float or mapping, optional
+            How often each query counts: one number a query in the order of their first rows, or a mapping from query
+            id to weight (1 for ids that it lacks).
+
+        Returns
+        -------
+        Queries
+            The documents, those of each query adjacent, queries in the order of their first rows.
+
+        Raises
+        ------
+        DataError
+            If shapes disagree, or a feature or grade is not a finite number.
+
+        Examples
+        --------
+        >>> from ranktune.solvers import Queries
+        >>> queries = Queries.from_arrays([[0.5], [0.1], [0.9]], [1, 0, 2], group=[1, 2], query_weights=[1.0, 3.0])
+        >>> queries.lengths.tolist(), queries.weight_of_query.tolist()
+        ([1, 2], [1.0, 3.0])
         """
         features = _as_features(X)
         grades = np.ascontiguousarray(_numeric(y, "y"), dtype=np.float64)
@@ -135,7 +189,7 @@ class Queries:
 
     @cached_property
     def has_pairs(self) -> bool:
-        """Whether any query has two documents of different grades, that is, anything to learn."""
+        """Whether any query has two documents of different grades, which every ranker needs."""
         lowest = np.minimum.reduceat(self.grades, self.starts[:-1])
         return bool((np.maximum.reduceat(self.grades, self.starts[:-1]) > lowest).any())
 
@@ -153,25 +207,25 @@ class Queries:
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
-    def select(self, queries: Ints) -> Queries:
-        """Return the named queries (their numbers, in the order wanted), without the link to the caller's rows."""
-        queries = np.asarray(queries, dtype=np.int64)
-        rows = self.documents_of(queries)
-        starts = np.concatenate([[0], np.cumsum(self.lengths[queries])]).astype(np.int64)
+    def select(self, queries: Sequence[int] | Ints) -> Queries:
+        """Return the queries of the given numbers, in that order, without the link to the caller's rows."""
+        numbers = np.asarray(queries, dtype=np.int64)
+        rows = self.documents_of(numbers)
+        starts = np.concatenate([[0], np.cumsum(self.lengths[numbers])]).astype(np.int64)
         ids = None if self.document_ids is None else self.document_ids[rows]
-        weights = None if self.query_weights is None else self.query_weights[queries]
+        weights = None if self.query_weights is None else self.query_weights[numbers]
         return Queries(
             self.features[rows],
             self.grades[rows],
             starts,
-            self.query_ids[queries],
+            self.query_ids[numbers],
             ids,
             self.feature_names,
             query_weights=weights,
         )
 
     def documents_of(self, queries: Ints) -> Ints | slice:
-        """Return the places of the documents of the named queries, one query after another; of a run, as a slice."""
+        """Return the rows of the documents of queries, one query after another; of consecutive queries, as a slice."""
         if len(queries) and (np.diff(queries) == 1).all():  # dense features of a run stay a view
             return slice(int(self.starts[queries[0]]), int(self.starts[queries[-1] + 1]))
         lengths = self.lengths[queries]
@@ -192,7 +246,7 @@ class Queries:
         return replace(self, query_weights=_weights_of(query_weights, self.query_ids))
 
     def with_features(self, features: Features) -> Queries:
-        """Return the same queries described by other features; names that no longer fit are dropped."""
+        """Return the same queries described by other features; names that do not fit are dropped."""
         names = self.feature_names if features.shape[1] == self.n_features else None
         return replace(self, features=features, feature_names=names)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice, check_not_negative
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError, listed
 from ranktune.solvers.data.grades import number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import domination_kernels as kernels
@@ -34,18 +34,37 @@ LARGEST_MARGIN = 1e8
 
 @dataclass(frozen=True)
 class DominationLoss:
-    """The domination loss of scores.
-
-    grades         "all": a document is to beat those of every lower grade; "two": only relevant against the rest
-    margin         "none": u = 0; "grade": u = the grade; or a sequence, the u of each distinct grade of the queries
-                   from the lowest up (of the two classes under grades="two"), none below the one before
-    margin_scale   what u is multiplied by
-    relevant_from  grades="two": the least relevant grade; None: all above the lowest of the queries
-    average        "none": the sum, as in the paper; "documents": the mean over the documents that have others to beat;
-                   "queries": the mean over queries of the mean over these documents of a query
+    """The domination loss: every document should score above all documents of lower grades together.
 
     Query weights multiply the loss of a query; averages are weighted by them. Queries of one grade do not count.
-    Source: Stevens, Bengio & Singer, "Efficient Learning of Sparse Ranking Functions".
+
+    Parameters
+    ----------
+    grades : {"all", "two"}, default="all"
+        "all" compares a document with those of every lower grade, "two" relevant documents with the others.
+    margin : {"none", "grade"} or sequence of float, default="none"
+        The margin u of a grade: 0, the grade itself, or one number for each distinct grade of the queries from the
+        lowest up (for the two classes under grades="two"), not decreasing.
+    margin_scale : float, default=1.0
+        The factor of all margins.
+    relevant_from : float or None, default=None
+        The lowest relevant grade under grades="two". None: all above the lowest of the queries.
+    average : {"none", "documents", "queries"}, default="queries"
+        "none" is the sum, as in the paper; "documents" the mean over the documents with lower grades below them;
+        "queries" the mean over queries of the mean over these documents of a query.
+
+    References
+    ----------
+    Stevens, Bengio & Singer, "Efficient Learning of Sparse Ranking Functions".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import DominationLoss, Queries
+    >>> queries = Queries.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> value, gradient = DominationLoss().value_and_gradient(np.zeros(3), queries)
+    >>> round(value, 4), gradient.round(4).tolist()
+    (0.8959, [0.4167, -0.0833, -0.3333])
     """
 
     grades: str = "all"
@@ -116,7 +135,8 @@ class DominationLoss:
         if self.grades == "two":
             distinct, number = np.array([0.0, 1.0]), grades.astype(np.int64)
         if len(self.margin) != len(distinct):
-            known = "two classes, relevant or not" if self.grades == "two" else f"the grades {_listed(distinct)}"
+            of_grades = f"the grades {listed([f'{grade:g}' for grade in distinct], 8)}"
+            known = "two classes, relevant or not" if self.grades == "two" else of_grades
             raise ParameterError(
                 f"margin has {len(self.margin)} values for {known}: give one value a grade, from the lowest up, "
                 'or margin="grade" with a margin_scale.'
@@ -167,8 +187,3 @@ def _checked_margins(margin: Iterable[float]) -> tuple[float, ...]:
             "Sort them, from that of the lowest grade up."
         )
     return values
-
-
-def _listed(grades: Floats) -> str:
-    shown = ", ".join(f"{grade:g}" for grade in grades[:8])
-    return shown if len(grades) <= 8 else f"{shown}, ... ({len(grades)} in all)"

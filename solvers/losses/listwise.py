@@ -1,9 +1,9 @@
-"""Softmax cross entropy: how far the distribution that scores put on a query's documents is from that of the grades.
+"""Softmax cross entropy between the distributions that scores and grades put on a query's documents.
 
     loss = weighted mean over the queries with pairs of -sum_i p_i log softmax(s)_i,  p = softmax(gain(y) / temperature)
 
-The top-one likelihood of ListNet. It is convex in the scores, and a shift of all scores of a query changes nothing.
-Queries of one document or one grade say nothing about order: they cost nothing and do not count.
+The top-one likelihood of ListNet. It is convex in the scores, and does not change when all scores of a query shift.
+Queries of one document or one grade do not count.
 """
 
 from __future__ import annotations
@@ -22,12 +22,27 @@ from ranktune.solvers.metrics.gains import GAINS, gains
 
 @dataclass(frozen=True)
 class SoftmaxCrossEntropy:
-    """Cross entropy of the scores' softmax with that of the grades.
+    """The cross entropy between the softmax of a query's scores and that of its grades.
 
-    gain         "linear": the grade itself, any number; "exp2": 2^grade - 1, for whole grades from 0 to 30
-    temperature  what gains are divided by: near 0 only the best documents of a query count, high ones count all alike
+    Parameters
+    ----------
+    gain : {"linear", "exp2"}, default="linear"
+        "linear" is the grade itself, any number; "exp2" is 2^grade - 1, for whole grades from 0 to 30.
+    temperature : float, default=1.0
+        Gains are divided by it. Low values give all weight to the best documents of a query, high ones equal weight.
 
-    Source: Cao, Qin, Liu, Tsai & Li 2007, "Learning to Rank: From Pairwise Approach to Listwise Approach", eq. 4.
+    References
+    ----------
+    Cao, Qin, Liu, Tsai & Li 2007, "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML, eq. 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import Queries, SoftmaxCrossEntropy
+    >>> queries = Queries.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> value, gradient = SoftmaxCrossEntropy().value_and_gradient(np.zeros(3), queries)
+    >>> round(value, 4), gradient.round(4).tolist()
+    (1.0986, [0.2433, 0.0886, -0.3319])
     """
 
     gain: str = "linear"

@@ -1,8 +1,8 @@
-"""How much a pair of documents matters: alike, or by what the measure loses when the two swap places.
+"""The weights of pairs of documents: all 1, or the change of a metric when the two documents swap places.
 
-A measure of the form sum over the first K ranks r of v_r u_(r) / Z changes by |u_i - u_j| |v_rank(i) - v_rank(j)| / Z
-when i and j swap. So a weight is told by u, what a document is worth, and v, what a rank counts; Z and any other factor
-of a whole list cancels, because a loss is the weighted mean over the pairs of a list.
+A metric of the form sum over the first K ranks r of v_r u_(r) / Z changes by |u_i - u_j| |v_rank(i) - v_rank(j)| / Z
+when i and j swap. So a weight is given by u, the gain of a document, and v, the discount of a rank; Z and any other
+factor of a whole list cancels, because a loss is the weighted mean over the pairs of a list.
 """
 
 from __future__ import annotations
@@ -22,21 +22,28 @@ RELEVANT = 1.0
 
 
 class PairWeight(Protocol):
-    """What every pair weight has."""
+    """What pairwise losses need of a pair weight."""
 
     def worths(self, grades: Floats) -> Floats:
-        """Return u, (n_documents,), not falling with the grade. Raises DataError for grades that cannot be."""
+        """Return u, (n_documents,), not decreasing with the grade. Raises DataError for grades that it cannot take."""
 
     def ranks(self, longest: int) -> Floats:
-        """Return v, (K,), not rising, all above zero, K at most longest; empty where all pairs weigh 1."""
+        """Return v, (K,), not increasing, positive, K at most longest; empty if all pairs weigh 1."""
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every pair weighs 1."""
+    """The weight 1 for every pair.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import PairwiseHinge, Uniform
+    >>> PairwiseHinge() == PairwiseHinge(Uniform())
+    True
+    """
 
     def worths(self, grades: Floats) -> Floats:
-        """Return the grades; uniform weights do not look at them."""
+        """Return the grades, which uniform weights do not use."""
         return grades
 
     def ranks(self, longest: int) -> Floats:
@@ -46,12 +53,26 @@ class Uniform:
 
 @dataclass(frozen=True)
 class DeltaNDCG:
-    """How much NDCG@at changes when the two documents swap places (discount 1 / log2(rank + 1)).
+    """The change of NDCG@at when the two documents of a pair swap places (discount 1 / log2(rank + 1)).
 
-    gain "exp2" is 2^grade - 1 and needs whole grades from 0 to 30, "linear" the grade itself, at least 0. "auto" is
-    "exp2" where the grades allow it; else the grade less the lowest of all, so that any finite grades will do. at=None
-    means the whole list, whose pairs then all count.
-    Source: Burges, Ragno & Le 2006, "Learning to Rank with Nonsmooth Cost Functions" (LambdaRank).
+    Parameters
+    ----------
+    at : int or None, default=10
+        The cutoff. None is the whole list, whose pairs then all count.
+    gain : {"exp2", "linear", "auto"}, default="exp2"
+        "exp2" is 2^grade - 1 and needs whole grades from 0 to 30; "linear" is the grade itself, at least 0. "auto" is
+        "exp2" if the grades allow it, else the grade less the lowest of all, for any finite grades.
+
+    References
+    ----------
+    Burges, Ragno & Le 2006, "Learning to Rank with Nonsmooth Cost Functions", NIPS (LambdaRank).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import DeltaNDCG
+    >>> DeltaNDCG(2).worths(np.array([0.0, 1.0, 2.0])).tolist(), DeltaNDCG(2).ranks(3).round(3).tolist()
+    ([0.0, 1.0, 3.0], [1.0, 0.631])
     """
 
     at: int | None = 10
@@ -79,7 +100,20 @@ class DeltaNDCG:
 
 @dataclass(frozen=True)
 class DeltaRecall:
-    """How much recall@at changes: not at all unless one of the two is relevant (grade >= 1) and one in the top at."""
+    """The change of recall@at: zero unless one document is relevant (grade >= 1), and one is among the first at.
+
+    Parameters
+    ----------
+    at : int, default=10
+        The cutoff.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import DeltaRecall
+    >>> DeltaRecall(2).worths(np.array([0.0, 1.0, 2.0])).tolist(), DeltaRecall(2).ranks(3).tolist()
+    ([0.0, 1.0, 1.0], [1.0, 1.0])
+    """
 
     at: int = 10
 

@@ -1,12 +1,12 @@
-"""What a wrong order costs: losses over the pairs of documents of one query with different grades.
+"""Losses over the pairs of documents of one query with different grades.
 
     loss = mean over the queries that have pairs of  (sum of weight(i, j) phi(s_i - s_j)) / (sum of weight(i, j))
 
-over the pairs y_i > y_j of a query; in the mean each query counts as often as its weight says. Each query's loss is a
-weighted mean, not the sum that the papers print: then a gradient has the same size whatever the length of the list
-(features in [0, 1]: at most 1 a weight for hinge and logistic), one rate suits short and long lists, and no long list
-drowns the others. Queries without pairs cost nothing and do not count. Pairs are never stored; weights that depend on
-the scores are held constant in the gradient, as LambdaRank does.
+over the pairs y_i > y_j of a query; the mean over queries is weighted by the query weights. The loss of a query is a
+weighted mean of its pairs, not the sum that the papers print: gradients then have the same size for short and long
+lists (features in [0, 1]: at most 1 a weight for hinge and logistic), one rate suits both, and no long list dominates.
+Queries without pairs do not count. Pairs are never stored; weights that depend on the scores are held constant in the
+gradient, as in LambdaRank.
 """
 
 from __future__ import annotations
@@ -26,26 +26,45 @@ from ranktune.solvers.losses.base import Evaluate
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 
-MOST_PAIRS = 4e8
-"""Of one list, looked at one by one at every step: a few seconds."""
+MAX_PAIRS = 4e8
+"""Of one list, for a loss that visits each pair at every step: a few seconds."""
 
 
 class PairwiseLoss:
-    """What the pairwise losses have in common: they differ in phi."""
+    """A loss over pairs; subclasses differ in phi."""
 
     phi: ClassVar[int]
     weight: PairWeight
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
-        """Return the loss and its gradient by score, (n_documents,), pair weights held constant.
+        """Return the loss and its gradient by score, pair weights held constant.
 
-        Cost for a list of n documents with k grades: n log n log k for hinges under Uniform; n K for weights with a
-        cutoff K; n^2 for the logistic under Uniform.
+        The cost for a list of n documents with k grades is n log n log k for hinges under Uniform, n K for weights with
+        a cutoff K, and n^2 for the logistic loss under Uniform.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_documents,)
+            In the order of queries.
+        queries : Queries
+            The documents and their grades.
+
+        Returns
+        -------
+        value : float
+            The loss.
+        gradient : ndarray of shape (n_documents,)
+            Its derivative by each score.
+
+        Raises
+        ------
+        DataError
+            If the pair weight cannot take the grades, or a list has too many pairs for a loss that visits each.
         """
         return self.prepared(queries)(scores)
 
     def prepared(self, queries: Queries) -> Evaluate:
-        """Return value_and_gradient on queries, with the grades read once."""
+        """Return value_and_gradient on queries, with the grades numbered once."""
         rule, lists = self.rule(queries), self.lists(queries)
         weights = as_floats(queries.weight_of_query)
 
@@ -57,9 +76,9 @@ class PairwiseLoss:
         return evaluate
 
     def rule(self, queries: Queries) -> PairRule:
-        """Return what the kernels need to know of this loss, on lists no longer than those of queries.
+        """Return this loss in the form of the kernels, for lists no longer than those of queries.
 
-        Raises DataError where a list has too many pairs to look at one by one.
+        Raises DataError if a list has too many pairs for a loss that visits each.
         """
         longest = int(queries.lengths.max())
         values = self.weight.ranks(longest)
@@ -67,26 +86,25 @@ class PairwiseLoss:
         return PairRule(self.phi, float(getattr(self, "margin", 1.0)), values)
 
     def lists(self, queries: Queries) -> Lists:
-        """Return the grades of queries as the kernels read them. Raises DataError for grades the weight cannot use."""
+        """Return the grades in the form of the kernels. Raises DataError for grades that the weight cannot take."""
         codes, n_grades = number_grades(queries.grades, queries.starts)
         return Lists(as_ints(queries.starts), codes, n_grades, as_floats(self.weight.worths(queries.grades)))
 
     def _check_cost(self, longest: int, ranks: int) -> None:
         pairs = float(longest) * (ranks if ranks else 0.5 * longest if self.phi == kernels.LOGISTIC else 1.0)
-        if pairs > MOST_PAIRS:
+        if pairs > MAX_PAIRS:
             name = type(self).__name__
             raise DataError(
                 f"a list of {longest} documents has about {pairs:.1g} pairs that {name} would look at one by one, more "
-                f"than {MOST_PAIRS:.0e}. Weigh pairs by a measure with a cutoff (ndcg, at=10), use a hinge with "
+                f"than {MAX_PAIRS:.0e}. Weigh pairs by a measure with a cutoff (ndcg, at=10), use a hinge with "
                 "uniform weights (which sorts instead), or check the grouping (qid= or group=)."
             )
 
 
 @dataclass(frozen=True)
-class PairwiseHinge(PairwiseLoss):
-    """phi(z) = max(0, margin - z). With uniform weights the loss of RankSVM."""
+class _Hinge(PairwiseLoss):
+    """The parameters of both hinges."""
 
-    phi: ClassVar[int] = kernels.HINGE
     weight: PairWeight = field(default_factory=Uniform)
     margin: float = 1.0
 
@@ -96,23 +114,74 @@ class PairwiseHinge(PairwiseLoss):
 
 
 @dataclass(frozen=True)
-class PairwiseSquaredHinge(PairwiseLoss):
-    """phi(z) = max(0, margin - z)^2. With uniform weights the L2 loss of RankSVM."""
+class PairwiseHinge(_Hinge):
+    """The hinge loss of pairs, phi(z) = max(0, margin - z). With uniform weights this is the L1 loss of RankSVM.
+
+    Parameters
+    ----------
+    weight : PairWeight, default=Uniform()
+        The weight of each pair.
+    margin : float, default=1.0
+        The difference of scores from which a pair costs nothing; positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import PairwiseHinge, Queries
+    >>> queries = Queries.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> value, gradient = PairwiseHinge().value_and_gradient(np.array([0.0, 0.5, 2.0]), queries)
+    >>> round(value, 4), gradient.round(4).tolist()
+    (0.1667, [0.3333, -0.3333, 0.0])
+    """
+
+    phi: ClassVar[int] = kernels.HINGE
+
+
+@dataclass(frozen=True)
+class PairwiseSquaredHinge(_Hinge):
+    """The squared hinge loss of pairs, phi(z) = max(0, margin - z)^2. With uniform weights: the L2 loss of RankSVM.
+
+    Parameters
+    ----------
+    weight : PairWeight, default=Uniform()
+        The weight of each pair.
+    margin : float, default=1.0
+        The difference of scores from which a pair costs nothing; positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import PairwiseSquaredHinge, Queries
+    >>> queries = Queries.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> value, _ = PairwiseSquaredHinge().value_and_gradient(np.array([0.0, 0.5, 2.0]), queries)
+    >>> round(value, 4)
+    0.0833
+    """
 
     phi: ClassVar[int] = kernels.SQUARED_HINGE
-    weight: PairWeight = field(default_factory=Uniform)
-    margin: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the margin."""
-        check_positive("margin", self.margin)
 
 
 @dataclass(frozen=True)
 class PairwiseLogistic(PairwiseLoss):
-    """phi(z) = log(1 + exp(-z)): RankNet with uniform weights, LambdaRank with DeltaNDCG.
+    """The logistic loss of pairs, phi(z) = log(1 + exp(-z)): RankNet; LambdaRank with DeltaNDCG as weight.
 
-    Source: Burges et al. 2005, "Learning to Rank using Gradient Descent", eq. 3.
+    Parameters
+    ----------
+    weight : PairWeight, default=Uniform()
+        The weight of each pair.
+
+    References
+    ----------
+    Burges et al. 2005, "Learning to Rank using Gradient Descent", ICML, eq. 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import DeltaNDCG, PairwiseLogistic, Queries
+    >>> queries = Queries.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> value, _ = PairwiseLogistic(DeltaNDCG(10)).value_and_gradient(np.zeros(3), queries)
+    >>> round(value, 4)
+    0.6931
     """
 
     phi: ClassVar[int] = kernels.LOGISTIC

@@ -1,8 +1,8 @@
 """Ranking metrics: values with one spelling, computed over all queries at once.
 
 Spelling: NAME[@K][:[CONVENTION][,OPTION=VALUE]...], for example ndcg@10, ndcg@10:letor, map@5:lightgbm,empty=skip or
-precision@5:relevant=2,ties=input. What is left out is as the convention has it, else the default; metric_presets lists
-names, options and conventions.
+precision@5:relevant=2,ties=input. What is left out has the value of the convention, else the default;
+metrics.presets lists names, options and conventions.
 
 ndcg, dcg   (normalised) discounted cumulative gain, of the first k ranks or of all
 mean-ndcg   the mean of ndcg@m over all ranks m of the query (up to k)
@@ -43,10 +43,49 @@ __all__ = ["Judgements", "Metric", "discounts", "gains", "parse_metric"]
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric with its cutoff and conventions; equal spellings, equal values.
+    """A ranking metric with its cutoff and conventions.
 
-    An option that is not given is as the preset has it, else the default; one that does not apply stays None.
-    Raises ParameterError for a name, cutoff, preset, option or value that cannot be.
+    An option that is not given has the value of the preset, else the default (see metrics.presets); one that does not
+    apply to the metric is None. Metrics are equal if their options are. str(metric) is its shortest spelling.
+
+    Parameters
+    ----------
+    name : str
+        "ndcg", "dcg", "mean-ndcg", "map", "mrr", "precision", "recall", "wta", "pairwise" or "kendall".
+    at : int or None, default=None
+        The cutoff k: only the first k ranks count.
+    preset : str or None, default=None
+        The conventions of a tool: "letor", "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "ranklib".
+    gain : {"exp2", "linear"}, optional
+        The gain of a grade: 2^grade - 1, or the grade.
+    discount : {"log2", "letor"}, optional
+        The discount of a rank: 1 / log2(rank + 1), or 1 at ranks 1 and 2, then 1 / log2(rank).
+    ties : {"average", "input", "reverse", "pessimistic", "optimistic", "docid", "threshold"}, optional
+        The order of documents with equal scores.
+    empty : {"skip", "0", "1"}, optional
+        The value of a query in which no order is better than another.
+    short : {"pad", "cut", "0"}, optional
+        The treatment of a query with fewer than k documents.
+    norm : {"top", "all"}, optional
+        The divisor of average precision at k: min(k, relevant documents), or all relevant documents.
+    relevant : str, optional
+        The lowest relevant grade.
+
+    Raises
+    ------
+    ParameterError
+        If a name, cutoff, preset, option or value is invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import Metric, Queries
+    >>> queries = Queries.from_arrays(np.zeros((4, 1)), [2, 0, 1, 0], group=[2, 2])
+    >>> metric = Metric("ndcg", 10)
+    >>> metric.per_query(np.array([1.0, 0.0, 0.0, 1.0]), queries).round(3).tolist()
+    [1.0, 0.631]
+    >>> str(Metric("ndcg", 10, gain="linear"))
+    'ndcg@10:gain=linear'
     """
 
     name: str
@@ -72,11 +111,6 @@ class Metric:
                 resolved[option] = check_option(self.name, self.at, option, str(given))
             object.__setattr__(self, option, resolved.get(option))
 
-    @staticmethod
-    def parse(text: str) -> Metric:
-        """Return the metric that text spells; the inverse of str. Raises ParameterError, naming what is nearest."""
-        return parse_metric(text)
-
     def __str__(self) -> str:
         """Return the one spelling: what the preset or the defaults say anyway is left out."""
         usual = conventions(self.name, self.at, self.preset)
@@ -86,10 +120,24 @@ class Metric:
         return f"{self.name}{cutoff}" + (":" + ",".join(parts) if parts else "")
 
     def per_query(self, scores: Matrix, queries: Queries | Judgements) -> Floats:
-        """Return the metric of each query, (n_queries,), nan where the query is skipped.
+        """Return the metric of each query.
 
-        scores are (n_documents,), in the order of queries, and may not hold NaN; only their order matters. Raises
-        DataError for other scores, for grades that the gain cannot take, and for ties=docid without document ids.
+        Parameters
+        ----------
+        scores : ndarray of shape (n_documents,)
+            In the order of queries, without NaN; only their order matters.
+        queries : Queries or Judgements
+            The grades of the documents.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            NaN where the query is skipped.
+
+        Raises
+        ------
+        DataError
+            For invalid scores, for grades that the gain cannot take, and for ties=docid without document ids.
         """
         judged = queries if isinstance(queries, Judgements) else Judgements.of(queries)
         checked = _checked_scores(scores, len(judged.grades))
@@ -102,7 +150,25 @@ class Metric:
         return np.where(empty, np.nan if self.empty == "skip" else float(self.empty or 0), values)
 
     def mean(self, scores: Matrix, queries: Queries | Judgements) -> float:
-        """Return the mean over the queries that are not skipped. Raises DataError where none is left."""
+        """Return the mean over the queries that are not skipped.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_documents,)
+            In the order of queries, without NaN.
+        queries : Queries or Judgements
+            The grades of the documents.
+
+        Returns
+        -------
+        float
+            The mean of per_query.
+
+        Raises
+        ------
+        DataError
+            As per_query, and if every query is skipped.
+        """
         values = self.per_query(scores, queries)
         kept = values[~np.isnan(values)]
         if len(kept) == 0:
@@ -117,7 +183,31 @@ _OPTIONS = tuple(field.name for field in fields(Metric))[3:]
 
 
 def parse_metric(text: str | Metric) -> Metric:
-    """Return the metric that text spells, or text itself if it is a metric. Raises ParameterError for other text."""
+    """Return the metric that a text spells.
+
+    Parameters
+    ----------
+    text : str or Metric
+        NAME[@K][:[CONVENTION][,OPTION=VALUE]...], such as "ndcg@10" or "map@5:lightgbm,empty=skip"; a Metric is
+        returned as it is.
+
+    Returns
+    -------
+    Metric
+        The metric; str(metric) is its shortest spelling.
+
+    Raises
+    ------
+    ParameterError
+        If the text spells no metric; the message names the nearest spelling.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import parse_metric
+    >>> metric = parse_metric("NDCG@5:letor")
+    >>> metric.at, metric.discount, str(metric)
+    (5, 'letor', 'ndcg@5:letor')
+    """
     if isinstance(text, Metric):
         return text
     if not isinstance(text, str):

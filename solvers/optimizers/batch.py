@@ -1,4 +1,4 @@
-"""Optimizers that look at all lists at every step: L-BFGS, OWL-QN for L1, and gradient steps of AdaGrad.
+"""Optimizers that evaluate all lists at every step: L-BFGS, OWL-QN for L1, and gradient steps with AdaGrad's rates.
 
     minimise  F(w) = loss(X M w) + l1 |w| + l2 / 2 |w|^2
 
@@ -6,8 +6,8 @@ w  (n_features,) weights on the scaled features   M  diagonal, what each feature
 f  the smooth part of F: all but l1 |w|           g  its gradient       S(a, b) = sign(a) max(0, |a| - b)
 
 An evaluation of f costs a product with X, one with X', and the loss. Each optimizer starts at w = 0 and yields v and
-a Step an iteration, so that the caller can stop at any time. violation is the norm of the shortest subgradient of F
-over that at zero. Memory: a few vectors of weights and of documents, never a copy of X.
+a Step an iteration, so that the caller can stop at any time. The violation of a Step is the norm of the shortest
+subgradient of F over that at zero. Memory: a few vectors of weights and of documents, never a copy of X.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Objective:
         self.multiplier = np.ones(queries.n_features) if multiplier is None else multiplier
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
-        """Return f and g. Where a step was so long that they are not finite, f is infinite."""
+        """Return f and g. If a step was so long that they are not finite, f is infinite."""
         with np.errstate(over="ignore", invalid="ignore"):
             value, by_score = self.loss(products.scores(self.features, weights * self.multiplier))
             gradient = self.multiplier * products.transposed(self.features, by_score) + self.l2 * weights
@@ -51,7 +51,7 @@ class Objective:
 
 
 class Point(NamedTuple):
-    """Where a search stands: w, F(w), and g(w)."""
+    """A point of a search: w, F(w), and g(w)."""
 
     weights: Floats
     value: float
@@ -59,62 +59,62 @@ class Point(NamedTuple):
 
 
 class Curvature:
-    """What the last steps tell of the inverse Hessian: steps s and changes y of the gradient, s'y > 0.
+    """The inverse Hessian as approximated from the last steps s and changes y of the gradient, s'y > 0.
 
     Source: Nocedal & Wright 2006, "Numerical Optimization", algorithm 7.4.
     """
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
-        self._learnt = 0
+        self._count = 0
         self._steps, self._changes = np.zeros((2, 0, 0))
-        self._along = np.zeros(memory)
+        self._inner = np.zeros(memory)
 
-    def learn(self, step: Floats, change: Floats) -> None:
-        """Remember a step, in place of the oldest, unless the gradient did not grow along it."""
-        along = float(step @ change)
-        if along > 1e-12 * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
-            if self._learnt == 0:
+    def add(self, step: Floats, change: Floats) -> None:
+        """Add a step, in place of the oldest, unless the gradient did not grow along it."""
+        inner = float(step @ change)
+        if inner > 1e-12 * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+            if self._count == 0:
                 self._steps, self._changes = np.empty((2, self.memory, len(step)))
-            at = self._learnt % self.memory
-            self._steps[at], self._changes[at], self._along[at] = step, change, along
-            self._learnt += 1
+            at = self._count % self.memory
+            self._steps[at], self._changes[at], self._inner[at] = step, change, inner
+            self._count += 1
 
-    def stiffen(self, l2: float) -> None:
-        """Turn to the Hessian plus l2 times the unit matrix; l2 < 0 takes that much away."""
-        known = min(self._learnt, self.memory)
+    def shift(self, l2: float) -> None:
+        """Change to the Hessian plus l2 times the unit matrix; l2 may be negative."""
+        known = min(self._count, self.memory)
         steps, changes = self._steps[:known], self._changes[:known]
         changes += l2 * steps
-        self._along[:known] = (steps * changes).sum(axis=1)
-        if (self._along[:known] <= 0.0).any():  # nothing but rounding is left of one
-            self._learnt = 0
+        self._inner[:known] = (steps * changes).sum(axis=1)
+        if (self._inner[:known] <= 0.0).any():  # nothing but rounding is left of one
+            self._count = 0
 
     def solve(self, gradient: Floats) -> Floats:
-        """Return roughly H^-1 gradient; before anything is known, gradient scaled to length one at most."""
-        if self._learnt == 0:
+        """Return an approximation of H^-1 gradient; before the first step, gradient scaled to length one at most."""
+        if self._count == 0:
             return gradient / max(float(np.linalg.norm(gradient)), 1.0)
         result = np.array(gradient)
-        _two_loops(self._steps, self._changes, self._along, self._learnt, result)
+        _two_loops(self._steps, self._changes, self._inner, self._count, result)
         return result
 
 
 @compiled
-def _two_loops(steps: Floats, changes: Floats, along: Floats, learnt: int, vector: Floats) -> None:
-    """Overwrite vector with the product of it and the inverse Hessian; the newest pair is number learnt - 1."""
-    memory = len(along)
-    oldest, shares = max(learnt - memory, 0), np.zeros(memory)
-    for number in range(learnt - 1, oldest - 1, -1):
+def _two_loops(steps: Floats, changes: Floats, inner: Floats, count: int, vector: Floats) -> None:
+    """Overwrite vector with the product of it and the inverse Hessian; the newest pair is number count - 1."""
+    memory = len(inner)
+    oldest, shares = max(count - memory, 0), np.zeros(memory)
+    for number in range(count - 1, oldest - 1, -1):
         at = number % memory
-        shares[at] = _inner(steps[at], vector) / along[at]
+        shares[at] = _inner(steps[at], vector) / inner[at]
         for j in range(len(vector)):
             vector[j] -= shares[at] * changes[at, j]
-    at = (learnt - 1) % memory
-    scale = along[at] / _inner(changes[at], changes[at])
+    at = (count - 1) % memory
+    scale = inner[at] / _inner(changes[at], changes[at])
     for j in range(len(vector)):
         vector[j] *= scale
-    for number in range(oldest, learnt):
+    for number in range(oldest, count):
         at = number % memory
-        change = shares[at] - _inner(changes[at], vector) / along[at]
+        change = shares[at] - _inner(changes[at], vector) / inner[at]
         for j in range(len(vector)):
             vector[j] += change * steps[at, j]
 
@@ -128,9 +128,9 @@ def _inner(a: Floats, b: Floats) -> float:
 
 
 class Trail:
-    """Where a search stands and what it has learnt, from which the next one, of other strengths, goes on.
+    """The point and curvature of a search, from which the next one, of other strengths, goes on.
 
-    What strengths change is known: to turn to others takes no evaluation.
+    The effect of strengths is known in closed form: a change of them takes no evaluation.
     """
 
     curvature: Curvature | None = None
@@ -148,24 +148,20 @@ class Trail:
         reference = float(np.linalg.norm(shortest(np.zeros_like(self.at_zero), self.at_zero, self.l1)))
         return norm / max(reference, 1e-300) if norm > 0.0 else 0.0
 
-    def turn_to(self, l1: float, l2: float) -> None:
-        """Stand at the same weights under other strengths."""
+    def change_strengths(self, l1: float, l2: float) -> None:
+        """Keep the weights and change the strengths of the penalty."""
         weights, value, gradient = self.point
         more = l2 - self.objective.l2
         value += (l1 - self.l1) * float(np.abs(weights).sum()) + 0.5 * more * float(weights @ weights)
         self.point = Point(weights, value, gradient + more * weights)
         if self.curvature is not None:
-            self.curvature.stiffen(more)
+            self.curvature.shift(more)
         self.l1, self.objective.l2 = l1, l2
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What the optimizers of this module have in common.
-
-    tol             stop when violation is at most tol
-    max_iterations  iterations at most
-    """
+    """An optimizer that evaluates all lists at every step; subclasses say how it moves."""
 
     planned: ClassVar[bool] = False
     needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths",), scalings=SCALINGS)
@@ -194,7 +190,7 @@ class Batch:
             if trail is None:
                 trail = Trail(Objective(loss, l2, queries, multiplier), l1)
             else:
-                trail.turn_to(l1, l2)
+                trail.change_strengths(l1, l2)
             yield self._steps(trail)
 
     def _steps(self, trail: Trail) -> Iterator[tuple[Floats, Step]]:
@@ -211,19 +207,44 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class LBFGS(Batch):
-    """Limited-memory BFGS: Newton's method with the curvature that the last steps saw. Takes no L1.
+class _QuasiNewton(Batch):
+    """A batch optimizer that approximates the inverse Hessian by its last steps."""
 
-    Source: Liu & Nocedal 1989, "On the limited memory BFGS method for large scale optimization", Math. Prog. 45.
-    """
-
-    needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths", "gradient"), scalings=SCALINGS)
     memory: int = 30
 
     def __post_init__(self) -> None:
         """Check the parameters."""
         super().__post_init__()
         check_count("memory", self.memory)
+
+
+@dataclass(frozen=True)
+class LBFGS(_QuasiNewton):
+    """Limited-memory BFGS, for smooth losses and penalties without L1.
+
+    Parameters
+    ----------
+    tol : float, default=1e-4
+        Stop when the norm of the shortest subgradient, relative to that at zero weights, is at most this.
+    max_iterations : int, default=500
+        The largest number of iterations.
+    memory : int, default=30
+        The number of steps from which the inverse Hessian is approximated.
+
+    References
+    ----------
+    Liu & Nocedal 1989, "On the limited memory BFGS method for large scale optimization", Math. Prog. 45.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import LBFGS, L2, Ranker, SoftmaxCrossEntropy
+    >>> ranker = Ranker(SoftmaxCrossEntropy(), None, L2(0.1), LBFGS())
+    >>> low, high = ranker.fit([[0.0], [1.0], [3.0]], [0, 1, 2]).predict([[1.0], [2.0]])
+    >>> bool(low < high)
+    True
+    """
+
+    needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths", "gradient"), scalings=SCALINGS)
 
     def search(self, trail: Trail) -> Iterator[Point]:
         """Yield points from that of trail on."""
@@ -234,23 +255,35 @@ class LBFGS(Batch):
             moved = wolfe(trail.objective, point, -curvature.solve(point.gradient))
             if moved is None:
                 return
-            curvature.learn(moved.weights - point.weights, moved.gradient - point.gradient)
+            curvature.add(moved.weights - point.weights, moved.gradient - point.gradient)
             point = moved
 
 
 @dataclass(frozen=True)
-class OWLQN(Batch):
-    """L-BFGS for L1 and elastic nets: within an orthant F is smooth, and a step ends at its border.
+class OWLQN(_QuasiNewton):
+    """Orthant-wise L-BFGS, for L1 and elastic nets: within an orthant F is smooth, and a step ends at its border.
 
-    Source: Andrew & Gao 2007, "Scalable Training of L1-Regularized Log-Linear Models", ICML.
+    Parameters
+    ----------
+    tol : float, default=1e-4
+        Stop when the norm of the shortest subgradient, relative to that at zero weights, is at most this.
+    max_iterations : int, default=500
+        The largest number of iterations.
+    memory : int, default=30
+        The number of steps from which the inverse Hessian is approximated.
+
+    References
+    ----------
+    Andrew & Gao 2007, "Scalable Training of L1-Regularized Log-Linear Models", ICML.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import L1, OWLQN, Ranker, SoftmaxCrossEntropy
+    >>> ranker = Ranker(SoftmaxCrossEntropy(), None, L1(0.1), OWLQN())
+    >>> low, high = ranker.fit([[0.0], [1.0], [3.0]], [0, 1, 2]).predict([[1.0], [2.0]])
+    >>> bool(low < high)
+    True
     """
-
-    memory: int = 30
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        super().__post_init__()
-        check_count("memory", self.memory)
 
     def search(self, trail: Trail) -> Iterator[Point]:
         """Yield points from that of trail on."""
@@ -267,17 +300,29 @@ class OWLQN(Batch):
                 moved = _within_orthant(objective, point, downhill, downhill, l1)
             if moved is None:
                 return
-            curvature.learn(moved.weights - point.weights, moved.gradient - point.gradient)
+            curvature.add(moved.weights - point.weights, moved.gradient - point.gradient)
             point = moved
 
 
 @dataclass(frozen=True)
 class GradientSteps(Batch):
-    """Full gradient steps with AdaGrad's rates and the penalty's prox; no line search, so F need not be one function.
+    """Full gradient steps with AdaGrad's rates and the proximal step of the penalty, without a line search.
 
     w_j = S(w_j - eta_j g_j, eta_j l1) / (1 + eta_j l2), eta_j = eta0 / sqrt(sum of the squares of g_j so far). For
     losses whose gradient is not that of their value, such as a pairwise loss under DeltaNDCG, and for hinges.
-    Source: Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning", JMLR 12.
+
+    Parameters
+    ----------
+    tol : float, default=1e-4
+        Stop when the norm of the shortest subgradient, relative to that at zero weights, is at most this.
+    max_iterations : int, default=100
+        The largest number of iterations; reaching it is no failure to converge.
+    eta0 : float, default=0.1
+        The size of the first step of every weight.
+
+    References
+    ----------
+    Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning", JMLR 12.
     """
 
     planned: ClassVar[bool] = True  # max_iterations is a plan: to reach it is no failure

@@ -1,4 +1,4 @@
-"""Optimizers that look at each list once: FOBOS, RDA, PSGD, TGD. Memory: a few vectors of weights, and one list.
+"""Optimizers that visit each list once a pass: FOBOS, RDA, PSGD, TGD. Memory: a few vectors of weights, and one list.
 
 At list t, with gradient g, rate eta and the penalty l1 |w| + l2 / 2 |w|^2 (S(a, b) = sign(a) max(0, |a| - b)):
 
@@ -7,7 +7,7 @@ RDA     w = -S(G, l1) / (l2 + 1 / (eta t)), G the mean of all gradients so far
 PSGD    w = w - eta (g + l2 w), and every k lists w_r = 0 where |w_r| < threshold
 TGD     w = w - eta g, and every k lists w_r = S(w_r, k eta l1) where |w_r| <= threshold
 
-A list without pairs is passed over: it is no step and moves no weight. Sparse lists cost their nonzeros.
+A list without pairs is skipped. Sparse lists cost their nonzeros.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from ranktune.solvers.optimizers.base import Needs, check_parts
 from ranktune.solvers.optimizers.one_pass_kernels import Rule, State
 from ranktune.solvers.optimizers.schedules import InverseRoot, Schedule
 
-BLOCK = 1000
-"""Lists between two reports at least; a tenth of the features where there are more, so that reports cost little."""
+MIN_LISTS_BETWEEN_REPORTS = 1000
+"""With many features it is a tenth of their number instead, so that reports cost little."""
 
 OVERFLOW = 1e100
-"""Weights of this size come of steps that grow without bound, before arithmetic gives up."""
+"""Weights of this size show that steps grow without bound, well before float64 overflows."""
 
 
 class OnePass:
-    """What the four have in common; they differ in what the kernels do under their code."""
+    """A one-pass optimizer; the kernels implement each under its code."""
 
     code: ClassVar[int]
     needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths",))
     schedule: Schedule
 
     def rule(self, penalty: Penalty) -> Rule:
-        """Return what the kernels need to know."""
+        """Return the rule of the kernels."""
         l1, l2 = penalty.strengths
         threshold, every = float(getattr(self, "threshold", 0.0)), int(getattr(self, "every", 1))
         return Rule(self.code, self.schedule.code, float(self.schedule.eta0), l1, l2, threshold, every)
@@ -72,18 +72,17 @@ class OnePass:
         scaled: bool = False,
         scores: Floats | None = None,
     ) -> Iterator[tuple[Floats, Step]]:
-        """Take one step for each list named by order, changing state; yield the weights and a report now and then.
+        """Take one step for each list in order, changing state; yield the weights and a report at intervals.
 
-        scaled divides each feature by its range within the list. scores, (n_documents,), is overwritten where lists
-        are named by order: what their documents scored before their list's step. The report's iteration counts the
-        lists learnt from so far, its objective is the mean loss of the lists since the last report, each before its
-        step, and the penalty. Raises IncompatibleParts where the parts do not compose, ParameterError where the weights
-        overflow.
+        scaled divides each feature by its range within the list. scores, (n_documents,), is overwritten for the lists
+        in order: the scores of their documents before the step of their list. The report's iteration counts the lists
+        visited so far; its objective is the mean loss of the lists since the last report, each before its step, plus
+        the penalty. Raises IncompatibleParts if the parts do not compose, ParameterError if the weights overflow.
         """
         check_parts(loss, penalty, self, ONE_PASS)
         rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
         X, given = queries.features, np.zeros(0) if scores is None else scores
-        block = max(BLOCK, len(state.vector) // 10)
+        block = max(MIN_LISTS_BETWEEN_REPORTS, len(state.vector) // 10)
         for first in range(0, len(order), block):
             part, before = order[first : first + block], state.now[0]
             if isinstance(X, np.ndarray):
@@ -104,9 +103,24 @@ class OnePass:
 
 @dataclass(frozen=True)
 class FOBOS(OnePass):
-    """Forward-backward splitting: a gradient step, then the penalty's prox.
+    """Forward-backward splitting: a gradient step, then the proximal step of the penalty.
 
-    Source: Duchi & Singer 2009, "Efficient Online and Batch Learning Using Forward Backward Splitting", JMLR 10.
+    Parameters
+    ----------
+    schedule : Schedule, default=InverseRoot()
+        The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.
+
+    References
+    ----------
+    Duchi & Singer 2009, "Efficient Online and Batch Learning Using Forward Backward Splitting", JMLR 10.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import FOBOS, L1, Ranker
+    >>> ranker = Ranker(penalty=L1(1e-4), optimizer=FOBOS())
+    >>> low, high = ranker.fit([[0.0], [1.0], [3.0]], [0, 1, 2]).predict([[1.0], [2.0]])
+    >>> bool(low < high)
+    True
     """
 
     code: ClassVar[int] = kernels.FOBOS
@@ -115,9 +129,24 @@ class FOBOS(OnePass):
 
 @dataclass(frozen=True)
 class RDA(OnePass):
-    """Regularised dual averaging: the weights that suit the mean gradient; sparser than FOBOS at the same strength.
+    """Regularised dual averaging: the best weights for the mean gradient; sparser than FOBOS at the same strength.
 
-    Source: Xiao 2010, "Dual Averaging Methods for Regularized Stochastic Learning and Online Optimization", JMLR 11.
+    Parameters
+    ----------
+    schedule : Schedule, default=InverseRoot()
+        The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.
+
+    References
+    ----------
+    Xiao 2010, "Dual Averaging Methods for Regularized Stochastic Learning and Online Optimization", JMLR 11.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import L1, RDA, Ranker
+    >>> ranker = Ranker(penalty=L1(1e-4), optimizer=RDA())
+    >>> low, high = ranker.fit([[0.0], [1.0], [3.0]], [0, 1, 2]).predict([[1.0], [2.0]])
+    >>> bool(low < high)
+    True
     """
 
     code: ClassVar[int] = kernels.RDA
@@ -125,15 +154,9 @@ class RDA(OnePass):
 
 
 @dataclass(frozen=True)
-class PSGD(OnePass):
-    """Pruned gradient descent: every so many lists, weights smaller than threshold become zero.
+class _Truncating(OnePass):
+    """A one-pass optimizer that truncates weights at regular intervals."""
 
-    Takes no L1, which has no gradient at 0. eta0 times the strength of L2 must be below 1, or a step overshoots
-    (AdaGrad, whose rates are not known before, stops at zero instead).
-    """
-
-    code: ClassVar[int] = kernels.PSGD
-    needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths", "gradient"))
     schedule: Schedule = field(default_factory=InverseRoot)
     threshold: float = 0.0
     every: int = 100
@@ -143,8 +166,37 @@ class PSGD(OnePass):
         check_not_negative("threshold", self.threshold)
         check_count("truncate_every", self.every)
 
+
+@dataclass(frozen=True)
+class PSGD(_Truncating):
+    """Pruned gradient descent: at regular intervals, weights smaller than threshold become zero.
+
+    It takes no L1, which has no gradient at 0. eta0 times the strength of L2 must be below 1, or a step overshoots
+    (AdaGrad, whose rates are not known in advance, stops at zero instead).
+
+    Parameters
+    ----------
+    schedule : Schedule, default=InverseRoot()
+        The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.
+    threshold : float, default=0.0
+        Weights of smaller size become zero.
+    every : int, default=100
+        The number of lists from one truncation to the next.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import L2, PSGD, Ranker
+    >>> ranker = Ranker(penalty=L2(1e-4), optimizer=PSGD())
+    >>> low, high = ranker.fit([[0.0], [1.0], [3.0]], [0, 1, 2]).predict([[1.0], [2.0]])
+    >>> bool(low < high)
+    True
+    """
+
+    code: ClassVar[int] = kernels.PSGD
+    needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths", "gradient"))
+
     def rule(self, penalty: Penalty) -> Rule:
-        """Return what the kernels need to know. Raises ParameterError where steps would overshoot."""
+        """Return the rule of the kernels. Raises ParameterError if steps would overshoot."""
         rule = super().rule(penalty)
         if rule.schedule != kernels.ADAGRAD and rule.eta0 * rule.l2 >= 1.0:
             raise ParameterError(
@@ -155,22 +207,36 @@ class PSGD(OnePass):
 
 
 @dataclass(frozen=True)
-class TGD(OnePass):
-    """Truncated gradient descent: every so many lists, weights up to threshold shrink as L1 would have shrunk them.
+class TGD(_Truncating):
+    """Truncated gradient descent: at regular intervals, weights up to threshold shrink as L1 would have shrunk them.
 
-    Takes L1 only. Source: Langford, Li & Zhang 2009, "Sparse Online Learning via Truncated Gradient", JMLR 10.
+    It takes L1 only.
+
+    Parameters
+    ----------
+    schedule : Schedule, default=InverseRoot()
+        The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.
+    threshold : float, default=1.0
+        Weights of this size or smaller shrink.
+    every : int, default=100
+        The number of lists from one truncation to the next.
+
+    References
+    ----------
+    Langford, Li & Zhang 2009, "Sparse Online Learning via Truncated Gradient", JMLR 10.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import L1, Ranker, TGD
+    >>> ranker = Ranker(penalty=L1(1e-4), optimizer=TGD())
+    >>> low, high = ranker.fit([[0.0], [1.0], [3.0]], [0, 1, 2]).predict([[1.0], [2.0]])
+    >>> bool(low < high)
+    True
     """
 
     code: ClassVar[int] = kernels.TGD
     needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths", "truncate"))
-    schedule: Schedule = field(default_factory=InverseRoot)
     threshold: float = 1.0
-    every: int = 100
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        check_not_negative("threshold", self.threshold)
-        check_count("truncate_every", self.every)
 
 
 ONE_PASS = (FOBOS, PSGD, RDA, TGD)

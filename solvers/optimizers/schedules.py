@@ -40,7 +40,8 @@ class InverseRoot(_Rate):
 
     Examples
     --------
-    >>> from ranktune.solvers import FOBOS, InverseRoot
+    >>> from ranktune.solvers import FOBOS
+    >>> from ranktune.solvers.optimizers.schedules import InverseRoot
     >>> FOBOS(InverseRoot(0.5)).schedule
     InverseRoot(eta0=0.5)
     """
@@ -60,7 +61,8 @@ class Constant(_Rate):
 
     Examples
     --------
-    >>> from ranktune.solvers import Constant, FOBOS
+    >>> from ranktune.solvers import FOBOS
+    >>> from ranktune.solvers.optimizers.schedules import Constant
     >>> FOBOS(Constant(0.1)).schedule
     Constant(eta0=0.1)
     """
@@ -86,7 +88,8 @@ class AdaGrad(_Rate):
 
     Examples
     --------
-    >>> from ranktune.solvers import AdaGrad, FOBOS
+    >>> from ranktune.solvers import FOBOS
+    >>> from ranktune.solvers.optimizers.schedules import AdaGrad
     >>> FOBOS(AdaGrad(0.3)).schedule
     AdaGrad(eta0=0.3)
     """

@@ -201,7 +201,7 @@ def test_order_of_rows_and_queries_without_pairs_do_not_matter() -> None:
         ({"penalty": "elastic_net", "l2": 0}, "l2=0"),
         ({"grades": "some"}, "grades='some'"),
         ({"margin": (1.0, 0.0)}, "must not fall"),
-        ({"margin": (0.0, 1.0, 2.0)}, "margin has 3 values for the grades 0, 1, 2, 3.*one value a grade"),
+        ({"margin": (0.0, 1.0, 2.0)}, "margin has 3 values for the grades 0, 1, 2 and 3.*one value a grade"),
         ({"margin": "grade", "margin_scale": 1e300}, "margin_scale=1e\\+300.*Lower margin_scale"),
         ({"margin": "grade", "margin_scale": -1.0}, "margin_scale=-1.0: it must be a number of at least 0"),
         ({"scaling": "log"}, "scaling='log'"),

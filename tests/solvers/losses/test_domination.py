@@ -268,7 +268,7 @@ def test_what_does_not_compose_is_refused(hard_queries: Queries) -> None:
         Ranker(DominationLoss(), penalty=L1(0.1), optimizer=LBFGS()).fit(hard_queries)
 
 
-@pytest.mark.parametrize(("grades", "known"), [("all", "the grades 0, 1, 2, 3, 4"), ("two", "two classes")])
+@pytest.mark.parametrize(("grades", "known"), [("all", "the grades 0, 1, 2, 3 and 4"), ("two", "two classes")])
 def test_one_margin_a_grade(grades: str, known: str, hard_queries: Queries) -> None:
     with pytest.raises(ParameterError, match=f"margin has 3 values for {known}.*one value a grade"):
         DominationLoss(grades, margin=(0.0, 1.0, 2.0)).lists(hard_queries)

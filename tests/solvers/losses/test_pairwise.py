@@ -209,7 +209,7 @@ def test_long_lists_by_sorting_equal_all_pairs(loss: PairwiseLoss, grades: int) 
 
 def test_too_many_pairs_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     queries = grouped(np.arange(2000.0) % 3)
-    monkeypatch.setattr(losses_module, "MOST_PAIRS", 1e6)
+    monkeypatch.setattr(losses_module, "MAX_PAIRS", 1e6)
     with pytest.raises(DataError, match=r"a list of 2000 documents has about 2e\+06 pairs.*use a hinge"):
         PairwiseLogistic().value_and_gradient(np.zeros(2000), queries)
     for cheap in (PairwiseHinge(), PairwiseSquaredHinge(), PairwiseLogistic(DeltaNDCG(10))):

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.metrics import Metric
+from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
 from ranktune.solvers.online.kernels import Rule, learn, new_state
@@ -164,7 +164,7 @@ def test_noiseless_weights_are_recovered(ranker: OnlineRanker) -> None:
         model.partial_fit(queries)
     cosine = model.coef_ @ truth / np.linalg.norm(model.coef_) / np.linalg.norm(truth)
     assert cosine > 0.97
-    assert Metric.parse("pairwise").mean(model.predict(queries), queries) > 0.97
+    assert parse_metric("pairwise").mean(model.predict(queries), queries) > 0.97
 
 
 @pytest.mark.parametrize("ranker", ALL, ids=repr)

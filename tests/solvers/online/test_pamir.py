@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.metrics import Metric
+from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.online.pair_sampling import draw, draw_from, pair_table
 from tests.support.plain_solvers import pamir
 
@@ -69,5 +69,5 @@ def test_sparse_rows_cost_their_nonzeros() -> None:
     y = np.digitize(X @ truth, (-1.0, 1.0))
     queries = Queries.from_arrays(X, y, qid=np.repeat(np.arange(100), 20))
     model = pamir(0.1, steps=20_000).fit(queries)
-    assert Metric.parse("pairwise").mean(model.predict(queries), queries) > 0.95
+    assert parse_metric("pairwise").mean(model.predict(queries), queries) > 0.95
     assert np.count_nonzero(model.coef_) <= 50

@@ -9,7 +9,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.metrics import Metric
+from ranktune.solvers.metrics.metrics import parse_metric
 from tests.support.plain_solvers import committee_perceptron, pairwise_perceptron, prank_ranker
 
 
@@ -44,7 +44,7 @@ def test_pairwise_perceptron_is_the_textbooks(pair_order: str, hard_queries: Que
 def test_pairwise_perceptron_separates_separable_data() -> None:
     queries = separable()
     model = pairwise_perceptron(passes=300).fit(queries)
-    assert Metric.parse("pairwise").mean(model.predict(queries), queries) == 1.0
+    assert parse_metric("pairwise").mean(model.predict(queries), queries) == 1.0
     mistakes = model.cumulative_loss_
     assert model.partial_fit(queries).cumulative_loss_ == mistakes
 
@@ -110,7 +110,7 @@ def test_prank_keeps_its_thresholds_in_order(hard_queries: Queries) -> None:
 def test_prank_learns_grades() -> None:
     queries = separable()
     model = prank_ranker(passes=200).fit(queries)
-    assert Metric.parse("pairwise").mean(model.predict(queries), queries) > 0.99
+    assert parse_metric("pairwise").mean(model.predict(queries), queries) > 0.99
     predicted = np.searchsorted(model.thresholds_, model.predict(queries), side="right")
     assert (model.grades_[predicted] == queries.grades).mean() > 0.97
 

@@ -160,12 +160,12 @@ def test_the_two_loops_are_the_bfgs_matrix() -> None:
     pairs = [(s, H @ s) for s in generator.normal(size=(3, 4))]
     inverse *= (pairs[-1][0] @ pairs[-1][1]) / (pairs[-1][1] @ pairs[-1][1])
     for s, y in pairs:
-        curvature.learn(s, y)
+        curvature.add(s, y)
         left = np.eye(4) - np.outer(s, y) / (s @ y)
         inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
     g = generator.normal(size=4)
     np.testing.assert_allclose(curvature.solve(g), inverse @ g, rtol=1e-10)
-    curvature.learn(pairs[0][0], -pairs[0][1])  # no curvature: nothing is learnt from it
+    curvature.add(pairs[0][0], -pairs[0][1])  # no curvature: nothing is learnt from it
     np.testing.assert_allclose(curvature.solve(g), inverse @ g, rtol=1e-10)
 
 
