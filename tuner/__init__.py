@@ -1,9 +1,9 @@
-"""How it is tuned: spaces, the Gaussian process, samplers, studies, the runner and selection."""
+"""Hyperparameter tuning of ranking models: samplers, studies, executors and model selection."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ranktune.tuner.samplers.thompson import ThompsonSampler
@@ -16,11 +16,11 @@ _HOMES = {
 __all__ = ["ThompsonSampler"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load a public name from its module."""
     if name not in _HOMES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -7,8 +7,9 @@ looks best. FAIL: the worst value, four times as noisy, which discourages the re
 pending. No configuration of these trials is suggested again.
 
 Noise. The user attribute "variance" of trials is used relative to its median, with an estimated scale: trials share
-their validation queries, so most of it is common to all; it tells that a trial was evaluated on fewer queries. The user
-attribute "paired_variance", that of the difference from a common reference, is the noise itself, up to a factor of two.
+their validation queries, so most of it is common to all; it matters where a trial was evaluated on fewer queries. The
+user attribute "paired_variance", that of the difference from a common reference, is the noise itself, up to a factor
+of two.
 """
 
 from __future__ import annotations
@@ -121,18 +122,18 @@ def read(
     coming = {number: values for number, values in (suggested or {}).items() if number in running}
     rows = _rows([{**coming.get(t.number, {}), **t.params} for t in trials], axes, distributions)
     encoding = _encoding(axes, distributions, trials, rows, conditions)
-    judged = _judged(study, trials, rows)
+    evaluated = _evaluated(study, trials, rows)
     pending = [i for i, t in enumerate(trials) if t.state == TrialState.RUNNING and _is_whole(encoding, rows[i])]
     known = ~np.isnan(rows).all(axis=1) if len(axes) else np.zeros(len(trials), dtype=bool)
     taken = frozenset(keys(rows[known]))
-    chosen = [t for t, keep in zip(trials, judged.kept, strict=True) if keep]
+    chosen = [t for t, keep in zip(trials, evaluated.kept, strict=True) if keep]
     seen = Trials(
-        rows[judged.kept], judged.gains[0], judged.noise, rows[pending], tuple(judged.gains[1:]),
-        _constraints(chosen, function), judged.level, judged.extra,
+        rows[evaluated.kept], evaluated.gains[0], evaluated.noise, rows[pending], tuple(evaluated.gains[1:]),
+        _constraints(chosen, function), evaluated.level, evaluated.extra,
         np.array([_number(t.user_attrs.get(SECONDS)) for t in chosen], dtype=np.float64),
     )  # fmt: skip
     numbers = np.array([t.number for t in chosen], dtype=np.int64)
-    return History(encoding, distributions, seen, taken, numbers, judged.complete, running)
+    return History(encoding, distributions, seen, taken, numbers, evaluated.complete, running)
 
 
 def arranged(space: Declared, configurations: Sequence[Mapping[str, object]]) -> tuple[Encoding, Floats]:
@@ -197,7 +198,7 @@ def _is_whole(encoding: Encoding, row: Floats) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
+class _Evaluated:
     """Which trials have gains, (n,), and their gains by objective; complete, noise, level and extra as in Trials."""
 
     kept: NDArray[np.bool_]
@@ -208,7 +209,7 @@ class _Judged:
     extra: Floats | float = 0.0
 
 
-def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Judged:
+def _evaluated(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Evaluated:
     signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in study.directions]
     values = np.array([_reported(t, len(signs)) for t in trials], dtype=np.float64).reshape(-1, len(signs)).T
     known = ~np.isnan(values).any(axis=0)
@@ -223,7 +224,7 @@ def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Judge
         finite = complete & np.isfinite(own)
         if not finite.any():
             nothing = np.zeros(0, dtype=bool)
-            return _Judged(np.zeros(len(trials), dtype=bool), nothing, [np.empty(0) for _ in signs], np.empty(0))
+            return _Evaluated(np.zeros(len(trials), dtype=bool), nothing, [np.empty(0) for _ in signs], np.empty(0))
         signed = sign * own
         low, high, middle = signed[finite].min(), signed[finite].max(), float(np.median(signed[finite]))
         stopped = np.where(estimated, signed, np.minimum(signed, middle))
@@ -234,7 +235,7 @@ def _judged(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Judge
     given = paired if level > 0.0 else np.array([_number(t.user_attrs.get(VARIANCE)) for t in trials])
     noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(given)
     extra = np.where(estimated, partial, 0.0)
-    return _Judged(kept, complete[kept], gains, noise[kept], level, extra[kept])
+    return _Evaluated(kept, complete[kept], gains, noise[kept], level, extra[kept])
 
 
 def _reported(trial: FrozenTrial, count: int) -> list[float]:

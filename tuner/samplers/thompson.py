@@ -81,7 +81,11 @@ class EncodedSampler(BaseSampler):
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return all parameters that are declared, or that any trial had: the union, not the intersection."""
-        self._check_single(study)
+        if len(study.directions) > 1 and not self.multi_objective:
+            raise ParameterError(
+                f"{type(self).__name__} improves one objective, and the study has {len(study.directions)}. "
+                "Take one of Optuna's multi-objective samplers, or one objective."
+            )
         return self._space(study, trial)
 
     def _space(self, study: Study, trial: FrozenTrial | None) -> dict[str, BaseDistribution]:
@@ -97,7 +101,6 @@ class EncodedSampler(BaseSampler):
         Threads take turns and share their suggestions: the storage gets the parameters of a running trial one by one,
         and without them two threads could suggest the same configuration.
         """
-        self._check_single(study)
         if not search_space:
             return {}
         with self._lock:
@@ -119,17 +122,9 @@ class EncodedSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> ParamValue:
         """Return a uniformly random value, for parameters that no trial had yet."""
-        self._check_single(study)
         name = int.from_bytes(param_name.encode(), "little")
         generator = np.random.default_rng([self._seed, self._number_of(trial), name])
         return uniform_value(param_name, param_distribution, generator.random())
-
-    def _check_single(self, study: Study) -> None:
-        if len(study.directions) > 1 and not self.multi_objective:
-            raise ParameterError(
-                f"{type(self).__name__} improves one objective, and the study has {len(study.directions)}. "
-                "Take one of Optuna's multi-objective samplers, or one objective."
-            )
 
     def _number_of(self, trial: FrozenTrial) -> int:
         return trial.number if self._number is None else self._number

@@ -81,10 +81,10 @@ def nested_choice(per_query: Floats, folds: Sequence[Fold]) -> Floats:
 
     The model is chosen on all folds but one and scored on that one, like a blend.
     """
-    honest = np.full(per_query.shape[1], np.nan)
+    nested = np.full(per_query.shape[1], np.nan)
     for fold in folds:
-        honest[fold.vali] = per_query[np.argmax(np.nanmean(per_query[:, fold.train], axis=1)), fold.vali]
-    return honest
+        nested[fold.vali] = per_query[np.argmax(np.nanmean(per_query[:, fold.train], axis=1)), fold.vali]
+    return nested
 
 
 def first_unless_better(per_query: Sequence[Floats]) -> int:

@@ -2,7 +2,7 @@
 
 values    (K, n) per-query scores of the K candidates that competed; NaN marks a query that the metric skips
 again     (K, n) scores of the finalists on fresh folds and seeds, same queries in the same columns; NaN rows elsewhere
-final     (K, n) again where a candidate has it, values elsewhere: what a candidate would be judged by in the end
+final     (K, n) again where a candidate has it, values elsewhere: the score of the final decision
 part      one of four random quarters of the queries; two of them are a half
 
 The maximum of many noisy scores is biased upwards. So the choice is repeated on random halves of the queries and read
@@ -92,7 +92,7 @@ class _Outcome:
 
     @property
     def gain(self) -> float:
-        """What choosing by twice as many queries is worth."""
+        """The gain of choosing by twice as many queries."""
         return self.half - self.quarter
 
     @property

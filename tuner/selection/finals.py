@@ -90,8 +90,8 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> l
     if not mixed:
         return singles
     again = np.stack([candidate.again for candidate in found if candidate.again is not None])
-    honest = [blend.again for blend in mixed if blend.again is not None] + [nested_choice(again, folds)]
-    taken = first_unless_better(honest)
+    options = [blend.again for blend in mixed if blend.again is not None] + [nested_choice(again, folds)]
+    taken = first_unless_better(options)
     first = mixed[taken] if taken < len(mixed) and len(mixed[taken].members) > 1 else singles[0]
     ordered = sorted([*singles, *mixed], key=lambda candidate: candidate.merit, reverse=True)
     return [first, *(candidate for candidate in ordered if candidate is not first)]
@@ -267,7 +267,7 @@ def _evidence(entries: Sequence[Entry], problem: Problem, labels: tuple[str, ...
         names = tuple(str(name) for name in problem.test.query_ids)
         return Evidence("test", labels, files, names, values, closely)
     own = [entry.candidate.vali if entry.candidate.again is None else entry.candidate.again for entry in entries]
-    judged = problem.judged
-    rows = [values if len(values) == len(judged) else np.full(len(judged), np.nan) for values in own]
-    names = tuple(str(name) for name in problem.development.query_ids[judged])
+    columns = problem.judged
+    rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in own]
+    names = tuple(str(name) for name in problem.development.query_ids[columns])
     return Evidence("vali", labels, files, names, {entries[0].model.metric or "": np.stack(rows)}, ())

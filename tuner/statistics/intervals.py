@@ -87,7 +87,7 @@ def randomisation_test(a: Floats, b: Floats, generator: np.random.Generator, *, 
 
     Under that hypothesis the sign of each query's difference is a coin's. Up to 2**12 sign patterns are counted
     exactly, more are sampled, the observed one included, so that p is never 0. Queries that both skip or that do not
-    differ cannot tell the models apart and are left out. Source: Fisher 1935; Smucker, Allan & Carterette 2007.
+    differ carry no information and are left out. Source: Fisher 1935; Smucker, Allan & Carterette 2007.
     """
     difference = a - b
     difference = difference[~np.isnan(difference) & (difference != 0.0)]

@@ -1,4 +1,4 @@
-"""Quality against cost: which models nobody beats on both, where more cost stops paying, the best within limits.
+"""Quality against cost: the Pareto front, its knee, and the best option within limits.
 
 A cost is one of COSTS; less is better, and of quality more is better. A cost that is unknown, None or NaN, keeps an
 option out of that cost's front and outside every limit on it.

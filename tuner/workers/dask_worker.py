@@ -64,7 +64,7 @@ def run_on_worker(worker_id: str, client: str, key: str, payload: bytes, limits:
     """Run payload on a worker process of client; refuse it if this worker was restarted since it was sent."""
     worker = get_worker()
     if worker.id != worker_id:
-        raise WorkerLost("its Dask worker was started anew")
+        raise WorkerLost("its Dask worker was restarted")
     with _lock:
         if client not in _executors:
             # Dask's workers are daemons, which may not have children that could outlive them: these do not.

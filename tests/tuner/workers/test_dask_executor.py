@@ -103,16 +103,16 @@ def test_trials_run_on_the_workers_within_their_limits(cluster: Cluster) -> None
     with connected(cluster) as executor:
         assert executor.jobs == 2
         futures = [executor.submit(os.getpid) for _ in range(12)]
-        lanes = {future.result(SOON) for future in futures}
-        assert len(lanes) == 2
-        assert os.getpid() not in lanes
+        pids = {future.result(SOON) for future in futures}
+        assert len(pids) == 2
+        assert os.getpid() not in pids
         with pytest.raises(ZeroDivisionError):
             executor.submit(divmod, 1, 0).result(SOON)
         with pytest.raises(WorkerLost, match="exited with code 3"):
             executor.submit(os._exit, 3).result(SOON)
         with pytest.raises(TooLong, match=r"0\.5 seconds"):
             executor.submit(time.sleep, 1000.0, limits=Limits(seconds=0.5)).result(SOON)
-        assert executor.call(os.getpid) not in lanes  # here, in a process of its own
+        assert executor.call(os.getpid) not in pids  # here, in a process of its own
         running = executor.submit(time.sleep, 1000.0)
         executor.stop(running)
         with pytest.raises(WorkerLost, match="stopped"):
@@ -188,9 +188,9 @@ if __name__ == "__main__":
 """
     (tmp_path / "run.py").write_text(code)
     with subprocess.Popen([sys.executable, str(tmp_path / "run.py")]) as coordinator:
-        lane = pid_in(tmp_path / "begun")
+        pid = pid_in(tmp_path / "begun")
         coordinator.kill()
-    assert soon(lambda: not alive(lane))
+    assert soon(lambda: not alive(pid))
 
 
 def test_a_worker_of_another_version_gets_no_trial(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
