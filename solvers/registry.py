@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, cast
+from typing import cast
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core import libraries
@@ -68,7 +68,7 @@ def solver_class(name: str) -> type[BaseRanker]:
     raise ParameterError(f"there is no solver '{name}'. {nearest(str(name), SOLVERS)}")
 
 
-def make(name: str, parameters: Mapping[str, Any], seed: int | None = None) -> BaseRanker:
+def make(name: str, parameters: Mapping[str, object], seed: int | None = None) -> BaseRanker:
     """Return an unfitted solver with parameters, and with seed as its random_state if it has one.
 
     Raises ParameterError for an unknown solver, or a parameter that the solver does not have.

@@ -1,8 +1,8 @@
 """scikit-learn's protocol of an estimator, without importing scikit-learn before it is needed.
 
-Importing sklearn.base costs a process most of a second and 60 to 100 MB, more than training most of our models does; a
-study's workers, which get Queries, never need it. Clones, pipelines and grid searches work by this protocol, and what
-comes as plain arrays is validated by scikit-learn itself.
+Importing sklearn.base takes most of a second and 60 to 100 MB, more than most fits, and the workers of a study never
+need it, because they fit on Queries. Clones, pipelines and grid searches work by this protocol. Plain arrays are
+validated by scikit-learn itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 
 
 class Estimator:
-    """Named parameters, given to __init__ and kept as attributes of the same names."""
+    """Base of estimators: the arguments of __init__ are the parameters, kept as attributes of the same names."""
 
     n_features_in_: int
 
@@ -25,11 +25,11 @@ class Estimator:
         return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; there are no nested ones."""
+        """Return the parameters by name; deep is ignored, because no parameter is an estimator."""
         return {name: getattr(self, name) for name in self._parameter_names()}
 
-    def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by name. Raises ParameterError, with the nearest name, for one that there is not."""
+    def set_params(self, **parameters: object) -> Self:
+        """Set parameters by name. Raises ParameterError, with the nearest name, for an unknown one."""
         known = self._parameter_names()
         for name, value in parameters.items():
             if name not in known:
@@ -40,20 +40,20 @@ class Estimator:
     def __repr__(self) -> str:
         """Show the parameters that differ from their defaults."""
         defaults = {name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()}
-        told = [f"{n}={v!r}" for n, v in self.get_params().items() if not _same(v, defaults[n])]
-        return f"{type(self).__name__}({', '.join(told)})"
+        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if not _same(v, defaults[n])]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that sparse input is fine and that y is needed."""
+    def __sklearn_tags__(self) -> object:
+        """Return tags for scikit-learn: sparse X is accepted, y is required."""
         from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=InputTags(sparse=True))
 
-    def _validated(self, X: Any, y: Any = None, *, reset: bool) -> Any:
+    def _validated(self, X: object, y: object = None, *, reset: bool) -> Any:
         """Return X, or (X, y) where y is given, as scikit-learn validates them; notes number and names of features."""
         from sklearn.utils.validation import validate_data
 
-        options: dict[str, Any] = {
+        options: dict[str, object] = {
             "accept_sparse": "csr",
             "dtype": [np.float64, np.float32],
             "order": "C",
@@ -61,10 +61,10 @@ class Estimator:
         }
         if y is None and not reset:
             return validate_data(self, X, **options)
-        return validate_data(self, X, y, y_numeric=True, ensure_all_finite=False, **options)  # Queries looks itself
+        return validate_data(self, X, y, y_numeric=True, ensure_all_finite=False, **options)  # Queries checks that
 
     def _check_fitted(self, attribute: str) -> None:
-        """Raise scikit-learn's NotFittedError where fit was not called."""
+        """Raise scikit-learn's NotFittedError if the attribute is missing."""
         if hasattr(self, attribute):
             return
         from sklearn.exceptions import NotFittedError
@@ -74,5 +74,5 @@ class Estimator:
         )
 
 
-def _same(value: Any, default: Any) -> bool:
+def _same(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and bool(value == default))

@@ -16,14 +16,34 @@ from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
 
 
 class BestFeature(LinearRanker):
-    """Rank by the one feature, rising or falling, with the best mean metric on the training data.
+    """The single best feature: the baseline that any trained model should beat.
 
-    metric is a spelling such as "map"; "auto" is ndcg@10, or pairwise accuracy where a grade is not one that gains of
-    2^grade can take (negative, fractional, above 30). Of equally good features the first is taken. Constant features
-    are left out, and of more than max_features those that are zero in the most documents.
+    The feature, rising or falling, with the best mean metric on the training data. Of equally good features the first
+    is taken; constant features are left out. Cost: two evaluations of the metric for each feature.
 
-    Fitted: coef_ with one entry, +1 or -1; feature_, its column; score_, its training metric.
-    Cost: two evaluations of the metric a feature.
+    Parameters
+    ----------
+    metric : str, default="auto"
+        Such as "map". "auto" is ndcg@10, or pairwise accuracy if a grade cannot have the gain 2^grade - 1 (negative,
+        fractional, above 30).
+    max_features : int, default=1000
+        Of more features than that, only those that are nonzero in the most documents are tried.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Zero but for one entry, +1 or -1.
+    feature_ : int
+        The column of the feature.
+    score_ : float
+        Its metric on the training data.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import BestFeature
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> BestFeature().fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2]).coef_
+    array([1., 0.])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()

@@ -27,31 +27,65 @@ PENALTIES = ("l1", "l2", "elastic_net")
 
 
 class DominationRank(LinearRanker):
-    """Linear ranking by the domination loss, sparse where wanted, by coordinate descent.
+    """Linear ranking by the domination loss, sparse under L1, by coordinate descent.
 
-    penalty         "l1", "l2" or "elastic_net" (both)
-    l1, l2          strengths of sum |w| and of 1/2 sum w^2, positive; one that penalty leaves out has no meaning
-    grades          "all": a document is to beat those of every lower grade; "two": only relevant against the rest
-    margin          "none"; "grade": a document must lead by the difference of grades times margin_scale; or a sequence
-                    of one margin a grade of the training data, from the lowest up, also times margin_scale
-    margin_scale    see margin; at least 0
-    relevant_from   grades="two": the least relevant grade; None: all above the lowest of the training data
-    scaling         "none": the features as they are; "standard": as if divided by their standard deviation about the
-                    means of the queries; "minmax": by their largest range within a query. coef_ is for the raw features
-                    in any case; features that are constant in every query get 0
-    average         "none": the sum of the paper (right strengths grow with the data); "documents": the mean over the
-                    documents that have others to beat; "queries": the mean over queries of each query's mean
-    curvature       "exact": second derivatives where the weights stand, and a line search; "tight", "paper": bounds
-                    that hold everywhere, Popoviciu's or the paper's, and no line search. The optimum is the same
-    tol             stop when no feature is further from its optimality condition than tol times the largest gradient
-                    at zero weights
-    max_iterations  iterations at most; reaching them warns (RankTuneWarning) and keeps the best weights
+    Minimises  sum over documents i of a_q log(1 + sum over j with y_j < y_i of exp(s_j - s_i + u_i - u_j)) + penalty
 
-    Fitted: coef_ (n_features,), objective_ (what is minimised, at coef_), n_iter_, converged_.
-    Cost of an iteration, dense: n_documents k^2 for k features that are or ought to be nonzero ("exact"), or k passes
-    of exponentials over the documents (the bounds); sparse: the nonzeros of those features. No pair is ever stored,
-    and dense features are not copied.
-    Source: Stevens, Bengio & Singer, "Efficient Learning of Sparse Ranking Functions".
+    for the scores s and margins u. No pair is ever stored, and dense features are not copied. Cost of an
+    iteration, dense: n_documents k^2 for k features that are or ought to be nonzero ("exact"), or k passes of
+    exponentials over the documents (the bounds); sparse: the nonzeros of those features.
+
+    Parameters
+    ----------
+    penalty : {"l1", "l2", "elastic_net"}, default="l1"
+        "elastic_net" is both.
+    l1, l2 : float, default=0.01, 0.1
+        Strengths of sum |w| and of 1/2 sum w^2, positive; one that penalty leaves out is ignored.
+    grades : {"all", "two"}, default="all"
+        "all": a document should beat those of every lower grade; "two": only relevant ones against the rest.
+    margin : {"none", "grade"} or sequence of float, default="none"
+        "grade": a document should lead by the difference of grades times margin_scale. A sequence has one margin for
+        each grade of the training data, from the lowest up, also times margin_scale.
+    margin_scale : float, default=1.0
+        See margin; at least 0.
+    relevant_from : float, optional
+        grades="two": the lowest relevant grade; by default all above the lowest of the training data.
+    scaling : {"standard", "minmax", "none"}, default="standard"
+        As if features were divided by their standard deviation about the means of the queries, by their largest range
+        within a query, or not at all. Features that are constant in every query get 0.
+    average : {"documents", "queries", "none"}, default="documents"
+        "none": the sum of the paper, whose best strengths grow with the data; "documents": the mean over the documents
+        that have others to beat; "queries": the mean over queries of each query's mean.
+    curvature : {"exact", "tight", "paper"}, default="exact"
+        "exact": second derivatives at the current weights, and a line search; "tight", "paper": bounds that hold
+        everywhere, Popoviciu's or the paper's, and no line search. The optimum is the same.
+    tol : float, default=1e-05
+        Stop when no feature is further from its optimality condition than tol times the largest gradient at zero
+        weights.
+    max_iterations : int, default=200
+        Iterations at most; reaching them warns (RankTuneWarning) and keeps the best weights.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    objective_ : float
+        The value that is minimised, at coef_.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether tol was reached.
+
+    References
+    ----------
+    Stevens, Bengio & Singer, "Efficient Learning of Sparse Ranking Functions".
+
+    Examples
+    --------
+    >>> from ranktune.solvers import DominationRank
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> DominationRank(l1=0.1).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2]).coef_.round(1)
+    array([4.5, 0. ])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -68,7 +102,6 @@ class DominationRank(LinearRanker):
     path_parameter: ClassVar[Any] = PathParameter("l1", lambda ranker: "l2" if ranker.penalty == "l2" else "l1")
     path_increasing: ClassVar[bool] = False
     path_expensive: ClassVar[bool] = True
-    feature_names_in_: Any
 
     def __init__(
         self,

@@ -19,20 +19,23 @@ Two ways:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.losses.domination_kernels import Lists, State, evaluate_query
 from ranktune.solvers.optimizers.coordinate_descent import RIDGE, step, violation
+
+Sums: TypeAlias = tuple[Floats, ...]
+"""Sums by level: A and B, or W, A, B, mean and pull; see the module."""
 
 
 class Columns(NamedTuple):
     """Some columns of X; see the module."""
 
-    data: Any
+    data: Matrix
     rows: Ints
     indptr: Ints
     dense: bool
@@ -48,7 +51,7 @@ class Target(NamedTuple):
 
 
 @compiled
-def _column(columns: Columns, c: int) -> tuple[Any, Ints]:
+def _column(columns: Columns, c: int) -> tuple[Matrix, Ints]:
     """Return values and rows of one column."""
     a, b = columns.indptr[c], columns.indptr[c + 1]
     return columns.data[a:b], (columns.rows if columns.dense else columns.rows[a:b])
@@ -64,7 +67,7 @@ def _own_sums(lists: Lists, state: State) -> Floats:
 
 
 @compiled
-def _curvature(data: Any, rows: Ints, lists: Lists, state: State, query_of: Ints, W: Floats, sums: Any) -> float:
+def _curvature(data: Matrix, rows: Ints, lists: Lists, state: State, query_of: Ints, W: Floats, sums: Sums) -> float:
     """Return x'Hx of one column."""
     A, B = sums
     total, k, n = 0.0, 0, len(rows)
@@ -145,7 +148,7 @@ def newton_direction(
 
 @compiled
 def _model_slope(
-    data: Any, rows: Ints, lists: Lists, state: State, query_of: Ints, mean: Floats, pull: Floats, v: Floats
+    data: Matrix, rows: Ints, lists: Lists, state: State, query_of: Ints, mean: Floats, pull: Floats, v: Floats
 ) -> float:
     """Return x'Hv of one column."""
     total = 0.0
@@ -162,12 +165,12 @@ def _model_slope(
 @compiled
 def _move(
     change: float,
-    data: Any,
+    data: Matrix,
     rows: Ints,
     lists: Lists,
     state: State,
     query_of: Ints,
-    sums: Any,
+    sums: Sums,
     waiting: Ints,
     delay: float,
     v: Floats,
@@ -191,7 +194,7 @@ def _move(
 
 
 @compiled
-def _renew(q: int, lists: Lists, state: State, sums: Any) -> None:
+def _renew(q: int, lists: Lists, state: State, sums: Sums) -> None:
     """Bring mean and pull of query q up to date."""
     W, A, B, mean, pull = sums
     first, last = lists.first_level[q], lists.first_level[q + 1]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ranktune.solvers.core.checks import check_choice, check_count, check_not_negative
+from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_not_negative
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, When
 from ranktune.solvers.linear.composition import OnePassRanker, Parts, no_penalty
 from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, PairWeight, Uniform
@@ -29,27 +29,60 @@ SCHEDULES: Mapping[str, Callable[[float], Schedule]] = {
 
 
 class ElasticRank(OnePassRanker):
-    """Linear ranking by one pass over the lists, with pairs weighted by a measure and an elastic-net penalty.
+    """Linear ranking by passes over the queries, with pairs weighted by a metric and an elastic-net penalty.
 
-    loss            "hinge", "squared_hinge" or "logistic", of the lead of the better document of a pair
-    weight          "uniform": all pairs alike; "ndcg", "recall": by what the measure at rank at loses if they swap
-    at              how many ranks the measure looks at; without meaning for "uniform"
-    gain            what a grade is worth to "ndcg": "exp2" 2^grade - 1, for whole grades from 0 to 30; "linear" the
-                    grade, at least 0; "auto" is "exp2" where the grades of the call allow it, else the grade less the
-                    lowest: then fractional and negative grades train as well
-    l1, l2          strengths of sum |w| and of 1/2 sum w^2; "psgd" ignores l1, "tgd" ignores l2
-    optimizer       "fobos", "rda", "psgd" (drops weights below threshold), "tgd" (shrinks those up to threshold)
-    eta0            rate of the first list; under "adagrad" of a gradient of any size
-    schedule        "sqrt": eta0 / sqrt(t) at list t; "constant"; "adagrad": eta0 / sqrt(sum of squares), a weight
-    passes          how often to go through the lists
-    scaling         "none": features as they are; "list": divided by their range within each list (predict needs qid)
-    threshold, truncate_every   of "psgd" and "tgd"
-    random_state    a seed or numpy.random.Generator that draws the order of the lists in each pass; None: as given
+    The loss of a query is the weighted mean over its pairs, not their sum, so that eta0, l1 and l2 mean the same for
+    queries of any length.
 
-    The loss of a list is the weighted mean over its pairs, not their sum, so that eta0, l1 and l2 mean the same for
-    lists of any length. Fitted: coef_ (n_features,), n_lists_seen_ (lists with pairs, learnt from).
-    Source: Freno, Saveski, Jenatton & Archambeau 2015, "One-Pass Ranking Models for Low-Latency Product
-    Recommendations", KDD.
+    Parameters
+    ----------
+    loss : {"logistic", "hinge", "squared_hinge"}, default="logistic"
+        Loss of the score difference of a pair.
+    weight : {"ndcg", "recall", "uniform"}, default="ndcg"
+        "uniform": all pairs alike; "ndcg", "recall": by the change of the metric at rank at if the two swap places.
+    at : int, default=10
+        Cutoff of the metric; unused if weight is "uniform".
+    gain : {"auto", "exp2", "linear"}, default="auto"
+        The gain of a grade in NDCG: "exp2" 2^grade - 1, for whole grades from 0 to 30; "linear" the grade, at least 0;
+        "auto" is "exp2" if the grades of the call allow it, else the grade less the lowest.
+    l1, l2 : float, default=0.001, 0.0001
+        Strengths of sum |w| and of 1/2 sum w^2. "psgd" ignores l1, "tgd" ignores l2.
+    optimizer : {"fobos", "rda", "psgd", "tgd"}, default="fobos"
+        "psgd" drops weights below threshold, "tgd" shrinks those up to threshold.
+    eta0 : float, default=0.1
+        Learning rate of the first query; with "adagrad" whatever the size of the gradient.
+    schedule : {"adagrad", "sqrt", "constant"}, default="adagrad"
+        "sqrt": eta0 / sqrt(t) at query t; "constant"; "adagrad": eta0 / sqrt(sum of squares), for each weight.
+    passes : int, default=5
+        How often each query is visited.
+    scaling : {"list", "none"}, default="list"
+        "list": features are divided by their range within each query, so that predict needs qid or group; "none":
+        features as they are.
+    threshold : float, default=0.01
+        Of "psgd" and "tgd".
+    truncate_every : int, default=10
+        Queries between two truncations of "psgd" and "tgd".
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the order of the queries in each pass; None keeps their order.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the features, scaled if scaling is "list".
+    n_lists_seen_ : int
+        Queries with pairs that were learned from.
+
+    References
+    ----------
+    Freno, Saveski, Jenatton & Archambeau 2015, "One-Pass Ranking Models for Low-Latency Product Recommendations", KDD.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import ElasticRank
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> ranker = ElasticRank(passes=2).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    >>> ranker.predict(X, qid=[1, 1, 2, 2]).round(2)
+    array([ 0.3 , -0.23,  0.04, -0.48])
     """
 
     # Steps of fixed length overflow under the unbounded slope of the squared hinge: there AdaGrad, the default, stays.
@@ -85,7 +118,7 @@ class ElasticRank(OnePassRanker):
         scaling: str = "list",
         threshold: float = 0.01,
         truncate_every: int = 10,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.loss = loss
         self.weight = weight

@@ -17,24 +17,50 @@ TOLERANCE = 1e-9
 
 
 class LambdaRank(BatchRanker):
-    """Linear ranking by the logistic loss of pairs, each weighted by what NDCG@at loses if the two swap places.
+    """Linear ranking by the logistic loss of pairs, weighted by the change of NDCG@at if the two swap places.
 
-    at          how many ranks NDCG looks at: pairs without a document among them do not count; None: all ranks
-    gain        what a grade is worth: "exp2" 2^grade - 1, for whole grades from 0 to 30; "linear" the grade, at least
-                0; "auto" is "exp2" where the grades allow it, else the grade less the lowest of all
-    l1, l2      strengths of sum |w| and of 1/2 sum w^2; l1 > 0 makes weights exactly zero
-    eta0        rate of a gradient of any size, by AdaGrad; positive
-    iterations  full gradient steps
-    scaling     "none": the features as they are; "standard": as if divided by their standard deviation about the means
-                of the queries; "minmax": by their largest range within a query. coef_ is for the raw features
-
-    The weights of the pairs follow the ranking of the moment, so the steps descend no single function: there is no line
+    The weights of the pairs follow the current ranking, so the steps descend no single function: there is no line
     search, the number of steps is fixed, and the rates fall as AdaGrad's do. The loss of a query is the weighted mean
     over its pairs. Among equal scores the lower grade stands first, then the order given: at the first step, with all
-    scores 0, that order decides which documents of a grade are among the first.
-    Fitted: coef_ (n_features,), objective_ (at coef_, the weights held), n_iter_. Cost of a step: two passes over the
+    scores 0, that order decides which documents of a grade are among the first. Cost of a step: two passes over the
     features and at log-sums a document.
-    Source: Burges, Ragno & Le 2006, "Learning to Rank with Nonsmooth Cost Functions", NIPS.
+
+    Parameters
+    ----------
+    at : int or None, default=5
+        Cutoff of NDCG: pairs without a document among the first at ranks do not count; None: all ranks.
+    gain : {"auto", "exp2", "linear"}, default="auto"
+        The gain of a grade: "exp2" 2^grade - 1, for whole grades from 0 to 30; "linear" the grade, at least 0; "auto"
+        is "exp2" if the grades allow it, else the grade less the lowest of all.
+    l1, l2 : float, default=0.01, 0.1
+        Strengths of sum |w| and of 1/2 sum w^2; l1 > 0 makes weights exactly zero.
+    eta0 : float, default=0.1
+        Rate of the first step, whatever the size of the gradient, by AdaGrad; positive.
+    iterations : int, default=100
+        Number of full gradient steps.
+    scaling : {"standard", "minmax", "none"}, default="standard"
+        As if features were divided by their standard deviation about the means of the queries, by their largest range
+        within a query, or not at all.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    objective_ : float
+        The loss and the penalty at coef_, the weights of pairs held.
+    n_iter_ : int
+        Steps done.
+
+    References
+    ----------
+    Burges, Ragno & Le 2006, "Learning to Rank with Nonsmooth Cost Functions", NIPS.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import LambdaRank
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> LambdaRank().fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2]).coef_.round(1)
+    array([ 2.4, -2.6])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (

@@ -17,21 +17,48 @@ from ranktune.solvers.optimizers.batch import LBFGS, OWLQN
 class ListNet(BatchRanker):
     """Linear ranking by the cross entropy of softmaxes, the top-one case of ListNet.
 
-    gain            what a grade is worth: "linear" the grade itself, any number; "exp2" 2^grade - 1, for whole grades
-                    from 0 to 30
-    temperature     what gains are divided by before the softmax; near 0 only the best documents of a query count
-    l1, l2          strengths of sum |w| and of 1/2 sum w^2; l1 > 0 makes weights exactly zero
-    scaling         "none": the features as they are; "standard": as if divided by their standard deviation about the
-                    means of the queries; "minmax": by their largest range within a query. coef_ is for the raw features
-    tol             stop when the gradient's norm is at most tol times its norm at zero weights
-    max_iterations  steps at most; reaching them warns (RankTuneWarning) and keeps the best weights
-
     Minimises  mean over queries of -sum_i p_i log softmax(s)_i + l1 |w| + l2 / 2 |w|^2, p = softmax(gain / temperature)
 
-    which is convex, by L-BFGS, or OWL-QN where l1 > 0. Queries of one grade say nothing and do not count. The paper
-    takes plain gradient steps and no penalty.
-    Fitted: coef_ (n_features,), objective_, n_iter_, converged_. Cost: two passes over the features an iteration.
-    Source: Cao, Qin, Liu, Tsai & Li 2007, "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML.
+    which is convex, by L-BFGS, or OWL-QN if l1 > 0; the paper has gradient steps and no penalty. Queries of one grade
+    do not count. Cost: two passes over the features an iteration.
+
+    Parameters
+    ----------
+    gain : {"linear", "exp2"}, default="linear"
+        The gain of a grade: the grade itself, any number, or 2^grade - 1, for whole grades from 0 to 30.
+    temperature : float, default=0.3
+        Divides the gains before the softmax; near 0 only the best documents of a query count.
+    l1, l2 : float, default=0.01, 0.1
+        Strengths of sum |w| and of 1/2 sum w^2; l1 > 0 makes weights exactly zero.
+    scaling : {"standard", "minmax", "none"}, default="standard"
+        As if features were divided by their standard deviation about the means of the queries, by their largest range
+        within a query, or not at all.
+    tol : float, default=0.0001
+        Stop when the gradient's norm is at most tol times its norm at zero weights.
+    max_iterations : int, default=500
+        Iterations at most; reaching them warns (RankTuneWarning) and keeps the best weights.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    objective_ : float
+        The value that is minimised, at coef_.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether tol was reached.
+
+    References
+    ----------
+    Cao, Qin, Liu, Tsai & Li 2007, "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import ListNet
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> ListNet().fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2]).coef_.round(2)
+    array([ 2.41, -1.91])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (

@@ -58,14 +58,35 @@ class PointwiseRanker(LinearRanker):
 
 
 class RidgeRanker(PointwiseRanker):
-    """Least squares on the grades: sum over documents of (t - z)^2 + alpha |w|^2.
+    """Ridge regression on the grades: sum over documents of (t - z)^2 + alpha |w|^2.
 
-    alpha   weight of the penalty, on features of standard deviation 1; positive
-    centre  "query": features and grades less the mean of their query; "none": less that of all documents
+    Up to 2,000 features: normal equations, n_documents n_features^2 / 2 multiplications. More, or many sparse ones:
+    conjugate gradients, two passes over the features an iteration.
 
-    Fitted: coef_ (n_features,), n_iter_ (1). Up to 2,000 features: normal equations, n_documents n_features^2 / 2
-    multiplications. More, or many of them sparse: conjugate gradients, two passes over the features an iteration.
-    Source: Hoerl & Kennard 1970, "Ridge Regression", Technometrics 12(1).
+    Parameters
+    ----------
+    alpha : float, default=1000.0
+        Weight of the penalty, on features of standard deviation 1; positive.
+    centre : {"query", "none"}, default="query"
+        "query": features and grades are less the mean of their query; "none": less that of all documents.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    n_iter_ : int
+        1.
+
+    References
+    ----------
+    Hoerl & Kennard 1970, "Ridge Regression", Technometrics 12(1).
+
+    Examples
+    --------
+    >>> from ranktune.solvers import RidgeRanker
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> RidgeRanker(alpha=1.0).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2]).coef_.round(2)
+    array([ 0.85, -0.6 ])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -149,16 +170,43 @@ class _Smooth(PointwiseRanker, MinimisingRanker):
 class LogisticRanker(_Smooth):
     """Logistic regression on relevance: the lowest grade of the data is 0, the highest 1, the others lie between.
 
-    C               weight of the loss, summed over documents, against 1/2 |w|^2; positive
-    gain            how grades are spaced between: "linear" by their number, "exponential" by 2^grade
-    centre          "query": features less the mean of their query; "none": as they are
-    max_iterations  of L-BFGS; reaching them warns (RankTuneWarning) and keeps the best weights
-    tol             stop when the gradient's norm is at most tol times its norm at zero weights
+    A document of relevance p counts p as a relevant one and 1 - p as an irrelevant one, so that all grades matter and
+    two grades give the usual logistic regression. Cost: two passes over the features an iteration.
 
-    A document of relevance p counts p as a relevant one and 1 - p as an irrelevant one, so that all grades matter, one
-    weight vector results, and two grades give the usual logistic regression.
-    Fitted: coef_ (n_features,), objective_, n_iter_, converged_. Cost: two passes over the features an iteration.
-    Source: Cox 1958, "The Regression Analysis of Binary Sequences", J. R. Stat. Soc. B 20(2).
+    Parameters
+    ----------
+    C : float, default=0.01
+        Weight of the loss, summed over documents, against 1/2 |w|^2; positive.
+    gain : {"linear", "exponential"}, default="linear"
+        How grades are spaced between 0 and 1: by their number, or by 2^grade.
+    centre : {"query", "none"}, default="query"
+        "query": features are less the mean of their query; "none": as they are.
+    max_iterations : int, default=500
+        Iterations of L-BFGS; reaching them warns (RankTuneWarning) and keeps the best weights.
+    tol : float, default=0.001
+        Stop when the gradient's norm is at most tol times its norm at zero weights.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    objective_ : float
+        The value that is minimised, at coef_.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether tol was reached.
+
+    References
+    ----------
+    Cox 1958, "The Regression Analysis of Binary Sequences", J. R. Stat. Soc. B 20(2).
+
+    Examples
+    --------
+    >>> from ranktune.solvers import LogisticRanker
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> LogisticRanker(C=1.0).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2]).coef_.round(1)
+    array([ 2.4, -2.5])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -193,18 +241,45 @@ class LogisticRanker(_Smooth):
 class SVRRanker(_Smooth):
     """Linear support vector regression on the grades.
 
-    C               weight of the loss, summed over documents, against 1/2 |w|^2; positive
-    epsilon         what a prediction may be off for nothing, in grades; at least 0
-    loss            "l2": max(0, |z - t| - epsilon)^2; "l1": without the square, its kink rounded over a hundredth of
-                    the targets' standard deviation, so that the objective is less than the sharp one by C times the
-                    number of documents times half that at most
-    centre          "query": features and grades less the mean of their query; "none": as they are
-    max_iterations  of L-BFGS; reaching them warns (RankTuneWarning) and keeps the best weights
-    tol             stop when the gradient's norm is at most tol times its norm at zero weights
+    Cost: two passes over the features an iteration; "l1" takes several times the iterations of "l2".
 
-    Fitted: coef_ (n_features,), objective_, n_iter_, converged_. Cost: two passes over the features an iteration; "l1"
-    takes several times the iterations of "l2".
-    Source: Ho & Lin 2012, "Large-scale Linear Support Vector Regression", JMLR 13.
+    Parameters
+    ----------
+    C : float, default=0.001
+        Weight of the loss, summed over documents, against 1/2 |w|^2; positive.
+    epsilon : float, default=0.5
+        Errors up to epsilon, in grades, cost nothing; at least 0.
+    loss : {"l2", "l1"}, default="l2"
+        "l2": max(0, |z - t| - epsilon)^2; "l1": without the square, its kink rounded over a hundredth of the targets'
+        standard deviation, which lowers the objective by at most half of that times C times the number of documents.
+    centre : {"query", "none"}, default="query"
+        "query": features are less the mean of their query; "none": as they are.
+    max_iterations : int, default=500
+        Iterations of L-BFGS; reaching them warns (RankTuneWarning) and keeps the best weights.
+    tol : float, default=0.001
+        Stop when the gradient's norm is at most tol times its norm at zero weights.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    objective_ : float
+        The value that is minimised, at coef_.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether tol was reached.
+
+    References
+    ----------
+    Ho & Lin 2012, "Large-scale Linear Support Vector Regression", JMLR 13.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import SVRRanker
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> SVRRanker(C=1.0, epsilon=0.1).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2]).coef_.round(2)
+    array([ 0.8 , -0.59])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (

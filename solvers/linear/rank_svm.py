@@ -1,4 +1,4 @@
-"""RankSVM: a linear model that orders the documents of each query, by a hinge over all pairs, squared or not.
+"""RankSVM: a linear model that minimises the hinge, or the squared hinge, over all pairs of documents of a query.
 
     minimise  1/2 w'w + C sum over q of a_q sum over pairs (i, j) of q, y_i > y_j, of h(s_i - s_j)
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import nullcontext
-from typing import Any, ClassVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,24 +34,59 @@ PAIRS = ("all", "adjacent")
 
 
 class RankSVM(LinearRanker):
-    """Linear RankSVM by truncated Newton with order statistics.
+    """Linear RankSVM by a truncated Newton method with order statistics.
 
-    C               weight of the loss against 1/2 w'w; positive
-    loss            "l2": the squared hinge; "l1": the hinge, by smoothing it until the duality gap is small
-    pairs           "all" that differ in grade; "adjacent": only of grades next to each other among those of the query
-    scaling         "none": the features as they are; "minmax": as if divided by their range; "standard": as if divided
-                    by their standard deviation. coef_ is for the raw features in any case; constant ones get 0
-    average         "none": every pair counts 1 (the paper's sum: the right C falls as the data grows); "pairs": all
-                    pairs count the same, those of an average query together 1; "queries": those of every query
-                    together 1
-    tol             l2: stop when the gradient's norm is at most tol times its norm at zero weights; l1: when the
-                    objective exceeds its lower bound by at most tol times itself
-    max_iterations  steps at most; reaching them warns (RankTuneWarning) and keeps the best weights
-    warm_start      start from coef_ of the last fit, if there is one with as many features
-    threads         passes over X are shared out among so many; the result is the same, bit for bit if X is dense
+    Minimises  1/2 w'w + C sum over queries of a_q sum over pairs y_i > y_j of h(s_i - s_j),  h(d) = max(0, 1 - d)^2
 
-    Fitted: coef_ (n_features,), objective_ (what is minimised, at coef_), n_iter_, converged_.
-    Source: Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26(4).
+    for the weights w of the scaled features and their scores s. No pair is ever stored.
+
+    Parameters
+    ----------
+    C : float, default=0.01
+        Weight of the loss against 1/2 w'w; positive.
+    loss : {"l2", "l1"}, default="l2"
+        "l2": the squared hinge; "l1": the hinge, smoothed until the duality gap is small.
+    pairs : {"all", "adjacent"}, default="all"
+        "all" that differ in grade; "adjacent": only of grades next to each other among those of the query.
+    scaling : {"standard", "minmax", "none"}, default="standard"
+        As if features were divided by their standard deviation, by their range, or not at all. Constant features get 0.
+    average : {"pairs", "queries", "none"}, default="pairs"
+        "none": every pair counts 1, so that the best C falls as the data grow; "pairs": all pairs count the same, those
+        of an average query together 1; "queries": the pairs of every query together 1.
+    tol : float, default=0.001
+        l2: stop when the gradient's norm is at most tol times its norm at zero weights; l1: when the objective exceeds
+        its lower bound by at most tol times itself.
+    max_iterations : int, default=100
+        Steps at most; reaching them warns (RankTuneWarning) and keeps the best weights.
+    warm_start : bool, default=False
+        Start from coef_ of the last fit, if it has as many features.
+    threads : int, default=1
+        Threads for passes over X; the result is the same, bit for bit if X is dense.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights of the raw features.
+    objective_ : float
+        The value that is minimised, at coef_.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether tol was reached.
+
+    References
+    ----------
+    Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26(4).
+
+    Examples
+    --------
+    >>> from ranktune.solvers import RankSVM
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
+    >>> ranker = RankSVM(C=1.0).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    >>> ranker.coef_.round(2)
+    array([ 1.08, -0.83])
+    >>> ranker.predict(X).round(2)
+    array([ 0.89, -0.45,  0.51, -0.39])
     """
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -159,7 +194,7 @@ class RankSVM(LinearRanker):
         known: Floats = np.divide(coef, multiplier, out=np.zeros_like(coef), where=multiplier != 0.0)
         return known
 
-    def _executor(self) -> Any:
+    def _executor(self) -> AbstractContextManager[Executor | None]:
         return nullcontext(None) if self.threads == 1 else ThreadPoolExecutor(int(self.threads))
 
     def _warn(self, iterations: int, violation: float) -> None:
