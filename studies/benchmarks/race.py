@@ -22,7 +22,7 @@ import typer
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies import catalogue
-from ranktune.studies.benchmarks.regret import mann_whitney
+from ranktune.studies.benchmarks.regret import mann_whitney, markdown
 from ranktune.tuner.evaluation.archive import cache_folder
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
@@ -128,7 +128,7 @@ def search(data: str, way: str, seed: int, trials: int, budget: float, solvers: 
 def table(searches: Sequence[Search], data: Sequence[str], ways: Sequence[str], seeds: Sequence[int]) -> str:
     """Return a Markdown table of medians over seeds, with quartiles."""
     heads = ["data", "search", "seconds", "regret", "to TPE's best, of its time", "regret after a third", "p"]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     known = {(one.data, one.way, one.seed): one for one in searches}
     for source in data:
         top = {
@@ -140,18 +140,18 @@ def table(searches: Sequence[Search], data: Sequence[str], ways: Sequence[str], 
         for way in ways:
             own = {seed: known[source, way, seed] for seed in rivals if (source, way, seed) in known}
             if own:
-                lines.append(_row(Path(source).name or source, way, own, rivals, top))
-    return "\n".join(lines)
+                rows.append(_row(Path(source).name or source, way, own, rivals, top))
+    return markdown(heads, rows)
 
 
-def _row(source: str, way: str, own: dict[int, Search], rivals: dict[int, Search], top: dict[int, float]) -> str:
+def _row(source: str, way: str, own: dict[int, Search], rivals: dict[int, Search], top: dict[int, float]) -> list[str]:
     shares = [one.reached(rivals[seed].best[-1]) / rivals[seed].seconds[-1] for seed, one in own.items()]
     ends = np.array([top[seed] - one.best[-1] for seed, one in own.items()])
     theirs = np.array([top[seed] - rivals[seed].best[-1] for seed in own])
     third = np.array([top[seed] - one.after(rivals[seed].seconds[-1] / 3.0) for seed, one in own.items()])
     spent = [one.seconds[-1] for one in own.values()]
     p = "" if way == RIVAL else f"{mann_whitney(third, theirs):.2g}"
-    cells = [
+    return [
         source,
         way,
         f"{np.median(spent):.1f}",
@@ -160,7 +160,6 @@ def _row(source: str, way: str, own: dict[int, Search], rivals: dict[int, Search
         _quartiles(third),
         p,
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 def _quartiles(values: Floats) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -84,24 +85,48 @@ def mann_whitney(a: Floats, b: Floats) -> float:
     return float(mannwhitneyu(a, b, alternative="two-sided").pvalue)
 
 
-def _lowest(runs: Sequence[Run], problem: Problem, title: str) -> float:
-    if problem.minimum is not None:
-        return problem.minimum
-    return min((min([*run.picks, *run.believed.values()]) for run in runs if run.problem == title), default=0.0)
+BELIEVED = " (believed)"
 
 
 @dataclass(frozen=True)
-class _Cells:
-    """The requested runs by problem and sampler, and the minimum of each problem."""
+class Selection:
+    """The runs to show: of some problems, samplers, seeds and a setting; the last of equal ones."""
 
-    runs: Mapping[tuple[str, str], list[Run]]
-    lowest: Mapping[str, float]
+    runs: Sequence[Run]
+    known: Mapping[str, Problem]
+    titles: Sequence[str]
+    names: Sequence[str]
+    seeds: Sequence[int]
+    setting: Setting
+
+    @cached_property
+    def cells(self) -> Mapping[tuple[str, str], list[Run]]:
+        """The selected runs by problem and sampler."""
+        found: dict[tuple[str, str], list[Run]] = {}
+        wanted = (self.setting.noisy, self.setting.workers, self.setting.trials)
+        for run in {run.key: run for run in self.runs}.values():
+            same = (run.noisy, run.workers, len(run.picks)) == wanted
+            if same and run.problem in self.titles and run.sampler in self.names and run.seed in self.seeds:
+                found.setdefault((run.problem, run.sampler), []).append(run)
+        return found
+
+    @cached_property
+    def lowest(self) -> Mapping[str, float]:
+        """The minimum of each problem, or the lowest loss of all runs."""
+        return {title: self._lowest(title) for title in self.titles}
+
+    def _lowest(self, title: str) -> float:
+        minimum = self.known[title].minimum
+        if minimum is not None:
+            return minimum
+        own = [run for run in self.runs if run.problem == title]
+        return min((min([*run.picks, *run.believed.values()]) for run in own), default=0.0)
 
     def regrets(self, title: str, name: str, mark: int) -> Floats:
         """Return the regrets after mark trials; a name that ends with " (believed)" selects picks by posterior mean."""
         base = name.removesuffix(BELIEVED)
-        some = self.runs.get((title, base), [])
-        losses = [run.believed[mark] if name != base else run.picks[mark - 1] for run in some]
+        own = self.cells.get((title, base), [])
+        losses = [run.believed[mark] if name != base else run.picks[mark - 1] for run in own]
         return np.array(losses, dtype=np.float64) - self.lowest[title]
 
     def pick(self, run: Run, seconds: float) -> float:
@@ -112,115 +137,82 @@ class _Cells:
     def seconds_to(self, title: str, name: str, regret: float) -> Floats:
         """Return the seconds after which each run has a pick of at most so much regret; infinite where none is."""
         taken = []
-        for run in self.runs.get((title, name), []):
+        for run in self.cells.get((title, name), []):
             reached = np.flatnonzero(np.array(run.picks) - self.lowest[title] <= regret)
             taken.append(run.spent[reached[0]] if len(reached) else np.inf)
         return np.array(taken)
 
 
-BELIEVED = " (believed)"
-
-
-def _cells(
-    runs: Sequence[Run],
-    known: Mapping[str, Problem],
-    titles: Sequence[str],
-    names: Sequence[str],
-    seeds: Sequence[int],
-    setting: Setting,
-) -> _Cells:
-    found: dict[tuple[str, str], list[Run]] = {}
-    for run in {run.key: run for run in runs}.values():  # the last of each
-        same = (run.noisy, run.workers, len(run.picks)) == (setting.noisy, setting.workers, setting.trials)
-        if same and run.problem in titles and run.sampler in names and run.seed in seeds:
-            found.setdefault((run.problem, run.sampler), []).append(run)
-    return _Cells(found, {title: _lowest(runs, known[title], title) for title in titles})
-
-
-def tables(
-    runs: Sequence[Run],
-    known: Mapping[str, Problem],
-    titles: Sequence[str],
-    names: Sequence[str],
-    seeds: Sequence[int],
-    setting: Setting,
-) -> str:
+def tables(chosen: Selection) -> str:
     """Return Markdown: the regrets, median [quartiles], and tests of the first sampler against the others."""
-    cells = _cells(runs, known, titles, names, seeds, setting)
+    titles, setting = chosen.titles, chosen.setting
     shown = [
         name
-        for own in names
+        for own in chosen.names
         for name in (own, own + BELIEVED)
-        if any(run.believed or name == own for title in titles for run in cells.runs.get((title, own), []))
+        if any(run.believed or name == own for title in titles for run in chosen.cells.get((title, own), []))
     ]
-    heads = [f"{title} @{mark}" for title in titles for mark in setting.marks]
-    about = f"{'noisy' if setting.noisy else 'plain'}, {setting.workers} at a time, {len(seeds)} seeds"
-    lines = [f"Regret, median [quartiles]: {about}", "", _row(["sampler", *heads, "duplicates", "s a trial"])]
-    lines.append("|---" * (len(heads) + 3) + "|")
+    columns = [(title, mark) for title in titles for mark in setting.marks]
+    heads = ["sampler", *(f"{title} @{mark}" for title, mark in columns)]
+    rows = []
     for name in shown:
-        own = [run for title in titles for run in cells.runs.get((title, name.removesuffix(BELIEVED)), [])]
-        values = [_quartiles(cells.regrets(title, name, mark)) for title in titles for mark in setting.marks]
+        own = [run for title in titles for run in chosen.cells.get((title, name.removesuffix(BELIEVED)), [])]
         ends = [f"{np.mean([run.duplicates for run in own]):.2g}", f"{np.mean([run.seconds for run in own]):.3f}"]
-        lines.append(_row([name, *values, *ends]))
+        rows.append([name, *(_quartiles(chosen.regrets(title, name, mark)) for title, mark in columns), *ends])
+    about = f"{'noisy' if setting.noisy else 'plain'}, {setting.workers} at a time, {len(chosen.seeds)} seeds"
+    lines = [f"Regret, median [quartiles]: {about}", "", markdown([*heads, "duplicates", "s a trial"], rows)]
     if not shown:
         return "\n".join([*lines, "no runs"])
-    for ours in [name for name in shown if name.removesuffix(BELIEVED) == shown[0]]:
-        lines += ["", f"Mann-Whitney, two-sided: {ours} against", "", _row(["sampler", *heads])]
-        lines.append("|---" * (len(heads) + 1) + "|")
-        for name in shown:
-            if name.removesuffix(BELIEVED) != shown[0]:
-                verdicts = [
-                    _verdict(cells.regrets(title, ours, mark), cells.regrets(title, name, mark))
-                    for title in titles
-                    for mark in setting.marks
-                ]
-                lines.append(_row([name, *verdicts]))
+    others = [name for name in shown if name.removesuffix(BELIEVED) != shown[0]]
+    for ours in [name for name in shown if name not in others]:
+        rows = [
+            [name, *(_verdict(chosen.regrets(t, ours, mark), chosen.regrets(t, name, mark)) for t, mark in columns)]
+            for name in others
+        ]
+        lines += ["", f"Mann-Whitney, two-sided: {ours} against", "", markdown(heads, rows)]
     return "\n".join(lines)
 
 
-def seconds_tables(
-    runs: Sequence[Run],
-    known: Mapping[str, Problem],
-    titles: Sequence[str],
-    names: Sequence[str],
-    seeds: Sequence[int],
-    setting: Setting,
-) -> str:
+def seconds_tables(chosen: Selection) -> str:
     """Return Markdown: regrets at equal seconds, and the seconds in which the first sampler reaches the others' ends.
 
     Covers problems all of whose runs have seconds; empty where there are none.
     """
-    cells = _cells([run for run in runs if run.spent], known, titles, names, seeds, setting)
-    shown = [name for name in names if any((title, name) in cells.runs for title in titles)]
-    titles = [title for title in titles if all((title, name) in cells.runs for name in shown)]
+    chosen = replace(chosen, runs=[run for run in chosen.runs if run.spent])
+    runs = chosen.cells
+    shown = [name for name in chosen.names if any((title, name) in runs for title in chosen.titles)]
+    titles = [title for title in chosen.titles if all((title, name) in runs for name in shown)]
     if not shown or not titles:
         return ""
-    ends = {(t, n): float(np.median([run.spent[-1] for run in cells.runs[t, n]])) for t in titles for n in shown}
+    ends = {(t, n): float(np.median([run.spent[-1] for run in runs[t, n]])) for t in titles for n in shown}
     marks = [(t, share * min(ends[t, n] for n in shown)) for t in titles for share in SHARES]
-    regrets = {
-        (n, t, s): np.array([cells.pick(run, s) for run in cells.runs[t, n]]) for n in shown for t, s in marks
-    }  # fmt: skip
-    heads = [f"{title} @{seconds:.3g} s" for title, seconds in marks]
-    lines = ["", "Regret at equal seconds of evaluations, median [quartiles]", "", _row(["sampler", *heads])]
-    lines.append("|---" * (len(heads) + 1) + "|")
-    lines += [_row([n, *(_quartiles(regrets[n, t, s]) for t, s in marks)]) for n in shown]
-    lines += ["", f"Mann-Whitney, two-sided: {shown[0]} against", "", _row(["sampler", *heads])]
-    lines.append("|---" * (len(heads) + 1) + "|")
-    for n in shown[1:]:
-        lines.append(_row([n, *(_verdict(regrets[shown[0], t, s], regrets[n, t, s]) for t, s in marks)]))
-    about = (
-        f"Seconds until {shown[0]} is where the median run of another ends, as a share of the seconds of that: median"
-    )
-    lines += ["", about, "", _row(["sampler", *titles]), "|---" * (len(titles) + 1) + "|"]
+    regrets = {(n, t, s): np.array([chosen.pick(run, s) for run in runs[t, n]]) for n in shown for t, s in marks}
+    heads = ["sampler", *(f"{title} @{seconds:.3g} s" for title, seconds in marks)]
+    equal = [[n, *(_quartiles(regrets[n, t, s]) for t, s in marks)] for n in shown]
+    tests = [[n, *(_verdict(regrets[shown[0], t, s], regrets[n, t, s]) for t, s in marks)] for n in shown[1:]]
+    shares = []
     for n in shown:
-        reached = [cells.seconds_to(t, shown[0], float(np.median(cells.regrets(t, n, setting.trials)))) for t in titles]
-        shares = [float(np.median(own)) / ends[t, n] for own, t in zip(reached, titles, strict=True)]
-        lines.append(_row([n, *(f"{share:.2f}" if np.isfinite(share) else "not reached" for share in shares)]))
-    return "\n".join(lines)
+        reached = [chosen.seconds_to(t, shown[0], _median(chosen.regrets(t, n, chosen.setting.trials))) for t in titles]
+        own = [_median(seconds) / ends[t, n] for seconds, t in zip(reached, titles, strict=True)]
+        shares.append([n, *(f"{share:.2f}" if np.isfinite(share) else "not reached" for share in own)])
+    about = f"Median seconds until {shown[0]} has the final regret of another's median run, as a share of its seconds"
+    return "\n".join(
+        [
+            *("", "Regret at equal seconds of evaluations, median [quartiles]", "", markdown(heads, equal)),
+            *("", f"Mann-Whitney, two-sided: {shown[0]} against", "", markdown(heads, tests)),
+            *("", about, "", markdown(["sampler", *titles], shares)),
+        ]
+    )
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [f"| {' | '.join(cells)} |" for cells in (heads, *rows)]
+    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
+
+
+def _median(values: Floats) -> float:
+    return float(np.median(values))
 
 
 def _quartiles(regrets: Floats) -> str:
@@ -238,27 +230,20 @@ def _verdict(ours: Floats, theirs: Floats) -> str:
     return f"**{sign}** p={p:.2g}" if p < SIGNIFICANT else f"{sign} p={p:.2g}"
 
 
-def figure(
-    runs: Sequence[Run],
-    known: Mapping[str, Problem],
-    titles: Sequence[str],
-    names: Sequence[str],
-    seeds: Sequence[int],
-    setting: Setting,
-) -> str:
+def figure(chosen: Selection) -> str:
     """Return a page of HTML with median regrets and bands of quartiles, one panel a problem; it needs plotly."""
     from plotly.subplots import make_subplots
 
-    cells = _cells(runs, known, titles, names, seeds, setting)
+    titles, setting = chosen.titles, chosen.setting
     drawn = make_subplots(rows=1, cols=len(titles), subplot_titles=list(titles))
     colours = ("#1b6ca8", "#d1495b", "#6c757d", "#2e933c", "#8f5db7", "#c98b0b", "#0f8b8d")
     steps = np.arange(1, setting.trials + 1)
     for column, title in enumerate(titles, start=1):
-        for name, colour in zip(names, colours, strict=False):
-            some = cells.runs.get((title, name))
+        for name, colour in zip(chosen.names, colours, strict=False):
+            some = chosen.cells.get((title, name))
             if not some:
                 continue
-            regrets = np.array([run.picks for run in some]) - cells.lowest[title]
+            regrets = np.array([run.picks for run in some]) - chosen.lowest[title]
             low, middle, high = np.quantile(np.maximum(regrets, 1e-6), (0.25, 0.5, 0.75), axis=0)
             style = {"legendgroup": name, "mode": "lines"}
             drawn.add_scatter(x=steps, y=low, line={"width": 0}, showlegend=False, row=1, col=column, **style)

@@ -24,7 +24,7 @@ from optuna.trial import Trial
 
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies.benchmarks.problems import Problem, problems
-from ranktune.studies.benchmarks.regret import MARKS, Run, Setting, figure, seconds_tables, tables
+from ranktune.studies.benchmarks.regret import MARKS, Run, Selection, Setting, figure, markdown, seconds_tables, tables
 from ranktune.tuner.evaluation.archive import cache_folder
 from ranktune.tuner.gp.hyperparameters import fit
 from ranktune.tuner.samplers.history import PAIRED, read
@@ -128,13 +128,11 @@ def seconds_a_fit(n: int, repeats: int = 5) -> float:
 
 def overhead_table(names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300, 1000)) -> str:
     """Return the processor milliseconds of one suggestion, and of a fit from scratch, as a Markdown table."""
-    lines = [f"| sampler | {' | '.join(f'n={n}' for n in counts)} |", "|---" * (len(counts) + 1) + "|"]
+    rows = []
     for name in names:
-        cells = [f"{1000 * seconds_a_suggestion(name, n):.0f} ms" for n in counts]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    fits = [f"{1000 * seconds_a_fit(n):.0f} ms" for n in counts]
-    lines.append(f"| fit of hyperparameters | {' | '.join(fits)} |")
-    return "\n".join(lines)
+        rows.append([name, *(f"{1000 * seconds_a_suggestion(name, n):.0f} ms" for n in counts)])
+    rows.append(["fit of hyperparameters", *(f"{1000 * seconds_a_fit(n):.0f} ms" for n in counts)])
+    return markdown(["sampler", *(f"n={n}" for n in counts)], rows)
 
 
 def kept_runs(path: Path) -> list[Run]:
@@ -205,7 +203,8 @@ def main(
                     with path.open("a", encoding="utf-8") as file:
                         file.write(runs[-1].json() + "\n")
     # the best known value of a ranking problem may come from any run, whatever its setting
-    typer.echo(tables(runs, known, titles, wanted, every, setting))
-    typer.echo(seconds_tables(runs, known, titles, wanted, every, setting))
+    selection = Selection(runs, known, titles, wanted, every, setting)
+    typer.echo(tables(selection))
+    typer.echo(seconds_tables(selection))
     if plot is not None:
-        plot.write_text(figure(runs, known, titles, wanted, every, setting), encoding="utf-8")
+        plot.write_text(figure(selection), encoding="utf-8")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.problems import PROBLEMS, TUNING, problems
-from ranktune.studies.benchmarks.regret import Run, Setting, figure, mann_whitney, seconds_tables, tables
+from ranktune.studies.benchmarks.regret import Run, Selection, Setting, figure, mann_whitney, seconds_tables, tables
 from ranktune.studies.benchmarks.samplers import kept_runs, overhead_table, run
 
 
@@ -75,12 +75,12 @@ def made(name: str, losses: list[float]) -> list[Run]:
 def test_tables_say_who_is_better() -> None:
     good, bad = np.linspace(0, 1, 20), np.linspace(0.5, 2, 20)
     runs = made("thompson", good.tolist()) + made("tpe", bad.tolist())
-    arguments = (runs, PROBLEMS, ["func3c"], ["thompson", "tpe"], range(20), Setting(False, 1, 1))
-    output = tables(*arguments)
+    selection = Selection(runs, PROBLEMS, ["func3c"], ["thompson", "tpe"], range(20), Setting(False, 1, 1))
+    output = tables(selection)
     assert f"p={mannwhitneyu(good + 0.7221, bad + 0.7221).pvalue:.2g}" in output and "**better**" in output
     low, middle, high = np.quantile(good + 0.7221, (0.25, 0.5, 0.75))
     assert f"{middle:.3g} [{low:.2g}, {high:.2g}]" in output
-    assert "no runs" not in output and "tpe" in figure(*arguments)
+    assert "no runs" not in output and "tpe" in figure(selection)
     assert mann_whitney(good, good) == pytest.approx(1, abs=0.01) and mann_whitney(np.ones(3), np.ones(3)) == 1
 
 
@@ -100,8 +100,8 @@ def test_runs_from_before_seconds_were_stored_are_read() -> None:
     line = made("tpe", [1.0])[0].json()
     old = line.replace(', "spent": []', "")
     assert old != line and Run.from_json(old) == Run.from_json(line)
-    arguments = ([Run.from_json(old)], PROBLEMS, ["func3c"], ["tpe"], range(1), Setting(False, 1, 1))
-    assert seconds_tables(*arguments) == "" and "1.72" in tables(*arguments)
+    selection = Selection([Run.from_json(old)], PROBLEMS, ["func3c"], ["tpe"], range(1), Setting(False, 1, 1))
+    assert seconds_tables(selection) == "" and "1.72" in tables(selection)
 
 
 def test_regrets_are_compared_at_equal_seconds() -> None:
@@ -110,7 +110,7 @@ def test_regrets_are_compared_at_equal_seconds() -> None:
         return [Run("branches", name, k, False, 1, [4.0, 3.0, 2.0, 1.0], {}, 0, 0.1, spent) for k in range(3)]
 
     runs = timed("thompson", 1.0) + timed("tpe", 3.0)
-    output = seconds_tables(runs, TUNING, ["branches"], ["thompson", "tpe"], range(3), Setting(False, 4, 1))
+    output = seconds_tables(Selection(runs, TUNING, ["branches"], ["thompson", "tpe"], range(3), Setting(False, 4, 1)))
     rows = {line.split("|")[1].strip(): line for line in output.splitlines() if line.startswith("|")}
     # all of them have spent 4 s: the first has ended by then, the second has one trial
     first, last = (output.index(f"branches @{mark} s") for mark in ("1", "4"))
@@ -119,7 +119,7 @@ def test_regrets_are_compared_at_equal_seconds() -> None:
     assert rows["tpe"] == "| tpe | 0.33 |" and rows["thompson"] == "| thompson | 1.00 |"
     assert (
         "better" in output
-        and seconds_tables(runs[:3], TUNING, ["branches"], ["tpe"], range(3), Setting(False, 4, 1)) == ""
+        and seconds_tables(Selection(runs[:3], TUNING, ["branches"], ["tpe"], range(3), Setting(False, 4, 1))) == ""
     )
 
 
