@@ -1,4 +1,4 @@
-"""How long a study may take, and when its search must end so that choosing and learning again fit in too."""
+"""The time limit of a study."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment of clock (seconds), or none; clock is steady: it does not jump when the system's time is set."""
+    """A moment in seconds of clock, which is monotonic; infinity if there is no deadline."""
 
     at: float = float("inf")
     clock: Callable[[], float] = time.monotonic
 
     @classmethod
     def after(cls, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> Self:
-        """Return the moment so many seconds from now; None is never."""
+        """Return the deadline after so many seconds, None for no deadline."""
         return cls(float("inf") if seconds is None else clock() + seconds, clock)
 
     @property
     def left(self) -> float:
-        """Seconds until then, infinity where there is no deadline; negative when it is over."""
+        """Seconds until the deadline; negative after it."""
         return self.at - self.clock()
 
     def share(self, parts: int) -> Deadline:

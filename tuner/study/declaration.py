@@ -1,4 +1,4 @@
-"""Study: what is tuned on what, declared in TOML or Python with the same fields."""
+"""Study: the declaration of what is tuned on what, in Python or TOML, with the fields of Settings."""
 
 from __future__ import annotations
 
@@ -146,21 +146,23 @@ class Study(Settings):
 
 
 def _check_plan(study: Study) -> None:
-    """Raise ParameterError where fields of study contradict its plan."""
-    if study.plan in ("split", "progressive") and (study.folds is not None or study.repeats > 1):
+    """Raise ParameterError if fields of study contradict its plan."""
+    dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
+    if study.plan in ("split", "progressive") and dealt:
         raise ParameterError(
-            f"plan='{study.plan}' does not deal queries into folds. Leave folds and repeats out, or the plan."
+            f"plan='{study.plan}' does not deal queries into folds. Leave {' and '.join(dealt)} out, or the plan."
         )
     if study.plan == "nested" and study.test is not None:
         raise ParameterError(
-            "plan='nested' judges on outer folds of all queries. Leave test out, or the plan: given test queries judge."
+            f"plan='nested' judges on outer folds of all queries. Leave test='{study.test}' out, or the plan: given "
+            "test queries judge."
         )
 
 
 def _competing(given: Sequence[str], plan: str) -> tuple[str, ...]:
-    """Return the names of the solvers that compete: those given, else those that plan can score.
+    """Return the names of the solvers that compete: those given, by default those that plan can score.
 
-    Of solvers that were not asked for by their own name, those whose library cannot be loaded are left out.
+    Solvers whose library cannot be loaded are left out unless they are given by name.
     """
     online = [name for name in SOLVERS if hasattr(SOLVERS[name], "progressive")]
     if not given:
@@ -170,18 +172,18 @@ def _competing(given: Sequence[str], plan: str) -> tuple[str, ...]:
     for name in names:
         check_loadable(name)
     if plan == "progressive" and not set(names) <= set(online):
-        strange = next(name for name in names if name not in online)
+        other = next(name for name in names if name not in online)
         raise ParameterError(
-            f"{strange} does not learn from query to query, so plan='progressive' cannot score it. "
+            f"{other} does not learn from query to query, so plan='progressive' cannot score it. "
             f"Solvers that do: {', '.join(online)}."
         )
     return names
 
 
-def _check_values(flat: str, override: Any) -> None:
-    """Raise ParameterError where a number that override names, alone, in a list or as a bound, cannot be.
+def _check_values(flat: str, override: object) -> None:
+    """Raise ParameterError if a number in override, alone, in a list or as a bound, is invalid for its solver.
 
-    The solver itself judges, with its other parameters at their defaults. Names and choices are the space's to check.
+    The solver checks it, with its other parameters at their defaults. The space has checked names and choices.
     """
     if flat == SOLVER:
         return
@@ -196,7 +198,7 @@ def _check_values(flat: str, override: Any) -> None:
     for value in values:
         forced = {own: value}
         when = space[own].when
-        while when is not None:  # a parameter that is not active is not looked at
+        while when is not None:  # solvers do not check inactive parameters
             forced[when.name] = when.values[0]
             when = space[when.name].when
         parameters: dict[str, Value] = {}
@@ -205,7 +207,7 @@ def _check_values(flat: str, override: Any) -> None:
                 parameters[parameter.name] = forced.get(parameter.name, parameter.default)
         try:
             make(name, parameters, 0).check_parameters()
-        except IncompatibleParts:  # of other parameters, whose values the trial will choose
+        except IncompatibleParts:  # with other parameters, whose values the trial chooses
             continue
         except ParameterError as error:
             raise ParameterError(f"space: '{flat}' cannot be {value!r}: {error}") from None
@@ -239,7 +241,7 @@ def _is_whole(value: object, minimum: float | None) -> bool:
 
 
 def check_name(name: str) -> None:
-    """Raise ParameterError where name cannot be the name of a study, which becomes a folder."""
+    """Raise ParameterError if name cannot be the name of a study, and so of a folder."""
     if any(c in name for c in "/\\\0") or name.startswith(".") or not name.isprintable():
         raise ParameterError(
             f"name={name!r}: a study's name becomes a folder: it may not begin with a dot, nor hold a slash or a "

@@ -115,7 +115,7 @@ class Events:
             self._warned = True
             cause = getattr(error, "strerror", None) or error
             warnings.warn(
-                f"the log {FILE} of study '{self._study}' cannot be written: {cause}. The study goes on without it.",
+                f"the log {FILE} of study '{self._study}' cannot be written: {cause}. The study continues without it.",
                 RankTuneWarning,
                 stacklevel=4,
             )

@@ -22,10 +22,10 @@ from ranktune.tuner.study.settings import NO_TEST
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One split, ready to be tuned on.
+    """One split, prepared for trials.
 
     folder holds the arrays that workers map. plan scores the trials; fresh is another plan over all development
-    queries, for the configurations that the plan cannot tell apart (empty where there are too few queries).
+    queries, for configurations that plan does not distinguish (empty if there are too few queries).
     """
 
     name: str
@@ -43,7 +43,7 @@ class Problem:
         return cls(name, folder, read_development(where), read_plan(where, PLAN), read_plan(where, FRESH), test)
 
     def __reduce__(self) -> tuple[Callable[[Path, str], Problem], tuple[Path, str]]:
-        """Travel to another process as the folder, which it maps too."""
+        """Pickle as the folder, which the other process maps too."""
         return type(self).open, (self.folder, self.name)
 
     @property
@@ -55,7 +55,7 @@ class Problem:
 
     @property
     def given_split(self) -> bool:
-        """Whether one validation set was given, rather than folds dealt."""
+        """Whether one validation set was given instead of folds."""
         return isinstance(self.plan, tuple) and len(self.plan) == 1
 
 
@@ -82,9 +82,9 @@ def write_split(split: Split, study: Study, parent: Path) -> str:
 
 
 def folder_name(name: str, digest: str, study: Study) -> str:
-    """Return the name of a split's folder, which tells its data and how they are dealt.
+    """Return the name of a split's folder, which depends on its data and folds.
 
-    Other data, or folds, get another name: workers keep what they have read, mapped or in a folder of their own.
+    Other data or folds get another name, because workers cache what they have read.
     """
     dealt = (study.seed, study.plan, study.folds, study.repeats, study.outer, study.permutations, study.refit)
     dealt_digest = hashlib.sha256(repr((digest, dealt)).encode()).hexdigest()

@@ -19,20 +19,20 @@ class Tasks:
         self._study, self._folder, self._space = study, str(folder), study.union_space()
 
     def __call__(self, solver: str, parameters: Mapping[str, Value]) -> Task:
-        """Return what to evaluate: these parameters, and the values on the way to them that one fit can give too."""
-        along, path = self._path(solver, parameters)
+        """Return the task of these parameters, with the path of values that one fit can evaluate too."""
+        name, path = self._path(solver, parameters)
         return Task(
-            self._folder, self._study.metrics, solver, parameters, self._study.seed, path_parameter=along, path=path
+            self._folder, self._study.metrics, solver, parameters, self._study.seed, path_parameter=name, path=path
         )
 
     def of(self, params: Mapping[str, Value]) -> Task:
-        """Return what to evaluate for parameters by flat name; a path only where it costs nearly nothing."""
+        """Return the task of parameters by flat name, with a path only if the path is cheap."""
         solver, parameters = self._space.split(params)
         task = self(solver, parameters)
         return replace(task, path_parameter="", path=()) if solver_class(solver).path_expensive else task
 
     def _path(self, solver: str, parameters: Mapping[str, Value]) -> tuple[str, tuple[float, ...]]:
-        """Return the parameter along which one fit gives many models, and values of it; none where there is none."""
+        """Return the path parameter and its values, "" and () if there is none."""
         if self._study.full or self._study.plan == "progressive":
             return "", ()
         name = make(solver, dict(parameters), self._study.seed).path_parameter
