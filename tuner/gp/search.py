@@ -61,32 +61,32 @@ class _Evaluated:
     """The rows evaluated so far, and their values."""
 
     encoding: Encoding
-    acquisition_function: Acquisition
+    function: Acquisition
     region: TrustRegion | None = None
     rows: list[Floats] = field(default_factory=list)
     found: list[Floats] = field(default_factory=list)
 
     def add(self, rows: Floats) -> Floats:
         """Evaluate full rows, store them and return their values."""
-        values = self.acquisition_function.values(self.encoding.embed(self.encoding.masked(rows)))
+        values = self.function.values(self.encoding.embed(self.encoding.masked(rows)))
         self.rows.append(rows)
         self.found.append(values)
         return values
 
     def best_free(self, taken: Collection[bytes]) -> tuple[Floats, bool]:
-        """Return the best full row that is not taken and True, or the best of all and False."""
+        """Return the best row that is not taken, masked, and True, or the best of all and False."""
         rows, values = np.concatenate(self.rows), np.concatenate(self.found)
         order = np.argsort(-values, kind="stable")
         for start in range(0, len(order), 64):
-            some = order[start : start + 64]
-            for index, key in zip(some, keys(self.encoding.masked(rows[some])), strict=True):
+            masked = self.encoding.masked(rows[order[start : start + 64]])
+            for row, key in zip(masked, keys(masked), strict=True):
                 if key not in taken:
-                    return rows[index], True
-        return rows[order[0]], False
+                    return row, True
+        return self.encoding.masked(rows[order[:1]])[0], False
 
 
 def maximise(
-    acquisition_function: Acquisition,
+    function: Acquisition,
     encoding: Encoding,
     centres: Floats,
     taken: Collection[bytes],
@@ -98,11 +98,11 @@ def maximise(
     centres are full rows, (p, d), with extra candidates around them. With a region the search stays within it, unless
     all candidates there are taken. Small spaces are enumerated; a taken row is returned only if all rows are taken.
     """
-    pool = _Evaluated(encoding, acquisition_function, region)
+    pool = _Evaluated(encoding, function, region)
     all_rows = encoding.all_rows()
     if all_rows is not None:
         pool.add(all_rows)
-        return _one_masked(encoding, pool.best_free(taken)[0])
+        return pool.best_free(taken)[0]
     candidates = _candidates(encoding, centres, generator, region)
     values = pool.add(candidates)
     chosen = _starts(encoding, candidates, values)
@@ -114,12 +114,7 @@ def maximise(
             break
         pool.add(encoding.from_unit(generator.random((GLOBAL_CANDIDATES, len(encoding.axes)))))
         row, free = pool.best_free(taken)
-    return _one_masked(encoding, row)
-
-
-def _one_masked(encoding: Encoding, row: Floats) -> Floats:
-    masked: Floats = encoding.masked(row[None])[0]
-    return masked
+    return row
 
 
 def _candidates(
@@ -201,7 +196,7 @@ def _ascend_numbers(pool: _Evaluated, rows: Floats, tolerance: float) -> Floats:
     if pool.region is not None:
         low[columns], high[columns] = pool.region.low[smooth], pool.region.high[smooth]
     climbed = ascend(
-        pool.acquisition_function.values_and_gradients,
+        pool.function.values_and_gradients,
         embedded,
         free,
         calls=ASCENT_EVALUATIONS,
