@@ -37,7 +37,7 @@ def why_not(library: str) -> str | None:
         found = _shared_libraries(library)
         for place in found:
             ctypes.CDLL(str(place))
-        if not found:  # it is kept elsewhere, and the package alone knows where
+        if not found:  # only importing the package finds it
             import_module(library)
     except Exception as error:  # each has errors of its own for a shared library that is missing
         return _cannot(library, error)

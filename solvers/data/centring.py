@@ -1,6 +1,6 @@
-"""Means over all documents, and numbers of documents less the mean of their query.
+"""Means over all documents, and values of documents minus the mean of their query.
 
-A ranking does not change when all documents of a query get the same number added, so neither may what is learnt.
+A constant added to all documents of a query does not change its ranking, so it must not change the model.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ranktune.solvers.data.queries import Queries
 
 
 def weighted_means(queries: Queries) -> Floats:
-    """Return the mean of each feature over all documents, (n_features,), each counting as often as its query."""
+    """Return the mean of each feature over all documents, (n_features,), weighted by their queries."""
     by_document = np.repeat(queries.weight_of_query, queries.lengths)
     means: Floats = transposed(queries.features, by_document) / by_document.sum()
     return means
 
 
 def without_level(values: Floats, queries: Queries) -> Floats:
-    """Return values, (n_documents,), less the mean of their query."""
+    """Return values, (n_documents,), minus the mean of their query."""
     result = np.array(values, dtype=np.float64)
     subtract_means(result, queries.starts)
     return result

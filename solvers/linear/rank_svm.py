@@ -26,7 +26,7 @@ from ranktune.solvers.data.scaling import check_scaling, factors
 from ranktune.solvers.optimizers.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.regularization_path import Follower, Solution, search
-from ranktune.solvers.optimizers.smoothed_hinge import FIRST
+from ranktune.solvers.optimizers.smoothed_hinge import FIRST_SMOOTHING
 
 AVERAGES = ("none", "pairs", "queries")
 LOSSES = ("l2", "l1")
@@ -173,7 +173,7 @@ class RankSVM(LinearRanker):
             float(self.C),
             multiplier=multiplier,
             query_weights=weights.copy(),
-            smoothing=None if self.loss == "l2" else FIRST,
+            smoothing=None if self.loss == "l2" else FIRST_SMOOTHING,
             adjacent=self.pairs == "adjacent",
             executor=executor,
             threads=int(self.threads),

@@ -31,11 +31,11 @@ from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 
 ROWS = 8
-"""Rows that are collected before their products are added up: one pass over the matrix for all of them."""
+"""Rows that are collected before their products are added: one pass over the matrix for all of them."""
 
 
 class Lists(NamedTuple):
-    """What the kernels need to know of the queries; levels are numbered through all queries.
+    """The queries in the form of the kernels; levels are numbered through all queries.
 
     starts (n_queries + 1,), first_level (n_queries + 1,), level (n_documents,), order (n_documents,) documents by
     level, bounds (n_levels + 1,) where each level starts in order, margins (n_levels,) u, weights (n_queries,) a_q.
@@ -189,8 +189,8 @@ def value(lists: Lists, scores: Floats, scratch: Floats) -> float:
 def stiffen(lists: Lists, scores: Floats, state: State, share: float) -> None:
     """Move the second derivatives that evaluate left, own, by share of the way to a bound that holds further off.
 
-    A document far behind loses log(Z_k) - t_i, all but straight: own is next to zero and promises that the document can
-    catch up without end. tanh(b / 2) / (2 b), b how far it is behind, bounds the curvature of log(1 + exp(b)) along
+    The loss of a document far behind is nearly linear, log(Z_k) - t_i: own is close to zero and puts no bound on the
+    step. tanh(b / 2) / (2 b), b how far it is behind, bounds the curvature of log(1 + exp(b)) along
     with the value: the parabola through here with it lies nowhere below.
 
     Source of the bound: Jaakkola & Jordan 2000, "Bayesian parameter estimation via variational methods", Stat. Comput.

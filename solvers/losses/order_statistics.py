@@ -231,9 +231,9 @@ def _centre(values: Floats) -> None:
 
 @compiled
 def _find_windows(ranked: Floats, margin: float, low: Codes, high: Codes) -> None:
-    """Fill low and high by one merge; both ask the same difference, so that a pair is active from both ends or neither.
+    """Fill low and high by one merge; both use the same difference, so that a pair is active from both ends or neither.
 
-    Which of the two positions moves on cannot be foretold, so no branch asks: both are noted, and the last note stays.
+    The position that advances is unpredictable, so there is no branch: both are written, and the last value stays.
     """
     n = len(ranked)
     r = at = 0

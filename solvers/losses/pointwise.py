@@ -1,10 +1,10 @@
-"""Losses that look at each document alone: logistic and epsilon-insensitive, of the score and a target.
+"""Losses of single documents: logistic and epsilon-insensitive, of the score and a target.
 
     loss = min over b of the mean over documents of  l(s_i + b, t_i),   each document counting as often as its query
 
 b is the intercept: it changes no ranking, so it is not penalised but set to the best number for any scores; the
 gradient of that minimum by score is the partial one. centre="query" first subtracts from the scores the mean of their
-query, as if from its features: then what makes a whole query easy or hard explains nothing.
+query, as if from its features: then differences between queries have no effect.
 
 z = s + b a document's prediction     t  its target     a  its weight, the weights of all summing to 1
 """
@@ -30,7 +30,7 @@ LOGISTIC, INSENSITIVE, SQUARED_INSENSITIVE = 0, 1, 2
 
 
 class PointwiseLoss:
-    """What the pointwise losses have in common: they differ in l and in their targets."""
+    """A loss of single documents; subclasses differ in l and in their targets."""
 
     kind: ClassVar[int]
     centre: str
@@ -93,7 +93,7 @@ class LogisticLoss(PointwiseLoss):
 
 
 class _Insensitive(PointwiseLoss):
-    """What both epsilon-insensitive losses do with grades."""
+    """The targets of both epsilon-insensitive losses."""
 
     def targets(self, queries: Queries) -> Floats:
         """Return the grades, (n_documents,), less the mean of their query under centre="query"."""

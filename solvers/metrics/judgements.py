@@ -1,4 +1,4 @@
-"""What metrics need to know of the grades, computed once for each data set, however often it is scored."""
+"""Gains, ideal DCG and other values that depend on the grades alone, computed once for each data set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_TIEBREAK = np.zeros(0)
 
 
 class Judgements:
-    """The grades of documents grouped by query, and what follows from them, remembered.
+    """The grades of documents grouped by query, with a cache of the values that metrics derive from them.
 
     grades        (n_documents,) float64
     starts        (n_queries + 1,) first document of each query, and the number of documents

@@ -263,7 +263,7 @@ def _check_presence_of_cutoff(name: str, at: int | None) -> None:
         raise ParameterError(f"'{name}' needs a cutoff: write for example {name}@10.")
     if at is not None and cutoff == "none":
         raise ParameterError(
-            f"'{name}' looks at the whole query and takes no cutoff: write '{name}' instead of '{name}@{at}'."
+            f"'{name}' measures the whole query and takes no cutoff: write '{name}' instead of '{name}@{at}'."
         )
 
 

@@ -1,4 +1,4 @@
-"""What a metric can be asked to do: the measures, their options, and the conventions of other tools by name.
+"""The measures, their options, and the conventions of other tools by name.
 
 Options, each with its values, the default first:
 

@@ -20,9 +20,9 @@ from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 
 SAMPLE_SHARE = 20
 SAMPLE_PER_FEATURE = 20
-SAMPLE_LEAST = 500
+MIN_SAMPLE = 500
 SAMPLE_QUERIES = 50
-SAMPLE_LONGEST = 5000
+MAX_SAMPLE_OF_QUERY = 5000
 """A sample is one document in 20, at least 20 for each feature and 500, of 50 queries or all, and at most 5,000 of
 one query. With fewer documents a feature, the sample's H is far from that of all; and forming H takes a row of
 n_features for each grade of the longest query.
@@ -85,7 +85,7 @@ class Descent:
         return Point(zero, objective.C * value, objective.C * gradient, objective.image(zero))
 
     def _solve_sample(self, part: RankObjective) -> Floats:
-        """Return the optimum of part. Meanwhile another thread, if there are several, looks at zero weights."""
+        """Return the optimum of part. Meanwhile another thread, if there is one, evaluates zero weights."""
         objective = self.objective
         later = None if objective.executor is None else objective.executor.submit(objective.loss_at_zero)
         weights = np.zeros(objective.n_features)
@@ -155,14 +155,14 @@ def sample(objective: RankObjective) -> RankObjective | None:
     queries, pairs = objective.queries, objective.pairs
     useful = np.flatnonzero(pairs > 0.0)
     rows = int(queries.lengths[useful].sum())
-    size = max(rows // SAMPLE_SHARE, SAMPLE_PER_FEATURE * queries.n_features, SAMPLE_LEAST)
-    long = bool(queries.lengths.max() > SAMPLE_LONGEST)
+    size = max(rows // SAMPLE_SHARE, SAMPLE_PER_FEATURE * queries.n_features, MIN_SAMPLE)
+    long = bool(queries.lengths.max() > MAX_SAMPLE_OF_QUERY)
     if 2 * size > rows and not long:
         return None
     stride = max(min(rows // size, len(useful) // SAMPLE_QUERIES), 1)
     chosen = useful[stride // 2 :: stride]
     within = max(rows // (size * stride), 1)
-    part = _thinned(queries.select(chosen), np.maximum(within, -(-queries.lengths[chosen] // SAMPLE_LONGEST)))
+    part = _thinned(queries.select(chosen), np.maximum(within, -(-queries.lengths[chosen] // MAX_SAMPLE_OF_QUERY)))
     if part.n_documents > (1.0 if long else 0.75) * rows:  # short queries have nothing to spare
         return None
     weights = objective.query_weights[chosen] * (pairs.sum() / pairs[chosen].sum())

@@ -2,8 +2,8 @@
 
 H = I + C M X' L X M: L is the Laplacian of the active pairs, each of weight 2 a_q (notation: rank_objective).
 
-With up to DENSE_FEATURES features, H is formed in full (on a sample where there are many documents) and factored. That
-knows how features correlate, which a diagonal does not. With more, it is the diagonal, without the products of
+With up to DENSE_FEATURES features, H is formed in full (on a sample where there are many documents) and factored, so
+that correlations of features count, which a diagonal neglects. With more, it is the diagonal, without the products of
 different documents: I + C M X' D X M, D the degrees of the active pairs.
 """
 
@@ -107,7 +107,7 @@ class DiagonalHessian:
         return lambda residual: residual / diagonal
 
     def set_strength(self, C: float) -> None:
-        """Do nothing: the objective's C is asked whenever it is needed."""
+        """Do nothing: the objective's C is read when it is needed."""
 
     def forget(self) -> None:
         """Compute the diagonal again when it is needed next."""

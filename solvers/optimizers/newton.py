@@ -3,8 +3,8 @@
 w  (n_features,) weights   g  gradient   H  Hessian   d  the step, H d = -g roughly   M  near H, easy to invert
 
 The objective is convex with a continuous gradient; it may be only piecewise quadratic, H then any generalised Hessian.
-Where M is so near H that a step of M alone shrinks the gradient well, steps take no product with H at all. What the
-last steps tell of H corrects M, within conjugate gradients too (Morales & Nocedal): a quarter of the products fewer on
+Where M is so near H that a step of M alone shrinks the gradient well, steps take no product with H at all. Secant pairs
+of the last steps correct M, within conjugate gradients too (Morales & Nocedal): a quarter of the products fewer on
 sparse data. An objective of X w may give X d along with H d: what a step makes of X w is then a sum of what is known.
 A step is halved until it descends (Armijo's rule, or the approximate rule of Hager & Zhang where f has no
 digits left).
@@ -142,7 +142,7 @@ def minimise(
         if sharp:
             direction, image, products = -secant.solve(point.gradient, solve), None, 0
         else:
-            # more exactly as the end nears, so that the last steps converge fast, but not beyond what the rule asks
+            # more exactly as the end nears, so that the last steps converge fast, but not beyond the tolerance
             accuracy = max(min(forcing, (norm / first_norm) ** 0.2), min(0.6 * tolerance / violation, 0.5))
             seen: deque[tuple[Floats, Floats]] = deque(maxlen=PRODUCTS)
             product, better = partial(_noted, objective.product_and_image, seen), partial(secant.solve, solve=solve)

@@ -3,7 +3,7 @@
 A penalty moves every weight at every list, a sparse list's gradient only a few. So a weight is brought up to date when
 it is next needed: while its gradient is zero, any number of penalty steps is one formula of how far a clock advanced.
 
-t          lists learnt from so far          eta  rate of a list: eta0 / sqrt(t), eta0, or eta0 / (DELTA + sqrt(G_j))
+t          lists visited so far              eta  rate of a list: eta0 / sqrt(t), eta0, or eta0 / (DELTA + sqrt(G_j))
 vector     (d,) weights as they were at seen; for RDA the sum of the gradients
 squares    (d,) G_j, sum of the squared gradients, for AdaGrad
 clock      (d,) reading of the clock at seen           seen  (d,) t at the last change
@@ -33,7 +33,7 @@ DELTA = 1e-8
 
 
 class Rule(NamedTuple):
-    """What a step does: the optimizer, its schedule and rate, the penalty's strengths, and when it truncates."""
+    """The optimizer, its schedule and rate, the penalty's strengths, and the truncation."""
 
     optimizer: int
     schedule: int
@@ -45,7 +45,7 @@ class Rule(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a step changes; see the notation of the module."""
+    """The variables that a step changes; see the notation of the module."""
 
     vector: Floats
     squares: Floats
@@ -130,7 +130,7 @@ def weights_of(rule: Rule, state: State, columns: Ints, out: Floats) -> None:
 
 @compiled
 def advance(rule: Rule, state: State) -> None:
-    """Let the clocks tick for the next list."""
+    """Advance the clocks to the next list."""
     t = state.now[0] + 1.0
     state.now[0] = t
     if rule.schedule == ADAGRAD:

@@ -148,12 +148,12 @@ class RankObjective:
 
         Where the scores are known, as image, they need not be computed.
         """
-        raw, scores, judged, terms = self._by_column(weights), self._scores, self._judged, np.array(self.terms)
+        raw, scores, hinges = self._by_column(weights), self._scores, self._squared_hinges
         if image is not None:
             scores[:] = image
 
         def work(block: _Block, out: Floats) -> None:
-            rest = (block.first, block.last, judged, self.adjacent, self._windows, terms, scores, block.losses)
+            rest = (block.first, block.last, hinges, scores, block.losses)
             if block.in_one_call and image is None:
                 rank_passes.dense_gradient(block.features, raw, *rest, out)
                 return
@@ -170,6 +170,10 @@ class RankObjective:
     @property
     def _judged(self) -> Judged:
         return Judged(self.queries.starts, self._codes, self.n_grades, self.query_weights)
+
+    @property
+    def _squared_hinges(self) -> rank_passes.Hinges:
+        return rank_passes.Hinges(self._judged, self.adjacent, self._windows, np.array(self.terms))
 
     def image(self, weights: Floats) -> Floats | None:
         """Return the scores X M weights, (n_documents,), of sparse features; None of dense ones.
@@ -191,18 +195,17 @@ class RankObjective:
         Cost: one pass over X.
         """
         raw = self._by_column(direction)
-        out, judged, terms = self._scores, self._judged, np.array(self.terms)  # nothing asks for slopes again
+        out, hinges = self._scores, self._squared_hinges  # the slopes are not needed again
         by_term = out[None] if self.smoothing is None else np.empty((2, len(out)))
         image = np.empty_like(out) if self.queries.is_sparse else None
 
         def work(block: _Block, total: Floats) -> None:
-            rest = (block.first, block.last, judged, self.adjacent, self._windows, terms)
             if block.in_one_call:
-                rank_passes.dense_curvature(block.features, raw, *rest, out, by_term, total)
+                rank_passes.dense_curvature(block.features, raw, block.first, block.last, hinges, out, by_term, total)
                 return
             by_document = out if image is None else image
             block.times(raw, by_document)
-            rank_passes.curvatures(*rest, by_document, by_term, out)
+            rank_passes.curvatures(block.first, block.last, hinges, by_document, by_term, out)
             block.add_transposed(out, total)
 
         product = self.C * self._by_weight(self._sum_blocks(work, self.executor))

@@ -1,4 +1,4 @@
-"""Minimising RankSVM's hinge (L1 loss) by smoothing it less and less, with a duality gap that says how far off it is.
+"""Minimising RankSVM's hinge (L1 loss) by smoothing it less and less, with a duality gap as stopping rule.
 
     P(w) = 1/2 w'w + C sum over pairs of a_q max(0, 1 - d)           the primal, d the pair's difference in score
     D(alpha) = sum of alpha - 1/2 |sum of alpha (x_i - x_j)|^2       its dual, 0 <= alpha <= C a_q for each pair
@@ -31,11 +31,11 @@ from ranktune.solvers.optimizers.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.newton import Point
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 
-FIRST = 0.5
-"""The first smoothing: the whole problem is still far away."""
+FIRST_SMOOTHING = 0.5
+"""Large, because the start is far from the optimum."""
 
-LEAST = 1e-9
-"""Below this the two margins are no longer told apart by sums in float64."""
+MIN_SMOOTHING = 1e-9
+"""Below this, sums in float64 do not resolve the difference of the two margins."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ def descend(descent: Descent, point: Point, *, tolerance: float, max_iterations:
             smoothing_gap = primal - dual - unsolved
             if unsolved <= 0.3 * smoothing_gap:
                 break
-        if objective.smoothing <= LEAST:
+        if objective.smoothing <= MIN_SMOOTHING:
             return
         wanted = 0.5 * tolerance * best.primal / max(smoothing_gap, 1e-300)
-        set_smoothing(descent, max(objective.smoothing * min(max(wanted**0.5, 0.03), 0.5), LEAST))
+        set_smoothing(descent, max(objective.smoothing * min(max(wanted**0.5, 0.03), 0.5), MIN_SMOOTHING))
         point = descent.resume(at.weights)
 
 
