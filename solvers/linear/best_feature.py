@@ -1,4 +1,4 @@
-"""The best single feature: the floor that any learnt model must beat, BM25 for example."""
+"""The best single feature, such as BM25: the baseline that any trained model should beat."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""DominationRank: a linear model in which every document should beat all lower-graded ones of its query together.
+"""DominationRank: a linear model in which every document should score above all lower-graded ones of its query.
 
     minimise  sum over q of a_q sum over i of log(1 + sum over j with y_j < y_i of exp(s_j - s_i + u_i - u_j))
               + l1 sum |w_r| + l2 / 2 sum w_r^2
 
-s = X v, v = M w the weights on the raw features (coef_), M what scaling says; u the margin of a grade, a_q what average
-says. Under L1 most weights become exactly zero.
+s = X v, v = M w the weights on the raw features (coef_), M the scaling; u the margin of a grade, a_q the weight of a
+query under average. Under L1 most weights become exactly zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Coordinate descent on the domination loss column by column: what one feature costs is what it touches.
+"""Coordinate descent on the domination loss column by column: a feature costs the entries that it touches.
 
 Columns are given as CSC parts: data, rows, indptr, the rows of a column ascending, so that those of a query are
 adjacent. A dense block has all rows in every column: rows is then given once, and the columns are only those worked on,
@@ -10,11 +10,11 @@ Two ways:
   mean_k = M_k of v, W the sum of own, pull_k = (S_k - W_k) mean_k + B_k + alpha_k pull_(k+1). The model's gradient by
   v_j is
       gradient_j + (h_j + own_j) v_j - own_j mean_k - share_j pull_(k+1),   h_j = share_j T_(k+1), k the level of j,
-  so a column costs its nonzeros, and where its weight moves also the levels of the queries it touches. mean and pull
-  of a query are renewed when as many of its documents moved as it has levels, and after each sweep: then levels never
-  cost more than nonzeros, and what a few columns among many do to the means in between is next to nothing.
-- Bounded: an exact gradient and a bound of the curvature that holds everywhere. A step that moves costs the
-  exponentials of all documents of the queries it touches, but never raises the objective, without looking.
+  so a column costs its nonzeros, and if its weight changes also the levels of the queries it touches. mean and pull
+  of a query are renewed when as many of its documents changed as it has levels, and after each sweep: then levels never
+  cost more than nonzeros, and the means change little in between.
+- Bounded: an exact gradient and a bound of the curvature that holds everywhere. A nonzero step costs the exponentials
+  of all documents of the queries it touches, but never raises the objective, so that it needs no line search.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Columns(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a column's step aims at: strengths of the penalty, and the violation that is small enough."""
+    """Strengths of the penalty, and the violation that is small enough."""
 
     l1: float
     l2: float

@@ -2,16 +2,15 @@
 
     minimise over w   loss(X M w) + l1 sum |w| + l2 / 2 sum w^2       M = diag(multiplier), coef = M w
 
-An iteration takes the gradient of all features, which tells how far each is from its optimum, and moves the working
-set: the nonzero weights and those that ought to be. So the conditions of the optimum are checked on all features at
-every iteration, and features that stay at zero cost one product.
+An iteration computes the gradient of all features, and with it their violations of the optimality conditions, then
+updates the working set: the features with a nonzero weight or a violation. The other features cost one product.
 
-Newton      (curvature "exact") minimise the quadratic model by coordinate descent, then go as far along it as the
-            objective falls. Dense: second derivatives once an iteration, n_documents |working|^2, after which a sweep
+Newton      (curvature "exact") minimise the quadratic model by coordinate descent, then search along that
+            direction. Dense: second derivatives once an iteration, n_documents |working|^2, after which a sweep
             costs |working|^2. Sparse: a sweep costs the nonzeros; small working sets are spread out and done as dense.
-            Documents far behind look as if they could catch up without end: at first, and again where a step had to
-            be shortened, their second derivatives give way to bounds (stiffen), which share is the stiffness.
-Bounded     (curvature "tight", "paper") the paper's descent: exact gradient, bounded curvature, a step a feature.
+            Documents ranked far below have almost no second derivative, so that steps become too long: at first, and
+            again after a shortened step, bounds replace a share of the second derivatives, the stiffness (stiffen).
+Bounded     (curvature "tight", "paper") the paper's descent: exact gradient, bounded curvature, one step per feature.
 
 Dense features are read by rows or in blocks of columns, so that no second copy of them exists.
 """
@@ -38,36 +37,36 @@ from ranktune.solvers.optimizers.coordinate_descent import minimise, violations
 CURVATURES = ("exact", "tight", "paper")
 
 BLOCK = 1024
-"""Features of a dense working set that share one matrix of second derivatives; more take many more iterations."""
+"""Features of a dense working set with one matrix of second derivatives; smaller blocks take many more iterations."""
 
 GATHERED = 16
-"""Columns copied out of dense rows at a time: as many float32 as a cache line has."""
+"""Columns copied out of dense rows at a time: the float32 values of a cache line."""
 
 REFRESH = 16
-"""Iterations after which scores are computed anew, against the drift of adding to them."""
+"""Iterations after which scores are recomputed, against the drift of repeated additions."""
 
 SWEEPS = 20_000
-"""Sweeps over the second derivatives of a dense working set at most: they cost little against making them."""
+"""Maximum of sweeps over the second derivatives of a dense working set: cheap beside computing the derivatives."""
 
 DENSE_BYTES = 32e6
-"""Sparse features of a working set that are small enough to be spread out for their second derivatives."""
+"""Largest sparse working set that is made dense for its second derivatives, in bytes."""
 
 SPARSE_WORK = 5e7
-"""Nonzeros that sweeps over sparse columns look at before the model is renewed; ten sweeps at least are allowed."""
+"""Nonzeros that sweeps over sparse columns visit before the model is renewed, after ten sweeps at least."""
 
 
 ROUNDING = 1e-14
-"""Share of the objective by which it may seem to rise: near the optimum a step gains less than a sum's last digits."""
+"""Relative rise of the objective that counts as rounding: near the optimum a step gains less than the last digits."""
 
 STIFFER = 10.0
-"""What stiffness is multiplied by after a shortened step, to at least 1 / STIFFER, and divided by after a whole one."""
+"""Factor of the stiffness: multiplied after a shortened step, to at least 1 / STIFFER, divided after a full one."""
 
 
 class DominationProblem:
-    """The loss of some queries where the weights stand, and the moves that lower the objective.
+    """The loss of queries at the current weights, and the updates that lower the objective.
 
-    reference is the largest gradient at zero weights: the unit of violations, and the smallest l1 under which nothing
-    is learnt (somewhat more where no feature tells anything, so that nothing is learnt from rounding either).
+    reference is the largest gradient at zero weights: the unit of violations, and the smallest l1 for which all weights
+    are zero (somewhat larger if no feature correlates with the grades, so that rounding gives no weights either).
     Raises as DominationLoss.lists and check_dominance do.
     """
 
@@ -92,10 +91,10 @@ class DominationProblem:
         self._bounds = None if curvature == "exact" else self._bounded_curvatures(curvature == "tight")
 
     def steps(self, penalty: Penalty, tolerance: float, max_iterations: int) -> Iterator[Step]:
-        """Move weights to the optimum, yielding a Step before the first iteration and after each one.
+        """Optimise the weights; yield a Step before the first iteration and after each one.
 
-        Ends when the largest violation is at most tolerance times reference, at max_iterations, or where rounding
-        leaves no way down.
+        Ends when the largest violation is at most tolerance times reference, at max_iterations, or when rounding
+        prevents further descent.
         """
         self._delay = 1.0
         l1, l2 = penalty.strengths
@@ -115,7 +114,7 @@ class DominationProblem:
             self.gradient = self._gradient()
 
     def refresh(self) -> None:
-        """Compute scores, loss and its derivatives by score anew from the weights."""
+        """Recompute scores, loss and its derivatives by score from the weights."""
         self._times(self.weights * self.multiplier, self.scores)
         self.value = float(kernels.evaluate(self.lists, self.scores, self._state))
 
@@ -123,7 +122,7 @@ class DominationProblem:
         return self.multiplier * products.transposed(self.features, self._state.gradient)
 
     def _reference(self) -> float:
-        """Return the largest gradient; where that may be the rounding of larger terms, at least 1e-10 of these."""
+        """Return the largest gradient, at least 1e-10 of the terms that it sums, which may cancel."""
         largest, by_score = float(np.abs(self.gradient).max()), np.abs(self._state.gradient)
         total = float(by_score.sum())
         if largest < 1e-3 * total:
@@ -132,7 +131,7 @@ class DominationProblem:
         return largest
 
     def _move(self, working: Ints, penalty: Penalty, target: Target) -> bool:
-        """Lower the objective by moving the working set; return False where that is no longer possible."""
+        """Lower the objective by updating the working set; return False if that is no longer possible."""
         if self._bounds is not None:
             return self._bounded_move(working, self._bounds, target)
         kernels.stiffen(self.lists, self.scores, self._state, self._stiffness)
@@ -181,7 +180,7 @@ class DominationProblem:
     def _search(self, direction: Floats, penalty: Penalty) -> bool:
         """Go along direction, whose scores are in _moved, by 1, 1/2, 1/4 ... until the objective falls enough.
 
-        Return whether it did, or whether a more careful model remains to be tried.
+        Return whether it did, or whether a more careful model is left to try.
         """
         before = penalty.value(self.weights)
         promised = float(self.gradient @ direction) + penalty.value(self.weights + direction) - before
@@ -192,7 +191,7 @@ class DominationProblem:
             weights, scores = self.weights + length * direction, self._further
             np.multiply(self._moved, length, out=scores)
             scores += self.scores
-            if length == 1.0:  # what goes to zero does so exactly
+            if length == 1.0:  # weights that reach zero are exactly zero
                 weights[direction == -self.weights] = 0.0
             value = float(kernels.value(self.lists, scores, self._scratch))
             if value + penalty.value(weights) <= most + 1e-4 * length * promised:
@@ -225,7 +224,7 @@ class DominationProblem:
         return result
 
     def _parts(self, working: Ints) -> Iterator[tuple[Ints, Columns]]:
-        """Yield the working set with its columns: at once where sparse, else in blocks copied out of the rows."""
+        """Yield the working set with its columns: all at once if sparse, else in blocks copied out of the rows."""
         if self._columns is not None:
             yield working, self._columns
             return

@@ -1,4 +1,4 @@
-"""ElasticRank: a sparse linear ranking model, learnt list by list in one pass."""
+"""ElasticRank: a sparse linear ranking model, fitted query by query."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ElasticRank(OnePassRanker):
     """
 
     # Steps of fixed length overflow under the unbounded slope of the squared hinge: there AdaGrad, the default, stays.
-    # Unscaled features gained nothing where that was tried, and overflow sooner.
+    # Unscaled features were no better where that was tried, and overflow sooner.
     space: ClassVar[tuple[Parameter, ...]] = (
         Choice("loss", tuple(LOSSES)),
         Choice("weight", WEIGHTS),

@@ -1,4 +1,4 @@
-"""LambdaRank: a linear model learnt by full gradient steps, pairs weighted by what NDCG loses if they swap."""
+"""LambdaRank: a linear model fitted by full gradient steps, with pairs weighted by their change of NDCG."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ranktune.solvers.losses.penalties import ElasticNet
 from ranktune.solvers.optimizers.batch import GradientSteps
 
 TOLERANCE = 1e-9
-"""A gradient this small against that at zero moves nothing: separable data under no penalty end there."""
+"""Relative gradient at which steps end: separable data without a penalty reach it."""
 
 
 class LambdaRank(BatchRanker):

@@ -21,20 +21,20 @@ from ranktune.solvers.data.centring import subtract_means, weighted_means
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.optimizers.newton import conjugate_gradients
 
-MOST_FEATURES = 2000
-"""For normal equations: n_features^2 doubles must fit, and solving takes n_features^3."""
+MAX_DENSE_FEATURES = 2000
+"""Of normal equations: they take n_features^2 doubles, and solving them n_features^3 operations."""
 
-MOST_WORK = 2e10
-"""Multiplications of the normal equations on sparse features, whose zeros they do not skip: a second."""
+MAX_DENSE_WORK = 2e10
+"""Multiplications of normal equations on sparse features, whose zeros they do not skip: a second."""
 
 BLOCK_BYTES = 1 << 20
-"""Of the doubles of a block: they should stay in cache."""
+"""Size of a block of doubles, which should stay in cache."""
 
-LEAST_ROWS = 512
-"""Of a block: adding its products must cost little beside taking them."""
+MIN_BLOCK_ROWS = 512
+"""Rows of a block: adding its products must cost little beside computing them."""
 
 TOLERANCE = 1e-9
-"""Of conjugate gradients: what is left of the residual, in the norm of the preconditioner."""
+"""Relative residual of conjugate gradients, in the norm of the preconditioner."""
 
 
 class LeastSquares:
@@ -51,14 +51,14 @@ class LeastSquares:
         self._side = multiplier * products.transposed(queries.features, self._less_level(self._weights * target))
         self._last = np.zeros(d)
         self._gram: Floats | None = None
-        if d <= MOST_FEATURES and not (queries.is_sparse and float(n) * d * d > MOST_WORK):
+        if d <= MAX_DENSE_FEATURES and not (queries.is_sparse and float(n) * d * d > MAX_DENSE_WORK):
             self._gram = _gram(queries, by_query) * multiplier * multiplier[:, None]
             self._diagonal = self._gram.diagonal().copy()
         else:
             self._diagonal = multiplier**2 * products.squares(queries.features, self._weights)
 
     def solve(self, alpha: float) -> Floats:
-        """Return w, (n_features,); where it is found by steps, these begin at the w returned before."""
+        """Return w, (n_features,); conjugate gradients start at the w returned before."""
         if self._gram is None:
             self._last = self._last + self._iterated(alpha)
             return self._last
@@ -66,9 +66,9 @@ class LeastSquares:
         return np.asarray(np.linalg.solve(self._gram, self._side), dtype=np.float64)
 
     def _iterated(self, alpha: float) -> Floats:
-        """Return what the last w lacks, by conjugate gradients.
+        """Return the difference from the last w, by conjugate gradients.
 
-        What the level takes off the diagonal is left out of the preconditioner.
+        The preconditioner leaves out what the level subtracts from the diagonal.
         """
         features, multiplier, diagonal = self._queries.features, self._multiplier, alpha + self._diagonal
 
@@ -107,7 +107,7 @@ def _gram(queries: Queries, by_query: bool) -> Floats:
 def _centred_blocks(queries: Queries, by_query: bool) -> Iterator[tuple[int, Floats]]:
     """Yield the features less their level, some rows at a time, as doubles, with the number of the first row."""
     starts = queries.starts
-    rows = max(BLOCK_BYTES // (8 * queries.n_features), LEAST_ROWS)
+    rows = max(BLOCK_BYTES // (8 * queries.n_features), MIN_BLOCK_ROWS)
     if not by_query:
         level = weighted_means(queries)
         yield from _less(queries, 0, queries.n_documents, rows, level)

@@ -68,7 +68,7 @@ class ListNet(BatchRanker):
         Float("l2", 1e-5, 1.0, log=True),
         Choice("scaling", ("standard", "minmax")),
     )
-    # Along l1, weights come and go, and what is known of the curvature misleads: that costs twice as much.
+    # Not l1: weights become zero and nonzero along it, the curvature of the last steps misleads, and the cost doubles.
     path_parameter: ClassVar[str | None] = "l2"
     path_increasing: ClassVar[bool] = False
     path_expensive: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Pointwise rankers: ridge, logistic and support vector regression of each document's grade, without its rivals.
+"""Pointwise rankers: ridge, logistic and support vector regression on the grade of each document.
 
     minimise  C sum over documents of a l(z, t) + 1/2 |w|^2,      z = (x - level) M w + b
 
@@ -45,7 +45,7 @@ ROUNDING = 0.01
 
 
 class PointwiseRanker(LinearRanker):
-    """What the three have in common."""
+    """Base of the pointwise rankers."""
 
     weighted: ClassVar[bool] = True
     centre: str
@@ -124,7 +124,7 @@ class RidgeRanker(PointwiseRanker):
 
 
 class _Smooth(PointwiseRanker, MinimisingRanker):
-    """A pointwise ranker learnt by L-BFGS on a smooth loss."""
+    """Base of pointwise rankers with a smooth loss, minimised by L-BFGS."""
 
     path_parameter: ClassVar[str | None] = "C"
     path_expensive: ClassVar[bool] = True

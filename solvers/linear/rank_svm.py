@@ -2,7 +2,7 @@
 
     minimise  1/2 w'w + C sum over q of a_q sum over pairs (i, j) of q, y_i > y_j, of h(s_i - s_j)
 
-h(d) = max(0, 1 - d)^2 or max(0, 1 - d); s = X v, v = M w the weights on the raw features (coef_), M what scaling says.
+h(d) = max(0, 1 - d)^2 or max(0, 1 - d); s = X v, v = M w the weights on the raw features (coef_), M the scaling.
 No pair is ever stored: the cost of one gradient is a pass over X and n log n for each query's n documents.
 """
 

@@ -22,10 +22,10 @@ def test_both_ways_solve_the_normal_equations(
     way: str, form: str, by_query: bool, weighted: bool, hard_queries: Queries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "iterated":
-        monkeypatch.setattr(least_squares, "MOST_FEATURES", 1)
+        monkeypatch.setattr(least_squares, "MAX_DENSE_FEATURES", 1)
     elif way == "small blocks":
         monkeypatch.setattr(least_squares, "BLOCK_BYTES", 8)
-        monkeypatch.setattr(least_squares, "LEAST_ROWS", 64)
+        monkeypatch.setattr(least_squares, "MIN_BLOCK_ROWS", 64)
         hard_queries = hard_queries.select(np.tile(np.arange(8), 6))
         length = int(hard_queries.n_documents)  # a long query is cut into blocks
         hard_queries = replace(
