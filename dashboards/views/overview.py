@@ -181,7 +181,7 @@ def _points(rows: Sequence[JsonView], name: str, label: str, offset: float, colo
         text=[figures.plain(rows[k]["solver"]) for k in known],
         error_x=figures.error_bars(above, below, width=4, color=colour),
     )  # fmt: skip
-    return [trace | {"x": values, "hovertemplate": "%{text}<br>" + label + " %{x:.4f}<extra></extra>"}]
+    return [trace | {"hovertemplate": "%{text}<br>" + label + " %{x:.4f}<extra></extra>"}]
 
 
 def _standing(data: StudyData) -> Table:

@@ -203,7 +203,7 @@ def _contour(solver: SolverTrials, k: int, most: int) -> Panel:
         return Panel(f"contour-{k}", title, table, None, "No trial had both parameters active.", solver.name)
     values = figures.numbers(trial.value for trial in kept)
     x, y = ([solver.coordinate(name, trial.params[name]) for trial in kept] for name in (across, up))
-    symbols = ["circle-x" if trial.stopped else "circle" for trial in kept]
+    symbols = ["x" if trial.stopped else "circle" for trial in kept]
     marker = {"size": 9, "color": values, "coloraxis": "coloraxis", "symbol": symbols}
     marker["line"] = {"width": 1, "color": "#ffffff"}
     points = figures.scatter("trials", x, y, text=_labels(kept), marker=marker, customdata=values)

@@ -114,7 +114,7 @@ def test_the_leaderboard_has_the_numbers_of_the_result(tmp_path: Path) -> None:
         assert named["p Holm"] == own["p_holm"]
         assert named["verdict"] == {"not told apart": "not significantly different"}.get(own["verdict"], own["verdict"])
     assert panel.figure is not None
-    assert panel.figure["data"][1]["x"] == [row["test"] for row in result["leaderboard"]]
+    assert panel.figure["data"][1]["x"] == [number(row["test"]) for row in result["leaderboard"]]
 
 
 def test_expected_best_is_the_mean_over_all_choices() -> None:
