@@ -41,7 +41,7 @@ def read_text(
     group: Sizes | None = None,
     max_expansion: float = 200.0,
 ) -> Queries:
-    """Return the queries of a text file, plain or compressed by gzip or bzip2.
+    r"""Return the queries of a text file, plain or compressed by gzip or bzip2.
 
     Lines of one query that are not adjacent are gathered; `Queries.rows` holds the file's row of each document. Reading
     is one pass over the bytes and takes about twice the memory of the arrays that are returned.
@@ -83,6 +83,18 @@ def read_text(
         The file is not such text. The message names file, line and column.
     ParameterError
         An option has a value that it cannot have.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ranktune.studies.readers.text import read_text
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "train.txt"
+    ...     _ = file.write_text("2 qid:1 1:0.5 3:1 # a\n0 qid:1 2:0.25 # b\n")
+    ...     queries = read_text(file)
+    >>> queries.features.tolist(), queries.document_ids.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], ['a', 'b'])
     """
     check_text_options(n_features, dtype, layout, max_features)
     check_missing(missing)
