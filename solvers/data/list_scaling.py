@@ -13,10 +13,10 @@ from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.products import blocks, scores
 
-TINY = 1e-300
-"""A range below it is none: dividing by it would overflow."""
+MIN_RANGE = 1e-300
+"""A smaller range counts as zero: dividing by it would overflow."""
 
-ROWS = 4096
+BLOCK_ROWS = 4096
 """Rows scored at a time: few enough to stay in cache."""
 
 
@@ -40,7 +40,7 @@ def scaled_by_list(features: Features, starts: Ints) -> Features:
 def list_scores(features: Features, starts: Ints, weights: Floats) -> Floats:
     """Return scaled_by_list(features, starts) times weights, (n_documents,), holding a few lists scaled at a time."""
     result = np.empty(features.shape[0])
-    for first, last in blocks(starts, ROWS):
+    for first, last in blocks(starts, BLOCK_ROWS):
         a, b = int(starts[first]), int(starts[last])
         scaled = scaled_by_list(features[a:b], starts[first : last + 1] - a)
         result[a:b] = scores(scaled, weights)
@@ -83,7 +83,7 @@ def _scale_sparse(data: Matrix, indices: Indices, indptr: Indices, starts: Ints,
 def factor_of(low: float, high: float, scaled: bool) -> float:
     """Return what a feature of one list is multiplied by; 0 if it is constant there, for then it orders nothing."""
     spread = np.float64(high) - np.float64(low)  # of float32 values it could overflow, and rounds otherwise
-    if spread < TINY:
+    if spread < MIN_RANGE:
         return 0.0
     return 1.0 / spread if scaled else 1.0
 

@@ -1,4 +1,4 @@
-"""What each feature is multiplied by so that penalties treat all alike; features themselves are never copied.
+"""The factor of each feature, so that penalties treat all features alike; features themselves are never copied.
 
 A ranker whose loss does not change when a query's features shift needs no centre, only these factors: weights v on
 the raw features and w = v / factor on the scaled ones rank alike, so w is penalised and v = factor * w is the model.
@@ -23,8 +23,8 @@ from ranktune.solvers.data.queries import Queries
 
 SCALINGS = ("none", "minmax", "standard")
 
-LEAST = 1e-300
-"""A spread below it is none: dividing by it would overflow."""
+MIN_SPREAD = 1e-300
+"""A smaller spread counts as zero: dividing by it would overflow."""
 
 
 def check_scaling(scaling: object) -> None:
@@ -73,7 +73,7 @@ def _spreads(queries: Queries, about: Floats) -> tuple[Floats, Floats]:
 
 
 def _inverse(spread: Floats) -> Floats:
-    return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > LEAST)
+    return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > MIN_SPREAD)
 
 
 @compiled

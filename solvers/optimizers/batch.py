@@ -24,12 +24,11 @@ from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.losses.base import Loss, prepared
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers.base import Needs
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
-
-SCALINGS = ("none", "minmax", "standard")
 
 
 class Objective:

@@ -26,14 +26,14 @@ import scipy
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
 
-SHARP = 0.4
+SHARP_REDUCTION = 0.4
 """Steps without any product with H go on while each of them shrinks the gradient to this part at most."""
 
-MEMORY = 8
-"""How many steps are remembered."""
+MAX_STEPS_KEPT = 8
+"""The number of steps that correct M."""
 
-PRODUCTS = 4
-"""How many products are remembered: each costs every later product four passes over vectors."""
+MAX_PRODUCTS_KEPT = 4
+"""The number of products that correct M: each costs every later product four passes over vectors."""
 
 Solve: TypeAlias = Callable[[Floats], Floats]
 """r -> M^-1 r, (n_features,)."""
@@ -85,7 +85,7 @@ class Secant:
     """
 
     def __init__(self) -> None:
-        self._pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
+        self._pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MAX_STEPS_KEPT)
 
     def learn(self, step: Floats, change: Floats) -> None:
         """Take note that a step changed the gradient by change."""
@@ -144,7 +144,7 @@ def minimise(
         else:
             # more exactly as the end nears, so that the last steps converge fast, but not beyond the tolerance
             accuracy = max(min(forcing, (norm / first_norm) ** 0.2), min(0.6 * tolerance / violation, 0.5))
-            seen: deque[tuple[Floats, Floats]] = deque(maxlen=PRODUCTS)
+            seen: deque[tuple[Floats, Floats]] = deque(maxlen=MAX_PRODUCTS_KEPT)
             product, better = partial(_noted, objective.product_and_image, seen), partial(secant.solve, solve=solve)
             direction, image, products = conjugate_gradients(product, -point.gradient, better, accuracy)
             secant.start_anew(seen)
@@ -154,7 +154,7 @@ def minimise(
         if moved is not None:
             secant.learn(moved.weights - point.weights, moved.gradient - point.gradient)
             length = _next_length(point, moved, direction)
-            sharp = sharp and float(np.linalg.norm(moved.gradient)) < SHARP * norm
+            sharp = sharp and float(np.linalg.norm(moved.gradient)) < SHARP_REDUCTION * norm
             point = moved
         else:
             objective.value_and_gradient(point.weights, point.image)
