@@ -177,7 +177,7 @@ def test_a_full_disk_is_one_warning_and_space_brings_the_log_back(
         monkeypatch.setattr(module._Handler, "_open", lambda self: opened)
         assert events._handler is not None
         events._handler.close_stream()
-        with pytest.warns(RankTuneWarning, match="No space left on device. The study goes on") as caught:
+        with pytest.warns(RankTuneWarning, match="No space left on device. The study continues") as caught:
             events.write(Event.ASKED, trial=1)
             monkeypatch.setattr(module._Handler, "_open", lambda self: open("/dev/full", "a", encoding="ascii"))
             events.write(Event.ASKED, trial=2)
