@@ -21,6 +21,7 @@ for name, main in (
     ("sampler", samplers.main),
     ("scale", coordinator.scale),
     ("solvers", solvers.main),
+    ("suggestions", samplers.suggestions),
     ("turnkey", turnkey.main),
 ):
     app.command(name)(main)

@@ -126,6 +126,9 @@ def seconds_a_fit(n: int, repeats: int = 5) -> float:
     return float(np.median(taken))
 
 
+TUNING = "tuning"
+
+
 def overhead_table(names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300, 1000)) -> str:
     """Return the processor milliseconds of one suggestion, and of a fit from scratch, as a Markdown table."""
     rows = []
@@ -152,18 +155,30 @@ def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
     return names
 
 
+Samplers = Annotated[str, typer.Option(help=f"Of {', '.join([*SAMPLERS, *VARIANTS])}, separated by commas.")]
+
+
+def suggestions(samplers: Samplers = "thompson,tpe,random,skopt", counts: str = "30,100,300,1000") -> None:
+    """Measure the cost of a suggestion after each of counts trials, and of fitting the Gaussian process."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    wanted = chosen(samplers, [*SAMPLERS, *VARIANTS], "sampler")
+    typer.echo(overhead_table(wanted, tuple(int(count) for count in counts.split(","))))
+
+
 def main(
-    samplers: Annotated[
-        str, typer.Option(help=f"Of {', '.join([*SAMPLERS, *VARIANTS])}, separated by commas.")
-    ] = "thompson,tpe,random,skopt",
-    names: Annotated[str, typer.Option("--problems", help="Separated by commas; all that are there if empty.")] = "",
+    samplers: Samplers = "thompson,tpe,random,skopt",
+    names: Annotated[
+        str,
+        typer.Option(
+            "--problems",
+            help="Separated by commas; all that are there if empty. 'tuning' stands for the problems on which our "
+            "constants were tuned.",
+        ),
+    ] = "",
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of MQ2008, OHSUMED (each with Fold1 ...) and lightgbm_example, for their problems."),
     ] = None,
-    tuning: Annotated[
-        bool, typer.Option("--tuning", help="Use the problems on which our constants were tuned, not those to report.")
-    ] = False,
     trials: Annotated[int, typer.Option(help="Evaluations a run.", min=1)] = 60,
     seeds: Annotated[int, typer.Option(help="Runs of each sampler.", min=1)] = 20,
     first_seed: Annotated[int, typer.Option(help="The first of the seeds.", min=0)] = 0,
@@ -175,17 +190,13 @@ def main(
         typer.Option(help="File of finished runs, which are not repeated. (default: in the cache folder)"),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a page with a figure to this file.")] = None,
-    overhead: Annotated[bool, typer.Option("--overhead", help="Measure the cost of a suggestion instead.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Few trials and seeds of two problems, not stored.")] = False,
 ) -> None:
-    """Compare samplers: the regret they reach, or the cost of a suggestion."""
+    """Compare the regret that samplers reach."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     wanted = chosen(samplers, [*SAMPLERS, *VARIANTS], "sampler")
-    if overhead:
-        typer.echo(overhead_table(wanted, (10,) if quick else (30, 100, 300, 1000)))
-        return
-    known = problems(data)[tuning]
-    titles = chosen(names or ("func3c,hart6m" if quick else ""), known, "problem")
+    known = problems(data)[names == TUNING]
+    titles = chosen("" if names == TUNING else names or ("func3c,hart6m" if quick else ""), known, "problem")
     setting = Setting(noisy, 12 if quick else trials, workers)
     every = range(first_seed, first_seed + (2 if quick else seeds))
     path = keep or cache_folder() / "sampler-runs.jsonl"

@@ -144,8 +144,7 @@ def test_packages_stay_small() -> None:
     counts: dict[Path, int] = {}
     for file in modules().values():
         counts[file.parent] = counts.get(file.parent, 0) + (not file.name.startswith("__"))
-    allowed = {ROOT / "studies" / "benchmarks": MOST_MODULES + 2}
-    assert {str(path): n for path, n in counts.items() if n > allowed.get(path, MOST_MODULES)} == {}
+    assert {str(path): n for path, n in counts.items() if n > MOST_MODULES} == {}
 
 
 def test_solvers_never_import_a_tuning_library() -> None:

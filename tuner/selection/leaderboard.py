@@ -103,7 +103,7 @@ def _verdict(row: Row, p_holm: float | None) -> str:
 
 
 def alternatives(rows: Sequence[Row]) -> dict[str, str]:
-    """Return the names of the smallest and the fastest row not told apart from the chosen, and of the knee."""
+    """Return the smallest and the fastest row not significantly different from the chosen, and the knee, by name."""
     alike = [row for row in rows if row.verdict in (FIRST, ALIKE) and row.solver != CHOSEN]
     options = [Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows if row.solver != CHOSEN]
     at_knee = knee(options, "nonzeros")
