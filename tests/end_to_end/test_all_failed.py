@@ -67,10 +67,10 @@ def test_the_command_ends_with_3_and_its_study_can_be_looked_at(
     given = ("--trials", str(trials), "--jobs", "1", "--solver", "RankSVM", "--solver", "RidgeRanker", "--name", "n")
     with monkeypatch.context() as patch:
         assert command(patch, "tune", "train.txt", *given) == 3
-    told = capsys.readouterr().err
-    assert "error: " in told
-    assert REASON in told
-    assert "Traceback" not in told
+    errors = capsys.readouterr().err
+    assert "error: " in errors
+    assert REASON in errors
+    assert "Traceback" not in errors
     with monkeypatch.context() as patch:
         assert command(patch, "resume", "n", "--jobs", "1") == 3
     assert list(read_events(folder / "ranktune-runs" / "n"))[-1]["event"] == "study_stopped"

@@ -249,10 +249,10 @@ def test_an_interrupt_says_how_to_go_on(folder: Path) -> None:
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "ranktune resume" in told
-    assert "Traceback" not in told
+    assert "ranktune resume" in errors
+    assert "Traceback" not in errors
     found = json.loads(ranktune("show", "stopped", "--json", cwd=folder).stdout)
     assert found["state"] == "unfinished"
     assert "of 100000 trials" in ranktune("show", "stopped", cwd=folder).stdout

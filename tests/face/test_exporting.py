@@ -59,8 +59,8 @@ def test_a_blend_is_checked_too(folder: Path, format: str, by: str) -> None:
     if format == "onnx":
         pytest.importorskip("onnxruntime")
     with pytest.warns(RankTuneWarning, match="matched by position"):
-        told = written(folder, "blend.json", format, "blended", "data.txt")
-    assert "Blend with 4 of 5 features" in told and f"by {by} the order is the same on 4 of 4 queries" in told
+        printed = written(folder, "blend.json", format, "blended", "data.txt")
+    assert "Blend with 4 of 5 features" in printed and f"by {by} the order is the same on 4 of 4 queries" in printed
     content = (folder / "blended").read_bytes()
     made = export(blend(), format, name="m")
     assert content == (made if isinstance(made, bytes) else made.encode())

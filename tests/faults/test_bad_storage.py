@@ -47,9 +47,9 @@ class Refused:
         self._monkeypatch, self._capsys = monkeypatch, capsys
 
     def __call__(self, *arguments: str) -> str:
-        told = self.said(*arguments)
-        lines = [line for line in told.splitlines() if not line.startswith("reading ")]
-        assert len(lines) == 1 and lines[0].startswith("error: "), told
+        message = self.said(*arguments)
+        lines = [line for line in message.splitlines() if not line.startswith("reading ")]
+        assert len(lines) == 1 and lines[0].startswith("error: "), message
         return lines[0]
 
     def said(self, *arguments: str, code: int = 2) -> str:
@@ -59,12 +59,12 @@ class Refused:
         self._monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main sets another
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        out, told = self._capsys.readouterr()
-        assert ended.value.code == code, told
+        out, message = self._capsys.readouterr()
+        assert ended.value.code == code, message
         assert out == "" or code == 0
-        assert SECRET not in told
-        assert "Traceback" not in told
-        return told
+        assert SECRET not in message
+        assert "Traceback" not in message
+        return message
 
 
 @pytest.fixture
@@ -113,9 +113,9 @@ def test_a_database_that_cannot_be_used(
     }
     arguments = ["tune", *DATA] if command == "tune" else ["worker"]
     for url, said in cases.items():
-        told = refused(*arguments, "--name", "n", "--storage", url)
-        assert said in told
-        assert postgres.password not in told
+        message = refused(*arguments, "--name", "n", "--storage", url)
+        assert said in message
+        assert postgres.password not in message
         assert kept(here) == []
 
 
@@ -168,8 +168,8 @@ def test_an_address_where_no_scheduler_listens(here: Path, refused: Refused, mon
     pytest.importorskip("distributed")
     monkeypatch.setattr("ranktune.tuner.workers.dask_executor.CONNECT_SECONDS", 0.3)
     address = f"tcp://127.0.0.1:{free_port()}"
-    told = refused("tune", *DATA, "--executor", "dask", "--address", address)
-    assert f"no Dask scheduler answers at '{address}'" in told and "dask scheduler" in told
+    message = refused("tune", *DATA, "--executor", "dask", "--address", address)
+    assert f"no Dask scheduler answers at '{address}'" in message and "dask scheduler" in message
     assert kept(here) == []
 
 
@@ -185,8 +185,8 @@ def test_a_home_on_a_network_file_system(here: Path, refused: Refused, monkeypat
     (here / "self").mkdir()
     (here / "self" / "mounts").write_text(f"/dev/sda / ext4 rw 0 0\nserver:/runs {here}/far nfs4 rw 0 0\n")
     monkeypatch.setattr("psutil.PROCFS_PATH", str(here))
-    told = refused("tune", *DATA, "--home", "far/runs")
-    assert "is on a network file system (nfs4)" in told and "--storage postgresql://" in told
+    message = refused("tune", *DATA, "--home", "far/runs")
+    assert "is on a network file system (nfs4)" in message and "--storage postgresql://" in message
     assert kept(here, "far/runs") == []
 
 
@@ -196,7 +196,7 @@ def test_data_that_changed_since_the_study_began(here: Path, refused: Refused) -
     result = (here / "ranktune-runs" / "n" / "result.json").read_bytes()
     write(here / "train.txt", 1)
     for arguments in (["tune", *DATA, "--name", "n"], ["resume", "n", "--jobs", "1", "--trials", "4"]):
-        told = refused(*arguments)
-        assert "other data" in told and "--name" in told
+        message = refused(*arguments)
+        assert "other data" in message and "--name" in message
     assert (here / "ranktune-runs" / "n" / "study.json").read_bytes() == before
     assert (here / "ranktune-runs" / "n" / "result.json").read_bytes() == result

@@ -1,4 +1,4 @@
-"""A disk that is full or broken, at each operation in turn: told in a line, nothing lost, nothing by half."""
+"""A disk that is full or broken, at each operation in turn: one line says so, nothing is lost or half done."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def outcome_of(number: int, size: int = 20) -> Outcome:
 
 
 def run(folder: Path, acknowledged: list[int], trials: int = TRIALS, size: int = 20, checked: bool = False) -> int:
-    """Run the trials that are missing; acknowledged is told of each that is in the record.
+    """Run the trials that are missing; acknowledged gets each that is in the record.
 
     Return how many there were before; with checked, check the record before and after.
     """

@@ -42,9 +42,9 @@ def more_than(folder: Path, count: int) -> bool:
     return len(acknowledged(folder)) > count
 
 
-def said_only_warnings(told: str) -> bool:
+def said_only_warnings(errors: str) -> bool:
     """Whether nothing but our own warnings, and where they were given, is on standard error."""
-    lines = [line for line in told.splitlines() if not line.startswith(" ")]  # Python quotes the source, indented
+    lines = [line for line in errors.splitlines() if not line.startswith(" ")]  # Python quotes the source, indented
     return all("RankTuneWarning: the record" in line or line.startswith("trial ") for line in lines)
 
 
@@ -59,8 +59,8 @@ def gone_through(postgres: Server, folder: Path, trials: int, outages: list[floa
         before = len(acknowledged(folder))
         postgres.crash(away)
         wait_for(partial(more_than, folder, before + 2), owner)
-    out, told = owner.communicate(timeout=SOON + 5.0 * trials)
-    assert owner.returncode == 0, told
+    out, errors = owner.communicate(timeout=SOON + 5.0 * trials)
+    assert owner.returncode == 0, errors
     assert out.split()[-1] == "finished"
     (folder / "over").touch()
     ends = [worker.communicate(timeout=SOON) for worker in workers]
@@ -74,19 +74,19 @@ def gone_through(postgres: Server, folder: Path, trials: int, outages: list[floa
     assert not any(trial.user_attrs.get(RESTARTS) for trial in found), "nobody was away but the server"
     events = [event["event"] for event in read_events(folder)]
     assert events.count("storage_away") == events.count("storage_back")
-    return [told, *(said for _, said in ends)]
+    return [errors, *(said for _, said in ends)]
 
 
 def test_a_server_that_crashes_again_and_again_costs_nothing(postgres: Server, folder: Path) -> None:
-    told = gone_through(postgres, folder, 36, [0.0, 1.5])
-    assert all(map(said_only_warnings, told)), told
+    errors = gone_through(postgres, folder, 36, [0.0, 1.5])
+    assert all(map(said_only_warnings, errors)), errors
 
 
 @pytest.mark.slow
 def test_a_server_that_is_away_for_long_costs_nothing(postgres: Server, folder: Path) -> None:
-    told = gone_through(postgres, folder, 120, [0.0, 30.0, 0.0])
-    assert all(map(said_only_warnings, told)), told
-    assert all("does not answer" in one and "answers again after" in one for one in told)
+    errors = gone_through(postgres, folder, 120, [0.0, 30.0, 0.0])
+    assert all(map(said_only_warnings, errors)), errors
+    assert all("does not answer" in one and "answers again after" in one for one in errors)
 
 
 def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, folder: Path) -> None:
@@ -100,8 +100,8 @@ def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, fo
     worker.send_signal(signal.SIGSTOP)
     wait_for(lambda: [e for e in read_events(folder) if e["event"] == "reissued"], owner)
     worker.send_signal(signal.SIGCONT)
-    _, told = owner.communicate(timeout=2 * SOON)
-    assert owner.returncode == 0, told
+    _, errors = owner.communicate(timeout=2 * SOON)
+    assert owner.returncode == 0, errors
     (folder / "over").touch()
     ran, heard = worker.communicate(timeout=SOON)
     assert worker.returncode == 0, heard
@@ -124,15 +124,15 @@ def test_commands_wait_for_a_server_that_is_away(postgres: Server, tmp_path: Pat
     worker = test_joining.start(tmp_path, "worker", *at)
     wait_for(lambda: '"worker_joined"' in log.read_text(), owner)
     postgres.crash(1.0)
-    out, told = owner.communicate(timeout=2 * SOON)
-    assert owner.returncode == 0, told
+    out, errors = owner.communicate(timeout=2 * SOON)
+    assert owner.returncode == 0, errors
     assert json.loads(out)["trials"] == 80
     _, said = worker.communicate(timeout=SOON)
     assert worker.returncode == 0, said
     events = Counter(event["event"] for event in read_events(log.parent))
     assert events["storage_away"] == events["storage_back"] > 0
     assert (events["asked"], events["finished"] + events["pruned"]) == (80, 80)
-    for text in (told, said):
+    for text in (errors, said):
         assert postgres.password not in text
         assert "does not answer" in text and "answers again after" in text
         assert "Traceback" not in text and "error" not in text.lower()

@@ -59,13 +59,13 @@ def ended(process: subprocess.Popen[str], lanes: list[int], *signals: signal.Sig
         if place:
             time.sleep(0.5)
         process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     elapsed = time.monotonic() - begun
     end = time.monotonic() + 5.0
     while alive := [pid for pid in lanes if _runs(pid)]:
         assert time.monotonic() < end, f"{alive} are left"
         time.sleep(0.05)
-    return told, elapsed
+    return errors, elapsed
 
 
 def _runs(pid: int) -> bool:
@@ -99,10 +99,10 @@ def test_what_runs_on_lanes_is_finished_or_put_back(
     process = start(folder, 6, 2, seconds)
     until(lambda: started(folder, 2), process)
     time.sleep(0.3)
-    told, elapsed = ended(process, workers_of(process), *signals)
+    errors, elapsed = ended(process, workers_of(process), *signals)
     assert elapsed < (SOON if len(signals) == 1 else 5.0)
     assert process.returncode != 0
-    assert "Interrupted" in told
+    assert "Interrupted" in errors
     record = Record(folder, survivor.NAME, "ndcg@10")
     done = {number_of(trial) for trial in record.trials()}
     rows = {lease.number: lease for lease in record.leases.rows()}
@@ -156,13 +156,13 @@ def test_the_command_ends_with_130_at_any_moment(tmp_path: Path, moment: str, jo
     until(reached, process)
     if moment == "reading":
         time.sleep(0.5)
-    told, elapsed = ended(process, workers_of(process), signal.SIGINT)
+    errors, elapsed = ended(process, workers_of(process), signal.SIGINT)
     assert elapsed < SOON
-    assert process.returncode == 130, told
-    assert "Traceback" not in told
-    assert "Interrupted." in told
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "Interrupted." in errors
     if moment == "trials":
-        (done,) = map(int, re.findall(r"(\d+) of 4000 trials are in the record", told))
+        (done,) = map(int, re.findall(r"(\d+) of 4000 trials are in the record", errors))
         record = Record(own, "n", "ndcg@10")
         assert len(record.trials()) == done
         assert {(lease.state, lease.attempt) for lease in record.leases.rows()} <= {(WAITING, 1)}

@@ -36,10 +36,10 @@ def tune(home: Path) -> StudyResult:
 
 def found_by(result: StudyResult) -> dict[str, Any]:
     """Return all that does not depend on how long things took."""
-    told = result.as_dict()
+    errors = result.as_dict()
     rows = [
         {key: value for key, value in row.items() if key not in ("seconds", "microseconds")}
-        for row in told["leaderboard"]
+        for row in errors["leaderboard"]
     ]
     same = (
         "study",
@@ -51,7 +51,7 @@ def found_by(result: StudyResult) -> dict[str, Any]:
         "trials",
         "failures",
     )
-    return {name: told[name] for name in same} | {"rows": rows}
+    return {name: errors[name] for name in same} | {"rows": rows}
 
 
 @pytest.fixture(scope="module")

@@ -31,8 +31,8 @@ def start(
 def finish(folder: Path, trials: int, jobs: int, seconds: float, *storage: str) -> float:
     """Run to the end and return the seconds until the first trial was asked for."""
     process = start(folder, trials, jobs, seconds, *storage)
-    out, told = process.communicate(timeout=300)
-    assert process.returncode == 0, told
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
     first, last = out.split()
     assert last == "finished"
     return float(first)
@@ -115,8 +115,8 @@ def workers_killed(folder: Path, kills: int, trials: int) -> None:
         if own and acknowledged(folder):
             os.kill(generator.choice(own), signal.SIGKILL)
             done += 1
-    out, told = process.communicate(timeout=600)
-    assert process.returncode == 0, told
+    out, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
     assert out.split()[-1] == "finished"
     assert done == kills, "the study ended too early to be a test"
     found = checked(folder, trials)
@@ -154,8 +154,8 @@ def test_workers_that_join_and_are_killed_cost_nothing(tmp_path: Path) -> None:
     time.sleep(1.0)
     workers[0].kill()
     workers[0].communicate()
-    _, told = owner.communicate(timeout=120)
-    assert owner.returncode == 0, told
+    _, errors = owner.communicate(timeout=120)
+    assert owner.returncode == 0, errors
     (folder / "over").touch()
     ran = int(workers[1].communicate(timeout=30)[0])
     found = checked(folder, 60)

@@ -56,7 +56,7 @@ def test_every_form_gives_the_same_queries(tmp_path: Path, kind: str) -> None:
         assert read(source, n_features=4).features.tolist() == np.pad(X, ((0, 0), (0, 1))).tolist()
         with pytest.raises(DataError, match="does not have: 3"):
             read(source, n_features=2)
-    else:  # which of the named columns are meant cannot be told
+    else:  # which of the named columns are meant is not known
         with pytest.raises(DataError, match="3 columns for 4 features"):
             read(source, n_features=4)
     (split,) = load(source, vali=source, test=source)

@@ -173,7 +173,7 @@ def test_query_weights_follow_their_queries() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "told"),
+    ("weights", "message"),
     [
         ([1.0, 2.0], "3 queries"),
         ([1.0, 0.0, 1.0], "number 1 is 0.0: weights must be positive"),
@@ -181,6 +181,6 @@ def test_query_weights_follow_their_queries() -> None:
         ({"z": 1.0}, "'z', which the data do not hold"),
     ],
 )
-def test_weights_that_cannot_be_are_refused(weights: Any, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_weights_that_cannot_be_are_refused(weights: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         Queries.from_arrays(X, Y, qid=QID, query_weights=weights)

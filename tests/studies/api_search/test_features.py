@@ -65,8 +65,8 @@ def test_mentions_have_a_direction() -> None:
     assert value("mentions_code", "p.a.sort", "p.argsort") > 0
     assert value("mentions_path", "p.a.sort", "p.argsort") == 0  # written without its module
     assert value("mentions_path", "p.argsort", "p.a.sort") == value("mentioned_path", "p.a.sort", "p.argsort") > 0
-    for feature, told in (("mentions", "q.mean"), ("mentions", "q.sort_values"), ("mentions_code", "q.sort_values")):
-        assert value(feature, "p.a.Sorter", told) > 0 == value(feature, told, "p.a.Sorter")
+    for feature, page in (("mentions", "q.mean"), ("mentions", "q.sort_values"), ("mentions_code", "q.sort_values")):
+        assert value(feature, "p.a.Sorter", page) > 0 == value(feature, page, "p.a.Sorter")
     assert value("mentions_code", "p.a.Sorter", "q.mean") == 0  # an English word, not code
     assert value("mentions", "q.mean", "p.a.sort") == 0 == value("mentioned", "p.a.sort", "q.mean")
 

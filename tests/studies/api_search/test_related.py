@@ -60,10 +60,10 @@ def test_judgments_and_summaries(table: Table) -> None:
 
 def test_as_dict_survives_json(table: Table) -> None:
     found = related_in(table, "numpy.argsort", Column("bm25"), count=2)
-    told = json.loads(json.dumps(found.as_dict()))
-    assert [tuple(entry.values()) for entry in told["ours"]] == [tuple(entry) for entry in found.ours]
-    assert told["ours"][0].keys() == {"name", "summary", "grade"}
-    assert (told["query"], told["judged"], told["part"]) == ("numpy.argsort", 1, found.part)
+    fields = json.loads(json.dumps(found.as_dict()))
+    assert [tuple(entry.values()) for entry in fields["ours"]] == [tuple(entry) for entry in found.ours]
+    assert fields["ours"][0].keys() == {"name", "summary", "grade"}
+    assert (fields["query"], fields["judged"], fields["part"]) == ("numpy.argsort", 1, found.part)
 
 
 def test_a_query_without_judgments_is_answered_too(table: Table) -> None:

@@ -1,4 +1,4 @@
-"""Learning for use: how long scoring takes is told from as few tries as tell it."""
+"""Refitting: the time of scoring is measured with as few repetitions as are needed."""
 
 from __future__ import annotations
 

@@ -96,12 +96,12 @@ def test_of_two_corners_as_good_the_cheap_one_is_tried(monkeypatch: pytest.Monke
     assert cheap[1.0] >= 17 and 3 <= cheap[0.0] <= 17
 
 
-def costly(told: bool) -> optuna.Study:
+def costly(known: bool) -> optuna.Study:
     study = optuna.create_study(direction="maximize")
     generator = np.random.default_rng(0)
     for k in range(20):
         x = float(generator.random())
-        attrs: dict[str, object] = {"seconds": 1.0 + 9 * x} if told else {"seconds": ["?", float("nan"), -1.0][k % 3]}
+        attrs: dict[str, object] = {"seconds": 1.0 + 9 * x} if known else {"seconds": ["?", float("nan"), -1.0][k % 3]}
         distributions: dict[str, optuna.distributions.BaseDistribution] = {
             "x": optuna.distributions.FloatDistribution(0, 1)
         }
@@ -113,14 +113,14 @@ def costly(told: bool) -> optuna.Study:
     return study
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_costs_that_nobody_tells_change_nothing(told: bool) -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_costs_that_nobody_tells_change_nothing(known: bool) -> None:
     def suggested(costs: bool) -> float:
-        study = costly(told)
+        study = costly(known)
         study.sampler = make_sampler("thompson", seed=0, number=20, costs=costs)
         return float(study.ask({"x": optuna.distributions.FloatDistribution(0, 1)}).params["x"])
 
-    assert (suggested(True) == suggested(False)) is not told
+    assert (suggested(True) == suggested(False)) is not known
 
 
 def test_several_objectives_may_have_costs() -> None:

@@ -162,10 +162,10 @@ def test_extra_noise_is_absolute_in_units_of_the_gains() -> None:
     gains = np.sin(6 * E[:, 0])
     extra = np.where(np.arange(30) % 3 == 0, 0.04, 0.0)
     gains = gains + np.sqrt(extra) * generator.standard_normal(30)
-    told = fit(E, gains, np.ones(30), axis_of_column, extra=extra)
+    fitted = fit(E, gains, np.ones(30), axis_of_column, extra=extra)
     scaled = fit(E, 1000 * gains, np.ones(30), axis_of_column, extra=1e6 * extra)
-    np.testing.assert_allclose(told, scaled, atol=1e-3)
-    assert told[-1] < fit(E, gains, np.ones(30), axis_of_column)[-1] - 1  # what is known of some is not blamed on all
+    np.testing.assert_allclose(fitted, scaled, atol=1e-3)
+    assert fitted[-1] < fit(E, gains, np.ones(30), axis_of_column)[-1] - 1  # what is known of some is not blamed on all
     assert (
         fit(E, gains, np.ones(30), axis_of_column, extra=0.0 * extra).tolist()
         == fit(E, gains, np.ones(30), axis_of_column).tolist()

@@ -110,8 +110,8 @@ def test_extra_noise_between_nothing_and_everything() -> None:
     plain = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column).mean_and_variance(asked)
     without = Posterior.of(E[:-3], y[:-3], v[:-3], HYPERPARAMETERS, axis_of_column).mean_and_variance(asked)
     for extra, expected in ((1e-12, plain), (1e12, without)):
-        told = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column, extra * some).mean_and_variance(asked)
-        np.testing.assert_allclose(told, expected, atol=1e-9)
+        observed = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column, extra * some).mean_and_variance(asked)
+        np.testing.assert_allclose(observed, expected, atol=1e-9)
     assert np.abs(np.array(plain) - np.array(without)).max() > 0.01
 
 
@@ -121,13 +121,13 @@ def test_believing_is_observing_what_is_expected() -> None:
     generator = np.random.default_rng(0)
     y, v, e = generator.normal(size=10), generator.uniform(0.5, 2, 10), generator.exponential(0.1, 10)
     before = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column, e)
-    rows, told = np.vstack([E, pending]), np.concatenate([y, before.mean(pending)])
+    rows, observed = np.vstack([E, pending]), np.concatenate([y, before.mean(pending)])
     after = Posterior.of(
-        rows, told, np.append(v, np.ones(3)), HYPERPARAMETERS, axis_of_column, np.append(e, np.zeros(3))
+        rows, observed, np.append(v, np.ones(3)), HYPERPARAMETERS, axis_of_column, np.append(e, np.zeros(3))
     )
     with_fantasies, with_means = before.with_fantasies(pending, y)
     np.testing.assert_allclose(with_fantasies.mean_and_variance(asked), after.mean_and_variance(asked), atol=1e-12)
-    np.testing.assert_allclose(with_means, told)
+    np.testing.assert_allclose(with_means, observed)
     assert before.with_fantasies(pending[:0], y)[0] is before
 
 

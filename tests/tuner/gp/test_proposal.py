@@ -104,16 +104,16 @@ def test_the_closed_form_takes_its_turn_only_where_there_is_one(
 
 def test_what_was_judged_on_a_part_helps() -> None:
     """Twenty studies of 8 trials and 16 that were stopped: what is proposed next is closer to the best."""
-    regrets: dict[str, list[float]] = {"told": [], "ignored": []}
+    regrets: dict[str, list[float]] = {"informed": [], "ignored": []}
     for seed in range(20):
         whole, stopped, generator = trials(8, seed), trials(16, 100 + seed), np.random.default_rng(seed)
         rows = np.vstack([whole.rows, stopped.rows])
         gains = np.append(whole.gains, stopped.gains + 0.1 * generator.standard_normal(16))
-        told = Trials(rows, gains, np.ones(24), whole.pending, extra=np.repeat([0.0, 0.01], [8, 16]))
-        for name, seen in (("told", told), ("ignored", whole)):
+        informed = Trials(rows, gains, np.ones(24), whole.pending, extra=np.repeat([0.0, 0.01], [8, 16]))
+        for name, seen in (("informed", informed), ("ignored", whole)):
             row = propose(CUBE, seen, frozenset(keys(rows)), np.random.default_rng(seed)).row
             regrets[name].append(-gains_of(row[None])[0])
-    assert np.mean(regrets["told"]) < 0.7 * np.mean(regrets["ignored"])
+    assert np.mean(regrets["informed"]) < 0.7 * np.mean(regrets["ignored"])
 
 
 def test_nothing_to_vary() -> None:

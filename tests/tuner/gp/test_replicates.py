@@ -32,8 +32,10 @@ def test_worth_is_how_much_the_highest_mean_rises() -> None:
         mean, variance = some.mean_and_variance(E[place : place + 1])
         rises = []
         for _ in range(3000):
-            told = mean[0] + np.sqrt(variance[0] + 0.4) * generator.standard_normal()
-            again = Posterior.of(np.vstack([E, E[place]]), np.append(y, told), np.ones(13), some.hyperparameters, OWNER)
+            observed = mean[0] + np.sqrt(variance[0] + 0.4) * generator.standard_normal()
+            again = Posterior.of(
+                np.vstack([E, E[place]]), np.append(y, observed), np.ones(13), some.hyperparameters, OWNER
+            )
             rises.append(again.mean(E).max() - some.mean(E).max())
         error = np.std(rises) / np.sqrt(len(rises))
         assert knowledge_gradients(some, E, [place])[0] == pytest.approx(np.mean(rises), abs=4 * error + 2e-3)
@@ -82,7 +84,7 @@ def test_a_repeat_that_is_at_work_is_accounted_for() -> None:
 
 
 def test_a_study_with_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 0.0)  # a gain is told after each
+    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 0.0)  # a gain is observed after each
     sampler = ThompsonSampler(seed=0, startup=6, replicates=True)
     study = optuna.create_study(sampler=sampler)
 

@@ -67,14 +67,14 @@ def test_workers_join_over_a_database(folder: Path, postgres: Server) -> None:
     other = folder / "other"
     other.mkdir()
     worker = start(other, "worker", "--name", "n", "--storage", url, "--jobs", "1")
-    out, told = owner.communicate(timeout=120)
-    assert owner.returncode == 0, told
+    out, errors = owner.communicate(timeout=120)
+    assert owner.returncode == 0, errors
     _, ran = worker.communicate(timeout=60)
     assert worker.returncode == 0, ran
     found = json.loads(out)
     assert found["trials"] == 60
-    assert postgres.password not in told + out + ran
-    assert "worker joined" in told
+    assert postgres.password not in errors + out + ran
+    assert "worker joined" in errors
     workers = {json.loads(line)["worker"] for line in log(folder, "n") if '"finished"' in line}
     assert any(":" in name for name in workers), "the worker that joined ran nothing"
     shown = api_show(folder, "n")
@@ -115,15 +115,15 @@ def test_a_second_launch_is_refused_and_with_join_helps(folder: Path) -> None:
         time.sleep(0.1)
         assert owner.poll() is None
     second = start(folder, *command)
-    _, told = second.communicate(timeout=60)
+    _, errors = second.communicate(timeout=60)
     assert second.returncode == 2
-    assert f"process {owner.pid} on" in told and "--join" in told and len(told.splitlines()) == 1
+    assert f"process {owner.pid} on" in errors and "--join" in errors and len(errors.splitlines()) == 1
     helper = start(folder, *command, "--join", "--json")
     out, heard = helper.communicate(timeout=120)
     assert helper.returncode == 0, heard
     assert "joined n" in heard
-    _, told = owner.communicate(timeout=60)
-    assert owner.returncode == 0, told
+    _, errors = owner.communicate(timeout=60)
+    assert owner.returncode == 0, errors
     assert json.loads(out)["trials"] == 60
     assert any('"worker_joined"' in line for line in log(folder, "n"))
 

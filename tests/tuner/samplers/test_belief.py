@@ -95,9 +95,9 @@ def test_units_are_those_of_the_metric() -> None:
     observed = observations_of(30, "RankSVM")
     belief = fitted(space_of("RankSVM"), observed)
     values = np.array([one.value for one in observed])
-    told = belief.centre + belief.spread * standardise(values)
+    on_scale = belief.centre + belief.spread * standardise(values)
     usual = values > np.median(values)
-    np.testing.assert_allclose(told[usual], values[usual], rtol=1e-9)
+    np.testing.assert_allclose(on_scale[usual], values[usual], rtol=1e-9)
     shifted = [Observation(one.params, 100.0 + 8.0 * (one.value or 0.0), one.variance) for one in observed]
     other = fitted(space_of("RankSVM"), shifted)
     a, b = belief.mean_and_sd(belief.rows), other.mean_and_sd(belief.rows)

@@ -28,7 +28,7 @@ def seen(rows: Floats, scale: float = 1.0, shift: float = 0.0) -> Trials:
 
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no decision look in the trust region alone, after which no gain is told."""
+    """Have no decision look in the trust region alone, after which no gain is expected."""
     monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 0.0)
 
 
@@ -77,14 +77,14 @@ def test_it_is_about_what_is_gained() -> None:
 def test_the_sampler_tells_it_once_there_is_a_model() -> None:
     sampler = ThompsonSampler(seed=0, startup=4)
     study = optuna.create_study(sampler=sampler)
-    told = []
+    expected = []
     for _ in range(25):
         trial = study.ask()
         value = (trial.suggest_float("x", 0, 1) - 0.3) ** 2
-        told.append(sampler.expected_gain)
+        expected.append(sampler.expected_gain)
         study.tell(trial, value)
-    assert told[:4] == [None] * 4 and all(gain is not None and gain >= 0.0 for gain in told[5:])
-    assert told[-1] is not None and told[-1] < 1e-3
+    assert expected[:4] == [None] * 4 and all(gain is not None and gain >= 0.0 for gain in expected[5:])
+    assert expected[-1] is not None and expected[-1] < 1e-3
 
 
 def test_none_after_a_suggestion_that_looked_in_the_trust_region_alone(monkeypatch: pytest.MonkeyPatch) -> None:

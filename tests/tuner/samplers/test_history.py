@@ -168,7 +168,7 @@ def test_declared_conditions_and_a_function_agree() -> None:
 
 
 def test_noise_that_is_known_is_believed_and_other_noise_is_learnt() -> None:
-    def told(attribute: str, variances: list[float]) -> History:
+    def history_with(attribute: str, variances: list[float]) -> History:
         study = optuna.create_study()
         for k, variance in enumerate(variances):
             trial = create_trial(
@@ -180,15 +180,15 @@ def test_noise_that_is_known_is_believed_and_other_noise_is_learnt() -> None:
             study.add_trial(trial)
         return read(study, None, {"x": FloatDistribution(0, 1)})
 
-    known = told("paired_variance", [0.0, 4.0, 4.0, 8.0])  # the first is the reference itself
+    known = history_with("paired_variance", [0.0, 4.0, 4.0, 8.0])  # the first is the reference itself
     assert known.trials.level == 4.0 and known.trials.noise.tolist() == [1.0, 1.0, 1.0, 2.0]
-    assert told("paired_variance", [0.0, float("nan"), 4.0, 8.0]).trials.level == 0.0
-    relative = told("variance", [4.0, 4.0, 4.0, 8.0])
+    assert history_with("paired_variance", [0.0, float("nan"), 4.0, 8.0]).trials.level == 0.0
+    relative = history_with("variance", [4.0, 4.0, 4.0, 8.0])
     assert relative.trials.level == 0.0 and relative.trials.noise.tolist() == [1.0, 1.0, 1.0, 2.0]
 
 
 def test_an_estimate_that_tells_how_sure_it_is_counts_as_it_is() -> None:
-    def told(direction: Literal["minimize", "maximize"], sign: float, attrs: dict[str, object]) -> History:
+    def history_with(direction: Literal["minimize", "maximize"], sign: float, attrs: dict[str, object]) -> History:
         study = optuna.create_study(direction=direction)
         for k, value in enumerate((1.0, 3.0, 5.0)):
             add(study, k / 10, sign * value)
@@ -198,13 +198,13 @@ def test_an_estimate_that_tells_how_sure_it_is_counts_as_it_is() -> None:
         return history(study)
 
     for direction, sign in (("maximize", 1.0), ("minimize", -1.0)):
-        sure = told(direction, sign, {"partial_variance": 0.25})  # type: ignore[arg-type]
+        sure = history_with(direction, sign, {"partial_variance": 0.25})  # type: ignore[arg-type]
         assert sure.trials.gains.tolist() == [1.0, 3.0, 5.0, 9.0, 1.0]
         assert sure.trials.noise.tolist() == [1.0, 1.0, 1.0, 1.0, 4.0]
         assert np.asarray(sure.trials.extra).tolist() == [0.0, 0.0, 0.0, 0.25, 0.0]
         assert (sure.completed, sure.informed) == (3, 4)
     for nonsense in ({}, {"partial_variance": -1.0}, {"partial_variance": "much"}, {"partial_variance": float("nan")}):
-        unsure = told("maximize", 1.0, nonsense)  # type: ignore[arg-type]
+        unsure = history_with("maximize", 1.0, nonsense)  # type: ignore[arg-type]
         assert unsure.trials.gains.tolist() == [1.0, 3.0, 5.0, 3.0, 1.0] and unsure.informed == 3
         assert unsure.trials.noise.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0] and not np.any(unsure.trials.extra)
 

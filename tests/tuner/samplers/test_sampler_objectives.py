@@ -148,7 +148,7 @@ class Declared:
         self.conditions = {"c": (), "x": (), "k": ()} | conditions
 
 
-def told(choices: tuple[str, ...], high: float, n: int = 15) -> optuna.Study:
+def study_with(choices: tuple[str, ...], high: float, n: int = 15) -> optuna.Study:
     """A study of trials over some ranges; the best are at the right end, with c = "b"."""
     study = optuna.create_study(direction="maximize")
     generator = np.random.default_rng(0)
@@ -178,14 +178,14 @@ def suggestions(study: optuna.Study, space: Declared, count: int = 8, draws: int
 
 def test_a_category_is_added_and_a_range_widened() -> None:
     """What was learnt within the old ranges holds in the new ones: more at the right, and the new is looked at."""
-    study, wider = told(("a",), 1.0), Declared(2.0, ("a", "new"), {})
+    study, wider = study_with(("a",), 1.0), Declared(2.0, ("a", "new"), {})
     drawn = suggestions(study, wider, 16, draws=1)
     assert any(float(str(params["x"])) > 1 for params in drawn) and any(params["c"] == "new" for params in drawn)
     assert np.mean([float(str(params["x"])) for params in drawn]) > 0.8
 
 
 def test_a_category_is_gone_and_a_range_narrowed() -> None:
-    study, narrower = told(("a", "b", "old"), 1.0), Declared(0.5, ("a", "b"), {})
+    study, narrower = study_with(("a", "b", "old"), 1.0), Declared(0.5, ("a", "b"), {})
     drawn = suggestions(study, narrower)
     assert all(0 <= float(str(params["x"])) <= 0.5 and params["c"] in ("a", "b") for params in drawn)
     assert np.mean([params["c"] == "b" for params in drawn]) > 0.7
@@ -202,7 +202,7 @@ def test_a_category_is_gone_and_a_range_narrowed() -> None:
     ],
 )
 def test_conditions_that_cannot_be(conditions: dict[str, tuple[When, ...]], active: set[str]) -> None:
-    drawn = suggestions(told(("a", "b"), 1.0), Declared(1.0, ("a", "b"), conditions))
+    drawn = suggestions(study_with(("a", "b"), 1.0), Declared(1.0, ("a", "b"), conditions))
     assert all(set(params) <= active for params in drawn) and any(set(params) == active for params in drawn)
 
 

@@ -113,7 +113,7 @@ def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "saved"),
     [
         ({"plan": "split", "folds": 3}, "does not deal queries into folds"),
         ({"plan": "nested", "test": "x.txt"}, "judges on outer folds"),
@@ -122,8 +122,8 @@ def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_pat
         ({"plan": "split"}, "there are none"),
     ],
 )
-def test_plans_that_contradict_themselves_are_refused(tmp_path: Path, fields: dict[str, Any], told: str) -> None:
-    with pytest.raises((ParameterError, DataError), match=told):
+def test_plans_that_contradict_themselves_are_refused(tmp_path: Path, fields: dict[str, Any], saved: str) -> None:
+    with pytest.raises((ParameterError, DataError), match=saved):
         ranktune.tune(judged(40, 0), solvers=SOLVERS, home=tmp_path, jobs=1, **fields)
 
 

@@ -1,4 +1,4 @@
-"""Storages that cannot be used: told in one line with the remedy, and a password is never shown."""
+"""Storages that cannot be used: notices in one line with the remedy, and a password is never shown."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ CODED = quote(SECRET, safe="")
 
 def refused(url: str | Path, secret: str = SECRET) -> str:
     """Return the line in which a storage is refused; nothing that is shown of it, chained causes too, has a secret."""
-    with warnings.catch_warnings(record=True) as told, pytest.raises(RankTuneError) as caught:
+    with warnings.catch_warnings(record=True) as notices, pytest.raises(RankTuneError) as caught:
         warnings.simplefilter("always")
         open_storage(url, patience=0.3)
-    shown = "".join(traceback.format_exception(caught.value)) + "".join(str(one.message) for one in told)
+    shown = "".join(traceback.format_exception(caught.value)) + "".join(str(one.message) for one in notices)
     context: BaseException | None = caught.value
     while context is not None:
         shown += str(context)
@@ -240,16 +240,20 @@ def failing(times: int, said: str) -> Callable[[], str]:
 
 
 def test_what_passes_is_waited_for_with_a_warning_before_and_after() -> None:
-    clock, told = Time(), []
+    clock, notices = Time(), []
     engine = create_engine("sqlite://")
     with pytest.warns(RankTuneWarning) as warned:
         found = retrying(
-            failing(9, "database is locked"), engine, on_event=lambda *w: told.append(w), clock=clock, sleep=clock.sleep
+            failing(9, "database is locked"),
+            engine,
+            on_event=lambda *w: notices.append(w),
+            clock=clock,
+            sleep=clock.sleep,
         )
     assert found == "done"
-    assert [event for event, _ in told] == [AWAY, BACK]
-    assert [str(one.message) for one in warned] == [sentence for _, sentence in told]
-    assert "answers again after" in told[1][1]
+    assert [event for event, _ in notices] == [AWAY, BACK]
+    assert [str(one.message) for one in warned] == [sentence for _, sentence in notices]
+    assert "answers again after" in notices[1][1]
 
 
 def test_patience_ends() -> None:
@@ -274,11 +278,11 @@ def test_a_server_that_answered_once_is_waited_for_at_the_next_opening(
     postgres.stop()
     start = threading.Timer(0.5, postgres.start)
     start.start()
-    told: list[str] = []
+    notices: list[str] = []
     with pytest.warns(RankTuneWarning, match="does not answer|answers again"):
-        Record(tmp_path, "s", "map", url, on_event=lambda event, _: told.append(event)).close()
+        Record(tmp_path, "s", "map", url, on_event=lambda event, _: notices.append(event)).close()
     start.join()
-    assert told == [AWAY, BACK]
+    assert notices == [AWAY, BACK]
 
 
 def test_mistakes_are_not_hidden() -> None:

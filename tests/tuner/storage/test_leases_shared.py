@@ -93,14 +93,14 @@ def test_a_server_that_crashes_and_is_away_costs_a_warning_only(postgres: Server
         postgres.crash(away)
 
     trials, outage = 150, threading.Thread(target=crash)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as notices:
         warnings.simplefilter("always")
         said, record = run_shared(tmp_path, postgres.new_database(), trials, third=outage.start, pause=0.02)
         outage.join()
-    assert any("answers again after" in str(one.message) for one in told)
+    assert any("answers again after" in str(one.message) for one in notices)
     assert all(
         postgres.password not in str(one.message) and "the record postgresql://tester@" in str(one.message)
-        for one in told
+        for one in notices
     )
     again = Counter(int(number) for number, _, _ in said)
     assert set(again) == set(range(trials))

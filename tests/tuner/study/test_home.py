@@ -1,4 +1,4 @@
-"""The home folder: places with strange names work, places that cannot be written are told before anything runs."""
+"""The home folder: places with strange names work, places that cannot be written are refused before anything runs."""
 
 from __future__ import annotations
 

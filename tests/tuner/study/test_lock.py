@@ -152,14 +152,14 @@ def test_a_lock_held_without_a_name_is_told_after_a_moment(folder: Path, monkeyp
             pytest.fail("there were two owners")
 
 
-def _launch(folder: Path, ready: Any, told: Any, done: Any) -> None:
+def _launch(folder: Path, ready: Any, answers_of: Any, done: Any) -> None:
     ready.wait()
     try:
         with StudyFolder(folder).owned():
-            told.put("owner")
+            answers_of.put("owner")
             done.wait()
     except StudyError as error:
-        told.put(str(error))
+        answers_of.put(str(error))
 
 
 def test_of_two_launches_at_once_one_runs_and_the_other_is_told_who(folder: Path) -> None:
@@ -167,9 +167,9 @@ def test_of_two_launches_at_once_one_runs_and_the_other_is_told_who(folder: Path
     for turn in range(50):
         dead = Holder(2**22 + 1, Holder.here().host, "2020-01-01T00:00:00+00:00", Holder.here().started)
         (folder / LOCK).write_text(json.dumps(asdict(dead)) if turn % 2 else "")
-        ready, told, done = FORK.Barrier(2), FORK.SimpleQueue(), FORK.Event()
-        launched = [forked(_launch, folder, ready, told, done) for _ in range(2)]
-        answers = sorted((told.get(), told.get()), key="owner".__ne__)
+        ready, answers_of, done = FORK.Barrier(2), FORK.SimpleQueue(), FORK.Event()
+        launched = [forked(_launch, folder, ready, answers_of, done) for _ in range(2)]
+        answers = sorted((answers_of.get(), answers_of.get()), key="owner".__ne__)
         done.set()
         for process in launched:
             process.join()

@@ -227,8 +227,8 @@ def test_a_study_goes_on_where_a_worker_dies(cluster: Cluster, tmp_path: Path) -
     with subprocess.Popen(there, **pipes) as study:  # type: ignore[call-overload]
         assert soon(lambda: log.exists() and '"finished"' in log.read_text()) or study.poll() is None
         os.kill(victim, signal.SIGKILL)
-        out, told = study.communicate(timeout=8 * SOON)
-    assert study.returncode == 0, told
+        out, errors = study.communicate(timeout=8 * SOON)
+    assert study.returncode == 0, errors
     found = json.loads(out)
     here = json.loads(subprocess.run([*command, "--jobs", "1", "--name", "here"], check=True, **pipes).stdout)  # type: ignore[call-overload]
     assert found["trials"] == here["trials"] == trials
