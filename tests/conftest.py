@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.names import REGISTERED
 from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
@@ -23,8 +24,12 @@ THOROUGH = ("faults", "end_to_end")
 
 @pytest.hookimpl(tryfirst=True)  # before the items are selected by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as thorough those folders, and what is tested of every solver where the solver is not a standard one."""
+    others = {name for name, solver in REGISTERED.items() if not solver.standard}
     for item in items:
-        if item.path.is_relative_to(ROOT / "tests") and item.path.relative_to(ROOT / "tests").parts[0] in THOROUGH:
+        folder = item.path.relative_to(ROOT / "tests").parts[0] if item.path.is_relative_to(ROOT / "tests") else ""
+        solver = item.callspec.params.get("name") if hasattr(item, "callspec") else None
+        if folder in THOROUGH or (folder == "contracts" and solver in others):
             item.add_marker(pytest.mark.thorough)
 
 

@@ -116,9 +116,7 @@ def sort_with_order(scores: Floats, order: Codes, ranked: Floats, bucket: Codes,
         ranked[at] = scores[i]
         order[at] = i
     if not _insertion_sort(ranked, order, 8 * n):
-        order[:] = np.argsort(scores)
-        for r in range(n):
-            ranked[r] = scores[order[r]]
+        _heap_sort(ranked, order)
 
 
 @compiled
@@ -137,3 +135,30 @@ def _insertion_sort(keys: Floats, order: Codes, budget: int) -> bool:
         if budget < 0:
             return False
     return True
+
+
+@compiled
+def _heap_sort(keys: Floats, order: Codes) -> None:
+    """Sort keys and order with them. It compiles in a fraction of the time of the sort of numba."""
+    n = len(keys)
+    for start in range(n // 2 - 1, -1, -1):
+        _sift_down(keys, order, start, n)
+    for end in range(n - 1, 0, -1):
+        keys[0], keys[end] = keys[end], keys[0]
+        order[0], order[end] = order[end], order[0]
+        _sift_down(keys, order, 0, end)
+
+
+@compiled
+def _sift_down(keys: Floats, order: Codes, root: int, end: int) -> None:
+    """Restore the heap keys[:end], the largest first, where only root may be out of place."""
+    key, document = keys[root], order[root]
+    child = 2 * root + 1
+    while child < end:
+        if child + 1 < end and keys[child + 1] > keys[child]:
+            child += 1
+        if not keys[child] > key:
+            break
+        keys[root], order[root] = keys[child], order[child]
+        root, child = child, 2 * child + 1
+    keys[root], order[root] = key, document

@@ -86,6 +86,7 @@ def test_list_shows_it(tuned: dict[str, object], folder: Path) -> None:
     assert "mine" in ranktune("list", cwd=folder).stdout
 
 
+@pytest.mark.thorough
 def test_predict_and_evaluate_agree_with_the_report(tuned: dict[str, object], folder: Path) -> None:
     scores = [float(line) for line in ranktune("predict", tuned["model"], "test.txt", cwd=folder).stdout.splitlines()]
     assert len(scores) == 200
@@ -96,6 +97,7 @@ def test_predict_and_evaluate_agree_with_the_report(tuned: dict[str, object], fo
     assert [float(line) for line in (folder / "scores.txt").read_text().splitlines()] == scores
 
 
+@pytest.mark.thorough
 def test_data_tells_what_is_in_a_file(folder: Path) -> None:
     (part,) = json.loads(ranktune("data", "train.txt", "--json", cwd=folder).stdout)["parts"]
     assert (part["queries"], part["documents"], part["features"]) == (40, 400, 4)
@@ -125,6 +127,7 @@ def test_a_letor_folder_is_tuned_fold_by_fold(tmp_path: Path) -> None:
     assert all(Path(fold["model"]).is_file() for fold in found["folds"])
 
 
+@pytest.mark.thorough
 def test_queries_in_two_files_are_told_and_never_learnt_and_scored(folder: Path) -> None:
     said = ranktune("tune", "train.txt", "--vali", "train.txt", "--trials", 2, *SOLVERS, cwd=folder, check=2).stderr
     assert "training queries are also among the" in said and "leave vali out" in said
@@ -145,6 +148,7 @@ BAD = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("text", "said"), BAD.items(), ids=range(len(BAD)))
 def test_bad_data_is_one_message_and_exit_code_2(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "bad.txt").write_text(text)
@@ -154,6 +158,7 @@ def test_bad_data_is_one_message_and_exit_code_2(tmp_path: Path, text: str, said
     assert said in done.stderr
 
 
+@pytest.mark.thorough
 def test_remedies_are_options(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_text("1 qid:1 0:1\n")
     assert "--zero-based" in ranktune("data", "bad.txt", cwd=tmp_path, check=2).stderr
@@ -240,6 +245,7 @@ def test_a_study_killed_at_any_moment_resumes_without_loss(folder: Path) -> None
         killed_and_resumed(folder, f"killed-{k}", generator.uniform(0.0, 2.0), jobs=1 + k % 2)
 
 
+@pytest.mark.thorough
 def test_an_interrupt_says_how_to_go_on(folder: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "ranktune", "tune", "train.txt", "--trials", "100000", *SOLVERS, "--name", "stopped"],

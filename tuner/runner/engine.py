@@ -20,8 +20,9 @@ from ranktune.tuner.runner.loop import Objective, TrialLoop
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.selection.blending import FEW_QUERIES
-from ranktune.tuner.selection.candidates import Candidate, best_by_solver, best_candidates, failures
+from ranktune.tuner.selection.candidates import Candidate, best_by_solver
 from ranktune.tuner.selection.finals import Entry, blended_candidates, keep_within, refit_all, rescore, save_entries
+from ranktune.tuner.selection.finished_trials import best_candidates, failures
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.selection.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.selection.time_reserve import reserve

@@ -81,12 +81,15 @@ class EncodedSampler(BaseSampler):
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return all parameters that are declared, or that any trial had: the union, not the intersection."""
+        self._check_objectives(study)
+        return self._space(study, trial)
+
+    def _check_objectives(self, study: Study) -> None:
         if len(study.directions) > 1 and not self.multi_objective:
             raise ParameterError(
                 f"{type(self).__name__} improves one objective, and the study has {len(study.directions)}. "
                 "Take one of Optuna's multi-objective samplers, or one objective."
             )
-        return self._space(study, trial)
 
     def _space(self, study: Study, trial: FrozenTrial | None) -> dict[str, BaseDistribution]:
         if self._conditions is not None and not callable(self._conditions):
@@ -122,6 +125,7 @@ class EncodedSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> ParamValue:
         """Return a uniformly random value, for parameters that no trial had yet."""
+        self._check_objectives(study)
         name = int.from_bytes(param_name.encode(), "little")
         generator = np.random.default_rng([self._seed, self._number_of(trial), name])
         return uniform_value(param_name, param_distribution, generator.random())

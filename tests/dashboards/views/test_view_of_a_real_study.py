@@ -18,6 +18,8 @@ from ranktune.dashboards.views import tradeoffs as view_tradeoffs
 from ranktune.dashboards.views import weights as view_weights
 from ranktune.solvers.models.linear import LinearModel
 
+pytestmark = pytest.mark.thorough
+
 SOLVERS = ("RidgeRanker", "ListNet")
 VIEWS = {
     "solvers": view_solvers,

@@ -241,6 +241,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     process.stderr.close()
 
 
+@pytest.mark.thorough
 def test_every_view_of_the_live_page_draws(browser: Any, served: tuple[str, Path]) -> None:
     address, _ = served
     for width, name in zip(WIDTHS, ("done", "going"), strict=True):
@@ -252,6 +253,7 @@ def test_every_view_of_the_live_page_draws(browser: Any, served: tuple[str, Path
         opened.page.context.close()
 
 
+@pytest.mark.thorough
 def test_the_list_and_comparing(browser: Any, served: tuple[str, Path]) -> None:
     address, home = served
     opened = tab(browser, address, 390)

@@ -108,6 +108,7 @@ def test_a_study_goes_on_without_what_cannot_be_loaded(data: Path, library: str,
     assert said in by_name.stderr and "Traceback" not in by_name.stderr
 
 
+@pytest.mark.thorough
 def test_the_usual_competition_goes_on_without_lightgbm(data: Path) -> None:
     path = not_installed(data, "lightgbm")
     done = run(data, path, "tune", "train.txt", "--trials", "7", "--jobs", "1", "--sampler", "random")

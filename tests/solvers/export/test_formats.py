@@ -290,6 +290,7 @@ def test_json_says_how_to_score(kind: str) -> None:
     assert [feature["name"] for feature in json.loads(str(export(model, "json")))["features"]] == [NAMES[0], *NAMES[2:]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("solver", ["RankSVM", "LambdaMART", "Blend"])
 def test_order_on_real_data_by_json(letor_folds: dict[str, Path], solver: str) -> None:
     model, queries = trained(letor_folds["MQ2008"], solver)

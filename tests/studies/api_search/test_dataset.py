@@ -24,6 +24,8 @@ from ranktune.studies.api_search.docstrings import parse
 from ranktune.studies.api_search.documentation import Documented, installed
 from ranktune.studies.api_search.features import FEATURE_NAMES
 
+pytestmark = pytest.mark.thorough
+
 
 def document(name: str, see_also: str = "", *aliases: str) -> Documented:
     text = f"Make a {name.rpartition('.')[2]} of things."

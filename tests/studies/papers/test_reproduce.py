@@ -274,6 +274,7 @@ def ranktune(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
 
 
+@pytest.mark.thorough
 def test_the_command_prints_a_list_for_programs(folds: Path) -> None:
     done = ranktune("reproduce", "elasticrank", "--data", folds, "--dataset", "OHSUMED", "--json", "--jobs", 1)
     assert done.returncode == 0, done.stderr

@@ -132,6 +132,7 @@ def test_data_in_memory_that_is_gone_is_told(result: Result) -> None:
         ranktune.resume("known", trials=20, home=Path(result.folder).parent, jobs=1)
 
 
+@pytest.mark.thorough
 def test_two_processes_find_what_one_finds_with_a_sampler_without_memory(tmp_path: Path) -> None:
     results = [
         ranktune.tune(

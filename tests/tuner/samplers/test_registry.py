@@ -18,6 +18,7 @@ SPACE = UnionSpace({"A": (Float("x", 0, 1, 0.5),), "B": (Float("y", 0, 1, 0.5), 
 HERE = [name for name in SAMPLERS if name != "gp" or importlib.util.find_spec("torch")]
 
 
+@pytest.mark.thorough
 class TestSkoptInOptuna(BasicSamplerTestCase, SingleOnlySamplerTestCase):
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:

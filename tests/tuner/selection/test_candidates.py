@@ -15,9 +15,9 @@ from ranktune.tuner.selection.candidates import (
     PER_SOLVER,
     Candidate,
     best_by_solver,
-    best_candidates,
     finalists,
 )
+from ranktune.tuner.selection.finished_trials import best_candidates
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 

@@ -162,6 +162,7 @@ def _launch(folder: Path, ready: Any, answers_of: Any, done: Any) -> None:
         answers_of.put(str(error))
 
 
+@pytest.mark.thorough
 def test_of_two_launches_at_once_one_runs_and_the_other_is_told_who(folder: Path) -> None:
     """Fifty times; every other time on the lock of a dead process."""
     for turn in range(50):
