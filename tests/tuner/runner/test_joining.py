@@ -58,7 +58,7 @@ def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen
 def test_workers_join_over_a_database(folder: Path, postgres: Server) -> None:
     url = postgres.new_database()
     owner = start(
-        folder, "tune", "train.txt", "--test", "test.txt", *SOLVERS, "--trials", "60", "--jobs", "1", "--name", "n",
+        folder, "tune", "train.txt", "--test", "test.txt", *SOLVERS, "--trials", "120", "--jobs", "1", "--name", "n",
         "--storage", url, "--artifacts", "arrays", "--json", "-v",
     )  # fmt: skip
     until = time.monotonic() + 60.0
@@ -72,13 +72,13 @@ def test_workers_join_over_a_database(folder: Path, postgres: Server) -> None:
     _, ran = worker.communicate(timeout=60)
     assert worker.returncode == 0, ran
     found = json.loads(out)
-    assert found["trials"] == 60
+    assert found["trials"] == 120
     assert postgres.password not in errors + out + ran
     assert "worker joined" in errors
     workers = {json.loads(line)["worker"] for line in log(folder, "n") if '"finished"' in line}
     assert any(":" in name for name in workers), "the worker that joined ran nothing"
     shown = api_show(folder, "n")
-    assert shown["trials"] == 60
+    assert shown["trials"] == 120
     late = start(other, "worker", "--name", "n", "--storage", url)
     assert "0 trials" in late.communicate(timeout=60)[1]
 
