@@ -42,14 +42,14 @@ from ranktune.tuner.workers.workforce import Workforce
 
 @takes(TuneArguments)
 def tune(given: TuneArguments) -> StudyResult:
-    """Tune the solvers on data, choose by validation, judge on test, and save the model.
+    """Tune the solvers on data, choose a model by validation, evaluate it on test, and save it.
 
     {parameters}
 
     Returns
     -------
     StudyResult
-        The leaderboard, the chosen model with what validation promises of it, and where it was saved.
+        The leaderboard, the chosen model with its validation estimate, and where it was saved.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Runs the trials of a study on the lanes of this process and on workers that joined, each under a lease.
+"""Runs the trials of a study in the worker processes of this host and on workers that joined, each under a lease.
 
 A lease is a row beside the record: which trial, which worker, which token. A trial whose worker was lost is begun once
 more with the same parameters, by the first free worker. The second loss makes it a failed trial.
@@ -57,7 +57,7 @@ class Running:
 
 
 class Dispatcher:
-    """Runs trials on lanes and on workers that joined.
+    """Runs trials in worker processes and on workers that joined.
 
     `free` counts the trials that could be started now, `start` begins one, and `completed` returns those that have
     ended with their outcomes. `split` is the name of the split in the events.
@@ -103,7 +103,7 @@ class Dispatcher:
         return self.jobs - len(self._on_lanes) - len(self._offered)
 
     def start(self, trial: Running) -> None:
-        """Begin a trial on a free lane, or else offer it to the workers that joined."""
+        """Begin a trial in a free worker process, or else offer it to the workers that joined."""
         self._offered[trial.number] = trial
         if len(self._on_lanes) < self._executor.jobs:
             self._start_on_lane(trial)
@@ -114,7 +114,7 @@ class Dispatcher:
     def unfinished(self, wanted: Collection[int]) -> dict[int, Mapping[str, Value]]:
         """Return the parameters of the wanted trials that an earlier run began and did not finish.
 
-        A trial that ran on a lane of an earlier coordinator waits again. A trial that ran in the process of the
+        A trial that an earlier coordinator ran waits again. A trial that ran in the process of the
         coordinator may have ended that process, so that it counts as an attempt.
         """
         found: dict[int, Mapping[str, Value]] = {}
@@ -132,7 +132,7 @@ class Dispatcher:
         return found
 
     def resume(self, trial: Running) -> None:
-        """Begin an unfinished trial on a lane or on a worker that joined."""
+        """Begin an unfinished trial in a worker process or on a worker that joined."""
         self._offered[trial.number] = trial
         self._leases.set_incumbent(trial.number, trial.task.incumbent)
 
@@ -188,7 +188,7 @@ class Dispatcher:
         self._events.write(event, at=at, trial=number, split=self._split, **fields)
 
     def _start_on_lane(self, trial: Running) -> None:
-        """Run an offered trial on a lane, unless a worker that joined has taken it."""
+        """Run an offered trial here, unless a worker that joined has taken it."""
         lease = self._leases.give(trial.number, trial.params, self._name)
         if lease is None:
             return
@@ -197,7 +197,7 @@ class Dispatcher:
         self._on_lanes[self._executor.submit(self._objective, trial.task)] = trial, lease
 
     def _returned(self, future: Future[Outcome]) -> tuple[Running, Outcome] | None:
-        """Return a trial of a lane with its outcome, None if it is begun again."""
+        """Return a trial that ran here with its outcome, None if it is begun again."""
         trial, lease = self._on_lanes.pop(future)
         outcome = outcome_of(future)
         if isinstance(outcome, Outcome):
@@ -221,7 +221,7 @@ class Dispatcher:
         return found
 
     def _poll_workers(self) -> None:
-        """Renew the leases of the lanes, and note which workers have joined or are lost, once every WORKERS_POLL."""
+        """Renew the leases of this host, and note which workers have joined or are lost, once every WORKERS_POLL."""
         now = self._clock.now()
         if now - self._polled < WORKERS_POLL:
             return

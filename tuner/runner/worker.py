@@ -31,7 +31,7 @@ WAIT = 600.0
 
 
 class JoinedWorker:
-    """Runs trials of a study on the lanes of an executor, until it ends or there was no trial for `wait` seconds.
+    """Runs trials in the worker processes of an executor, until the study ends or no trial came for `wait` seconds.
 
     `on_message` is called with a line of text for whatever happens.
     """
@@ -103,7 +103,7 @@ class JoinedWorker:
                 self._executor.stop(future)
 
     def _take(self) -> bool:
-        """Take trials while a lane is free; return whether there was one."""
+        """Take trials while a worker process is free; return whether there was one."""
         took = False
         for split in self._joined.values():
             while len(self._running) < self._executor.jobs:

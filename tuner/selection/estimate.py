@@ -54,26 +54,26 @@ def chosen_estimate(
     another reason, take no part. Limits lie in [0, 1] where all scores do; NaN without a query that counts, and no
     width from a single one. Raises DataError on shapes that do not fit. Cost: 4 splits K n multiplications.
     """
-    rivals = _rivals(*_checked(values, chosen, again), chosen)
-    own = rivals.final[rivals.chosen]
+    compared = _compared(*_checked(values, chosen, again), chosen)
+    own = compared.final[compared.chosen]
     own = own[~np.isnan(own)]
     if len(own) < 2:
         alone = float(own[0]) if len(own) else float("nan")
         return Interval(alone, alone, alone)
-    if len(own) < MIN_QUERIES or len(rivals.final) == 1:
+    if len(own) < MIN_QUERIES or len(compared.final) == 1:
         outcome = _Outcome(float(own.mean()), float(own.mean()), float(own.var(ddof=1)))
     else:
-        outcome = _choose_by_parts(rivals, generator, splits)
+        outcome = _choose_by_parts(compared, generator, splits)
     mean = min(float(own.mean()), outcome.half + GAIN_SHARE * outcome.gain)
     width = float(scipy.special.stdtrit(len(own) - 1, (1 + level) / 2))
-    if np.nanmin(rivals.final) >= 0.0 and np.nanmax(rivals.final) <= 1.0:
+    if np.nanmin(compared.final) >= 0.0 and np.nanmax(compared.final) <= 1.0:
         return _bounded(mean, outcome, len(own), width)
     half_width = width * float(np.sqrt(outcome.variance / len(own) + outcome.gain_variance))
     return Interval(mean, mean - half_width, mean + half_width)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rivals:
+class _Compared:
     """Those that take part; first is None where the choice has one stage, else what chooses the finalists."""
 
     final: Floats
@@ -120,7 +120,7 @@ def _checked(values: Floats, chosen: int, again: Floats | None) -> tuple[Floats,
     return values, again
 
 
-def _rivals(values: Floats, again: Floats | None, chosen: int) -> _Rivals:
+def _compared(values: Floats, again: Floats | None, chosen: int) -> _Compared:
     """Return those that take part and the queries that any of them counts."""
     scored = np.full(len(values), True)
     final = values
@@ -134,7 +134,7 @@ def _rivals(values: Floats, again: Floats | None, chosen: int) -> _Rivals:
         kept &= ~_hopeless(final, chosen)
     counted = ~np.isnan(final[kept]).all(axis=0)
     first = None if again is None else values[np.ix_(kept, counted)]
-    return _Rivals(final[np.ix_(kept, counted)], first, int(kept[:chosen].sum()), int((kept & scored).sum()))
+    return _Compared(final[np.ix_(kept, counted)], first, int(kept[:chosen].sum()), int((kept & scored).sum()))
 
 
 def _hopeless(final: Floats, chosen: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -147,9 +147,9 @@ def _hopeless(final: Floats, chosen: int) -> np.ndarray[tuple[int], np.dtype[np.
     return hopeless
 
 
-def _choose_by_parts(rivals: _Rivals, generator: np.random.Generator, splits: int) -> _Outcome:
+def _choose_by_parts(compared: _Compared, generator: np.random.Generator, splits: int) -> _Outcome:
     """Choose by every half and every quarter of splits random divisions, and score on the half left out."""
-    n = rivals.final.shape[1]
+    n = compared.final.shape[1]
     by_half, by_quarter, variances = [], [], []
     block = max(1, BLOCK // (4 * n))
     for begin in range(0, splits, block):
@@ -157,15 +157,15 @@ def _choose_by_parts(rivals: _Rivals, generator: np.random.Generator, splits: in
         # quarters 0 and 2 first: halves {0, 1} and {2, 3} differ by one query at most
         part = generator.permuted(np.tile(np.array([0, 2, 1, 3])[np.arange(n) % 4], (size, 1)), axis=1)
         marks = (part[:, None, :] == np.arange(4)[:, None]).astype(np.float64)  # (size, 4, n)
-        final = _Sums.of(rivals.final, marks)
-        first = None if rivals.first is None else _Sums.of(rivals.first, marks)
+        final = _Sums.of(compared.final, marks)
+        first = None if compared.first is None else _Sums.of(compared.first, marks)
         for nested_choice, scoring in (([0, 1], [2, 3]), ([2, 3], [0, 1])):
             left_out = final.means(scoring)
-            winners = _winners(final, first, nested_choice, rivals.finalists)
+            winners = _winners(final, first, nested_choice, compared.finalists)
             by_half.append(np.take_along_axis(left_out, winners[:, None], axis=1)[:, 0])
-            variances.append(_variances(rivals.final[winners], marks[:, scoring].sum(axis=1)))
+            variances.append(_variances(compared.final[winners], marks[:, scoring].sum(axis=1)))
             for quarter in nested_choice:
-                winners = _winners(final, first, [quarter], rivals.finalists)
+                winners = _winners(final, first, [quarter], compared.finalists)
                 by_quarter.append(np.take_along_axis(left_out, winners[:, None], axis=1)[:, 0])
     return _Outcome(*(_mean(np.concatenate(found)) for found in (by_half, by_quarter, variances)))
 

@@ -120,22 +120,22 @@ def _quality(row: Row) -> float:
 
 
 def estimate(
-    chosen: Candidate, rivals: Sequence[Candidate], trials: Mapping[int, Floats], generator: np.random.Generator
+    chosen: Candidate, candidates: Sequence[Candidate], trials: Mapping[int, Floats], generator: np.random.Generator
 ) -> Interval:
     """Return the validation score of the chosen candidate, corrected for the selection bias.
 
-    rivals  all candidates of the choice, the chosen one among them
+    candidates  all candidates of the choice, the chosen one among them
     trials  number -> scores of each complete trial, (n validation queries,)
     """
-    scored = [rival for rival in rivals if rival.again is not None]
+    scored = [one for one in candidates if one.again is not None]
     if chosen.again is None:
         return chosen_estimate(np.stack(list(trials.values())), list(trials).index(chosen.number), generator)
-    again = np.stack([rival.again for rival in scored if rival.again is not None])
-    others = [values for number, values in trials.items() if number not in {rival.number for rival in scored}]
+    again = np.stack([one.again for one in scored if one.again is not None])
+    others = [values for number, values in trials.items() if number not in {one.number for one in scored}]
     if any(len(values) != again.shape[1] for values in trials.values()):
         return chosen_estimate(again, scored.index(chosen), generator)  # trials were scored on other queries
     # Blends compete in the second stage only: there they take part whatever the trials were.
-    first = [rival.vali if len(rival.vali) else rival.again for rival in scored]
+    first = [one.vali if len(one.vali) else one.again for one in scored]
     values = np.stack([*(own for own in first if own is not None), *others])
     padded = np.full_like(values, np.nan)
     padded[: len(again)] = again

@@ -17,7 +17,7 @@ LEASES = Table(
     Column("attempt", Integer, nullable=False),
     Column("token", String(64), nullable=False),
     Column("worker", String(NAME), nullable=False),
-    Column("joined", Boolean, nullable=False),  # whether its worker joined, or is a lane of the owner
+    Column("joined", Boolean, nullable=False),  # whether its worker joined, or is a process of the owner
     Column("beat", Integer, nullable=False),  # changes with each renewal
     Column("deadline", String(32)),  # for people to read: programs use a steady clock
     Column("trial_limit", Float),

@@ -2,7 +2,7 @@
 
 A lease is a row beside the study, from the start of its trial until the outcome is in the record. Its states:
 
-waiting    for a worker that joined, or a lane of the owner
+waiting    for a worker that joined, or a process of the owner
 leased     a worker has it, under a token that changes with each lease
 delivered  a worker that joined has delivered the outcome
 lost       its worker was lost for the second time
@@ -81,7 +81,7 @@ class Leases(Membership):
     # the owner's side
 
     def give(self, number: int, params: Mapping[str, Value], worker: str, limit: float | None = None) -> Lease | None:
-        """Lease a trial to a lane: a new one, or one that waits, in its attempt. None if another worker has it."""
+        """Lease a new or waiting trial, in its attempt, to a process of the owner; None if another worker has it."""
         taken = self._taken(worker, joined=False)
         row = {"study": self.study, "number": number, "attempt": 1, "beat": 0, "trial_limit": limit}
         free = (LEASES.c.state == WAITING) | (LEASES.c.token == taken["token"])

@@ -279,6 +279,7 @@ def test_the_list_and_comparing(browser: Any, served: tuple[str, Path]) -> None:
     page.context.close()
 
 
+@pytest.mark.thorough
 def test_a_new_trial_is_shown_within_two_seconds(browser: Any, served: tuple[str, Path]) -> None:
     address, home = served
     (home / "going" / "lock").write_text(f"process {os.getpid()}")

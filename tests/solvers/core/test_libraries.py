@@ -90,6 +90,7 @@ MISSING = {
 WAYS = [*(("lightgbm", way) for way in MISSING), ("xgboost", "not installed")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("library", "way"), WAYS)
 def test_a_study_goes_on_without_what_cannot_be_loaded(data: Path, library: str, way: str) -> None:
     make, said = MISSING[way]

@@ -181,6 +181,7 @@ def test_nothing_to_learn_is_said() -> None:
         Ranker().fit(np.ones((4, 2)), [1, 2, 1, 1], qid=[0, 1, 2, 2])
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*does not inherit from `sklearn.base.BaseEstimator`:UserWarning")
 @pytest.mark.parametrize("optimizer", [FOBOS(), LBFGS()], ids=repr)
 def test_scikit_learn_accepts(optimizer: Any) -> None:

@@ -66,6 +66,7 @@ def test_dense_and_sparse_agree(
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-7 * np.abs(fits[0].coef_).max())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["MQ2008", "OHSUMED"])
 @pytest.mark.parametrize("penalty", [{"penalty": "l1", "l1": 3e-3}, {"penalty": "elastic_net", "l1": 3e-3, "l2": 1e-2}])
 def test_conditions_of_the_optimum_on_real_data(

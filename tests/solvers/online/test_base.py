@@ -145,6 +145,7 @@ def test_queries_without_pairs_add_nothing(ranker: OnlineRanker, hard_queries: Q
     assert np.array_equal(some.coef_, clone(ranker).fit(hard_queries).coef_)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranker", ALL, ids=repr)
 def test_single_precision_and_scattered_rows_work(ranker: OnlineRanker, hard_queries: Queries) -> None:
     X, y, qid = hard_queries.features, hard_queries.grades, hard_queries.query_of_document

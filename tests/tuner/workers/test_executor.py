@@ -22,6 +22,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough
 def test_the_coordinator_of_workers_loads_nothing_that_only_they_need(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     values = generator.random((30, 6, 2))
