@@ -96,7 +96,7 @@ def _workforce(given: StudyRuntime) -> Workforce:
 
 @takes(RunArguments)
 def run(given: RunArguments) -> StudyResult:
-    """Run a declared study, whose data are paths or names.
+    r"""Run a declared study, whose data are paths or names.
 
     {parameters}
 
@@ -112,8 +112,19 @@ def run(given: RunArguments) -> StudyResult:
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
     >>> import ranktune
-    >>> result = ranktune.run("study.toml", jobs=1)  # doctest: +SKIP
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> lines = [f"{int(x[0] + x[1] > 0)} qid:{k // 10} 1:{x[0]} 2:{x[2]} 3:{x[3]}" for k, x in enumerate(X)]
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     data = Path(home, "train.txt")
+    ...     _ = data.write_text("\n".join(lines))
+    ...     study = ranktune.Study(name="mine", data=str(data), metric="pairwise", solvers=["RankSVM"], trials=2)
+    ...     result = ranktune.run(study, jobs=1, home=home)
+    >>> result.trials
+    2
     """
     study = given.study if isinstance(given.study, Study) else Study.from_toml(given.study)
     deadline = Deadline.after(study.timeout)
@@ -123,7 +134,7 @@ def run(given: RunArguments) -> StudyResult:
 
 @takes(ResumeArguments)
 def resume(given: ResumeArguments) -> StudyResult:
-    """Continue a study that was interrupted, or give a finished one more trials.
+    r"""Continue a study that was interrupted, or give a finished one more trials.
 
     Finished trials are kept. storage is needed only where its URL has a password that is found nowhere else. extend
     continues with the wider search space that a newer version of the solvers has.
@@ -142,8 +153,20 @@ def resume(given: ResumeArguments) -> StudyResult:
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
     >>> import ranktune
-    >>> result = ranktune.resume("mine", trials=60)  # doctest: +SKIP
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> lines = [f"{int(x[0] + x[1] > 0)} qid:{k // 10} 1:{x[0]} 2:{x[2]} 3:{x[3]}" for k, x in enumerate(X)]
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     data = Path(home, "train.txt")
+    ...     _ = data.write_text("\n".join(lines))
+    ...     study = ranktune.Study(name="mine", data=str(data), metric="pairwise", solvers=["RankSVM"], trials=2)
+    ...     result = ranktune.run(study, jobs=1, home=home)
+    ...     result = ranktune.resume("mine", trials=3, jobs=1, home=home)
+    >>> result.trials
+    3
     """
     folder = find_folder(home_folder(given.home), given.name)
     locations = Locations.load(folder.path, given.storage)
