@@ -67,6 +67,8 @@ class BaseRanker(Estimator):
         Whether larger values of the path parameter cost more.
     path_expensive : bool
         Whether eight values of the path parameter cost more than one and a half times as much as one.
+    portfolio : tuple of mapping of str to value
+        A few configurations besides the defaults that are worth trying first on large data.
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()
@@ -75,6 +77,7 @@ class BaseRanker(Estimator):
     path_parameter: ClassVar[str | None] = None
     path_increasing: ClassVar[bool] = True
     path_expensive: ClassVar[bool] = False
+    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ()
 
     def __init_subclass__(cls) -> None:
         """Give the search space the defaults of the constructor."""

@@ -28,7 +28,7 @@ class ScoreAccumulator:
         self._metrics = {name: parse_metric(name) for name in task.metrics}
         self._sums = {name: np.zeros((size, development.n_queries)) for name in task.metrics}
         self._times = np.zeros((size, development.n_queries))
-        self._scores = np.zeros((size, development.n_documents)) if task.keep_scores else None
+        self._scores = np.zeros((size, development.n_documents)) if task.keep_scores or task.keep else None
         self._nonzeros: list[list[int]] = [[] for _ in range(size)]
         self._bytes: list[list[int]] = [[] for _ in range(size)]
         self._parts: list[list[float]] = [[] for _ in range(size)]

@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiling
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
-from ranktune.tuner.evaluation.plans import Fold, Progressive
+from ranktune.tuner.evaluation.fitting import LimitReached, fitted
+from ranktune.tuner.evaluation.holdout import by_split, chosen_parameters
+from ranktune.tuner.evaluation.kept import keep_scores
+from ranktune.tuner.evaluation.plans import Fold, Plan, Progressive
 from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse, still_racing
 from ranktune.tuner.evaluation.store import read_development, read_plan
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import FRESH, Outcome, Task
 
 
 @runtime_checkable
@@ -42,10 +44,9 @@ def evaluate(task: Task) -> Outcome:
     try:
         with warnings.catch_warnings(record=True) as caught, compiling() as spent:
             warnings.simplefilter("always")
-            plan = read_plan(task.folder, task.plan)
-            outcome = _by_orders(task, plan) if isinstance(plan, Progressive) else _by_folds(task, plan)
+            outcome = _by_plan(task, read_plan(task.folder, task.plan), read_development(task.folder))
         begun += sum(spent)
-    except _LimitReached:
+    except LimitReached:
         outcome = Outcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
     except Exception as error:  # one configuration may fail in any way; the study records why and goes on
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
@@ -53,13 +54,16 @@ def evaluate(task: Task) -> Outcome:
     return replace(outcome, warnings=texts, begun=begun, ended=time.time(), worker=str(os.getpid()))
 
 
-class _LimitReached(Exception):
-    """A task took longer than its limit."""
+def _by_plan(task: Task, plan: Plan, development: Queries) -> Outcome:
+    if isinstance(plan, Progressive):
+        return _by_orders(task, plan, development)
+    if len(plan) == 1 and task.plan != FRESH:
+        return by_split(task, plan[0], development)
+    return _by_folds(task, plan, development)
 
 
-def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
+def _by_folds(task: Task, plan: tuple[Fold, ...], development: Queries) -> Outcome:
     """Score each fold by a model of the others; a query that several folds score gets the mean."""
-    development = read_development(task.folder)
     judged = np.unique(np.concatenate([fold.vali for fold in plan]))
     looks = _interim_looks(plan, len(judged))
     racing, stopped = max(len(task.path), 1), ""
@@ -69,8 +73,8 @@ def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
         # A run of queries is a view. Others are gathered again for each trial: a copy costs little beside the fit,
         # and keeping the copies would cost every worker the data many times.
         train, vali = development.select(fold.train), development.select(fold.vali)
-        documents = development.documents_of(fold.vali) if task.keep_scores else None
-        for k, ranker in enumerate(_fitted(task, task.path[:racing], train, scores, deadline)):
+        documents = development.documents_of(fold.vali) if task.keep_scores or task.keep else None
+        for k, ranker in enumerate(fitted(task, task.path[:racing], train, scores, deadline)):
             scores.score(k, ranker, vali, fold.vali, documents)
         part, best = f"fold {place} of {len(plan)}", scores.best(judged, racing)
         scores.end_part(part)
@@ -80,7 +84,11 @@ def _by_folds(task: Task, plan: tuple[Fold, ...]) -> Outcome:
             if racing == 0:
                 stopped = part
                 break
-    return scores.outcome(best, judged, stopped)
+    outcome = scores.outcome(best, judged, stopped)
+    if task.keep and not stopped and outcome.scores is not None:
+        final = replace(task, parameters=chosen_parameters(task, outcome))
+        keep_scores(final, outcome.scores[development.documents_of(judged)])
+    return outcome
 
 
 def _interim_looks(plan: tuple[Fold, ...], queries: int) -> int:
@@ -89,15 +97,14 @@ def _interim_looks(plan: tuple[Fold, ...], queries: int) -> int:
     return int(np.count_nonzero(seen < queries))
 
 
-def _by_orders(task: Task, plan: Progressive) -> Outcome:
+def _by_orders(task: Task, plan: Progressive, development: Queries) -> Outcome:
     """Score each query before it is learnt from; its value is the mean over the orders."""
-    development = read_development(task.folder)
     count, stopped = len(plan.orders), ""
     scores = ScoreAccumulator(development, task)
     deadline = time.monotonic() + task.limit
     for place, order in enumerate(plan.orders, start=1):
         if time.monotonic() > deadline:
-            raise _LimitReached
+            raise LimitReached
         ranker = make(task.solver, task.parameters, task.seed)
         assert isinstance(ranker, _OnePassRanker)
         with scores.fitting():
@@ -111,25 +118,3 @@ def _by_orders(task: Task, plan: Progressive) -> Outcome:
             stopped = part
             break
     return scores.outcome(0, np.arange(development.n_queries), stopped)
-
-
-def _fitted(
-    task: Task, path: Sequence[float], train: Queries, scores: ScoreAccumulator, deadline: float
-) -> Iterator[BaseRanker]:
-    """Yield the fitted ranker, or the one of each value of the path, which is valid until the next.
-
-    Raises _LimitReached between two steps once the steady clock is past the deadline.
-    """
-    ranker = make(task.solver, task.parameters, task.seed)
-    steps = ranker.fit_path(train, path) if path else ranker.fit_steps(train)
-    while True:
-        with scores.fitting():
-            step = next(steps, None)
-        if step is None:
-            break
-        if time.monotonic() > deadline:
-            raise _LimitReached
-        if isinstance(step, tuple):
-            yield step[1]
-    if not path:
-        yield ranker

@@ -51,6 +51,17 @@ def is_significantly_worse(
     return bool(difference.mean() < -_quantile(level / looks, n - 1) * error)
 
 
+def is_behind(values: Floats, incumbent: Floats) -> bool:
+    """Return whether a trial scored less than the incumbent after the same sample of the training queries.
+
+    More training queries may change the order, so that no test could promise much; where a fit on all of them is
+    expensive, only what leads on the sample is worth it.
+    """
+    difference = values - incumbent
+    known = difference[~np.isnan(difference)]
+    return bool(len(known)) and bool(known.mean() < 0.0)
+
+
 def partial_error(difference: Floats, whole: int) -> float:
     """Return the standard error of the mean over whole units, estimated by the n > 1 of them in difference, (n,)."""
     n = len(difference)
@@ -74,6 +85,17 @@ def estimate_in_full(values: Floats, incumbent: Floats) -> Estimate:
     difference = values[known] - incumbent[known]
     whole = int(np.count_nonzero(~np.isnan(incumbent)))
     error = partial_error(difference, whole) if len(difference) > 1 else float("nan")
+    return Estimate(float(np.nanmean(incumbent) + difference.mean()), error**2)
+
+
+def estimate_by_sample(values: Floats, incumbent: Floats, in_sample: Floats) -> Estimate:
+    """Return what a trial would have scored in full that was stopped after a sample of the training queries.
+
+    It is what the incumbent scored in full, and the mean difference to what the incumbent scored after the sample.
+    """
+    difference = values - in_sample
+    difference = difference[~np.isnan(difference)]
+    error = float(difference.std(ddof=1)) / len(difference) ** 0.5 if len(difference) > 1 else float("nan")
     return Estimate(float(np.nanmean(incumbent) + difference.mean()), error**2)
 
 

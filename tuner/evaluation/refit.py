@@ -10,29 +10,47 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
-from ranktune.solvers.registry import make
+from ranktune.tuner.evaluation.fitting import unfitted
+from ranktune.tuner.evaluation.kept import kept_model
 from ranktune.tuner.evaluation.store import read_development, read_training
 from ranktune.tuner.evaluation.task import Task
 
 
 @dataclass(frozen=True)
 class Refitted:
-    """A final model, and the processor time of its fit."""
+    """A final model, the processor time of its fit, and whether it was fitted to all development queries."""
 
     model: Model
     seconds: float
+    on_everything: bool = True
 
 
-def refit(task: Task, *, on_everything: bool) -> Refitted:
-    """Fit a configuration to all development queries, or to the training queries of a given split."""
+def refit(task: Task, *, on_everything: bool, instead: Task | None = None) -> Refitted:
+    """Fit a configuration to all development queries, or to the training queries of a given split.
+
+    Where the limit is reached, the result is the model that the trial `instead` left; else the fit goes on.
+    """
+    if not on_everything and (left := kept_model(task)) is not None:
+        return Refitted(left, 0.0, on_everything)
     train = read_development(task.folder) if on_everything else read_training(task.folder)
-    ranker = make(task.solver, dict(task.parameters), task.seed)
-    begun = time.process_time()
-    ranker.fit(train)
-    return Refitted(as_model(ranker, task, train), time.process_time() - begun)
+    ranker = unfitted(task)
+    begun, deadline = time.process_time(), time.monotonic() + task.limit
+    for _ in ranker.fit_steps(train):
+        if time.monotonic() > deadline and instead is not None and (left := kept_model(instead)) is not None:
+            return Refitted(left, time.process_time() - begun, on_everything=False)
+    return Refitted(as_model(ranker, task, train), time.process_time() - begun, on_everything)
+
+
+def as_trialled(task: Task, seconds: float) -> Refitted:
+    """Return the model that the trial of a task left, which took that many seconds."""
+    model = kept_model(task)
+    if model is None:
+        raise StudyError(f"the model of {task.solver} is not among what the trials left.")
+    return Refitted(model, seconds, on_everything=False)
 
 
 def as_model(ranker: BaseRanker, task: Task, train: Queries) -> Model:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 
-PLAN, FRESH = "plan", "fresh"
-"""Names of the two plans of a problem: that of the trials, and another one for the trials that it cannot separate."""
+PLAN, FRESH, LOOK = "plan", "fresh", "look"
+"""Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, and the
+first part of the plan, on which a first look compares the solvers."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,31 @@ class Task:
         Name of the plan to score by.
     keep_scores : bool
         Whether to return the scores of the validation documents too. Blends are made of them.
+    keep : bool
+        Whether to leave the scores, and on a given split the model, for the end of the study
+        (`ranktune.tuner.evaluation.kept`).
     limit : float
-        Seconds that the evaluation may take. The fit ends between two steps once they are over.
+        Seconds that the evaluation may take. The fit ends between two steps once they are over; boosting on a given
+        split then counts with the rounds that it has.
+    bound, least : int
+        The most rounds of boosting on a given split, where validation queries stop it, and the fewest that the search
+        space has; bound 0 where the solver does not boost. The path parameter is the number of rounds.
+    queries, vali_queries : int
+        How many training and validation queries of the plan's first part to use, 0 for all: a sample, the same for
+        all tasks of the problem. A smaller sample is a part of a larger one.
+    samples : tuple of int
+        Sizes of samples of the training queries that are fitted first, on a given split. The trial is stopped after
+        one of them where it is not as good as the incumbent.
+    threads : int
+        Threads of the fit, where the solver can use several.
     path_parameter, path : str, tuple of float
         Values of a parameter of which one fit gives a model each (`BaseRanker.fit_path`), in that order. The outcome
         is that of the best.
     incumbent : array of shape (n_queries,) or (n_orders,), or None
         What the configuration to beat scored, by validation query, or by order of a progressive plan. The evaluation
         stops once it is significantly worse (`ranktune.tuner.evaluation.racing`).
+    incumbent_samples : tuple of array of shape (n_queries,)
+        What it scored after each of the samples.
     """
 
     folder: str
@@ -48,10 +66,18 @@ class Task:
     seed: int
     plan: str = PLAN
     keep_scores: bool = False
+    keep: bool = False
     limit: float = float("inf")
+    bound: int = 0
+    least: int = 1
+    queries: int = 0
+    vali_queries: int = 0
+    samples: tuple[int, ...] = ()
+    threads: int = 1
     path_parameter: str = ""
     path: tuple[float, ...] = ()
     incumbent: Floats | None = None
+    incumbent_samples: tuple[Floats, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,6 +109,8 @@ class Outcome:
         the metric, the most expensive last.
     bulk : float
         Bytes of the models of the most expensive value of the path.
+    samples : tuple of array of shape (n_queries,)
+        The metric by validation query after each sample of the training queries.
     scores : float32 array of shape (n_documents,) or None
         Scores of the development documents, 0 where the plan scores none.
     steps : tuple of (float, str, float)
@@ -109,4 +137,5 @@ class Outcome:
     chosen: float | None = None
     path: tuple[tuple[float, float], ...] = ()
     bulk: float = 0.0
+    samples: tuple[Floats, ...] = ()
     restarts: int = 0

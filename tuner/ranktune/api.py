@@ -214,6 +214,7 @@ class _Session:
 
     def prepare(self, study: Study, sources: Sources, extend: bool) -> list[Problem]:
         """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""
+        self.events.write(Event.STAGE, name="reading")
         self.progress.stage(f"reading {study.data}")
         if all(source is None or (source != API_SEARCH and isinstance(source, str | Path)) for source in sources):
             return self.workers.call(read_and_prepare, study, sources, self.folder, extend)

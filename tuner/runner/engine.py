@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,18 +13,21 @@ import numpy as np
 from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
+from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.split import WHOLE
 from ranktune.tuner.runner.joining import Declaration, share
+from ranktune.tuner.runner.look import Look, look, worth_a_look
 from ranktune.tuner.runner.loop import Objective, TrialLoop
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
-from ranktune.tuner.selection.finals import Entry, blended_candidates, keep_within, refit_all, rescore, save_entries
+from ranktune.tuner.selection.finals import Entry, blended_candidates, keep_within, refit_all, save_entries
 from ranktune.tuner.selection.finished_trials import best_candidates, failures
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
+from ranktune.tuner.selection.rescoring import rescored
 from ranktune.tuner.selection.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.selection.time_reserve import reserve
 from ranktune.tuner.statistics.intervals import Interval
@@ -40,6 +44,9 @@ from ranktune.tuner.study.home import StudyFolder, writing
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import Executor
+
+LOOKED = "look.json"
+"""File of the first look, beside the record of a split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +93,12 @@ class StudyRun:
         self.folder.remove_data()
         self.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)
         return result
+
+    def stage(self, name: str, text: str) -> None:
+        """Log that a stage of the study begins, and show the text."""
+        self.events.write(Event.STAGE, name=name)
+        if text:
+            self.progress.stage(text)
 
     def check(self) -> None:
         """Raise StudyError if another process has taken the study over."""
@@ -147,32 +160,38 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
     space = study.union_space()
     label = f"{problem.name}: " if problem.name else ""
     record = run.record(problem)
+    tasks = Tasks(study, problem.folder)
     try:
+        looked = _look(run, problem, tasks, deadline, begun=bool(record.trials()))
+        if looked is not None and looked.parts == 1:
+            problem = problem.by_first_part()
+        run.stage("search", "")
         TrialLoop(
             study,
             problem.name,
             record,
-            Tasks(study, problem.folder),
+            tasks,
             run.executor,
             run.progress,
             run.objective,
             deadline,
             partial(reserve, problem),
+            looked=looked,
             per_solver=problem.development.n_queries < FEW_QUERIES,
             events=run.events,
             check=run.check,
         ).run()
         run.check()
-        if problem.fresh:
-            run.progress.stage(label + "scoring the best candidates again, on fresh folds")
-        found = rescore(study, problem, best_candidates(record, space, study.limits), run.executor, deadline)
+        run.stage("rescoring", label + "scoring the best candidates again, on fresh folds" if problem.fresh else "")
+        found = rescored(study, problem, best_candidates(record, space, study.limits), run.executor, deadline)
         best = best_by_solver(found)
         if sum(candidate.scores is not None for candidate in found) > 1:
-            run.progress.stage(label + "blending them")
+            run.stage("blending", label + "blending them")
             found, best = run.executor.call(blended_candidates, study, problem, found)
-        run.progress.stage(label + "refitting the best of each solver")
+        run.stage("refitting", label + "refitting the best of each solver")
         entries, unfit = refit_all(study, problem, best, run.executor, deadline)
         entries = keep_within(entries, study.limits)
+        run.stage("reporting", "")
         run.executor.call(save_entries, entries, problem, own)
         expected = _estimate(study, entries[0].candidate, best, found, record)
         return _Part(
@@ -187,6 +206,23 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
         )
     finally:
         record.close()
+
+
+def _look(run: StudyRun, problem: Problem, tasks: Tasks, deadline: Deadline, *, begun: bool) -> Look | None:
+    """Return the first look at the solvers, None where full trials are cheap enough to compare them.
+
+    It is kept beside the record: a study that has begun goes on with what it saw, or without.
+    """
+    study, path = run.study, run.folder.split(problem.name) / LOOKED
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return Look.parse(path.read_text(encoding="utf-8"))
+    if begun or study.full or study.strict or not worth_a_look(problem, study.solvers, deadline.left):
+        return None
+    run.stage("look", "a first look at every solver, on samples of the queries")
+    found = look(problem, study.union_space(), tasks, run.executor, deadline.left)
+    with writing(path.parent):
+        atomic_write(path, found.text())
+    return found
 
 
 def _estimate(

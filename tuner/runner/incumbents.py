@@ -8,7 +8,7 @@ import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.evaluation.racing import Estimate, estimate_in_full
+from ranktune.tuner.evaluation.racing import Estimate, estimate_by_sample, estimate_in_full
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.record import PARTS
@@ -23,10 +23,18 @@ class Incumbents:
     def __init__(self, limits: Mapping[str, float], *, progressive: bool) -> None:
         self._limits, self._progressive = limits, progressive
         self._best: dict[str, tuple[float, Floats]] = {}
+        self._samples: dict[str, tuple[str, tuple[Floats, ...]]] = {}
         self._solvers: set[str] = set()
 
-    def update(self, search: str, solver: str, trial: FrozenTrial, per_query: Floats | None) -> None:
-        """Add a finished trial with its values by query, None where it failed or was stopped."""
+    def update(
+        self,
+        search: str,
+        solver: str,
+        trial: FrozenTrial,
+        per_query: Floats | None,
+        samples: tuple[Floats, ...] = (),
+    ) -> None:
+        """Add a finished trial with its values by query, in full and after samples; None where it was not complete."""
         if trial.state != TrialState.COMPLETE or trial.value is None or per_query is None:
             return
         self._solvers.add(solver)
@@ -34,16 +42,26 @@ class Incumbents:
         better = search not in self._best or trial.value > self._best[search][0]
         if better and len(values) and within_limits(trial.user_attrs, self._limits):
             self._best[search] = trial.value, values
+            self._samples[search] = solver, samples
 
     def scores(self, search: str, solver: str) -> Floats | None:
         """Return what a trial of solver has to beat; None until a trial of that solver is complete."""
         return self._best[search][1] if search in self._best and solver in self._solvers else None
 
-    def estimate(self, outcome: Outcome, metric: str, incumbent: Floats | None) -> Estimate | None:
+    def leader(self, search: str) -> tuple[str, Floats | None, tuple[Floats, ...]]:
+        """Return the solver of the best trial of any solver, what it scored, and that after samples of the queries."""
+        solver, samples = self._samples.get(search, ("", ()))
+        return solver, self._best[search][1] if solver else None, samples
+
+    def estimate(
+        self, outcome: Outcome, metric: str, incumbent: Floats | None, in_samples: tuple[Floats, ...] = ()
+    ) -> Estimate | None:
         """Return what a stopped trial would have scored in full, None for a trial that was not stopped."""
         if not outcome.stopped or incumbent is None:
             return None
         values = outcome.per_query[metric]
+        if outcome.samples:
+            return estimate_by_sample(values, incumbent, in_samples[len(outcome.samples) - 1])
         if self._progressive:
             parts = [value for _, _, value in outcome.steps]
             values = np.concatenate([parts, np.full(len(incumbent) - len(parts), np.nan)])

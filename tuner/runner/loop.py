@@ -28,11 +28,13 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.evaluation.holdout import chosen_parameters
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome, judged_queries
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.dispatcher import GRACE, Clock, Dispatcher, Running
 from ranktune.tuner.runner.incumbents import Incumbents
+from ranktune.tuner.runner.look import EXPENSIVE, Look
 from ranktune.tuner.runner.progress import Progress, TrialReport
 from ranktune.tuner.runner.search_scheduler import SearchScheduler
 from ranktune.tuner.samplers.space import UnionSpace
@@ -40,6 +42,7 @@ from ranktune.tuner.storage.record import ERROR, STOPPED, Record, number_of, sec
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
+from ranktune.tuner.study.tasks import without_path
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 
@@ -66,6 +69,8 @@ class TrialLoop:
     deadline, reserve : Deadline, callable
         No trial begins after the deadline less the reserve: the seconds that selection and refit take, computed from
         the seconds of each solver's best trial.
+    looked : Look, optional
+        The first look at the solvers.
     per_solver : bool
         Whether a study with a deadline searches each solver by itself.
     check : callable
@@ -80,7 +85,8 @@ class TrialLoop:
     progress: Progress
     objective: Objective = evaluate
     deadline: Deadline = field(default_factory=Deadline)
-    reserve: Callable[[Mapping[str, float]], float] = lambda seconds: 0.0
+    reserve: Callable[[float, Mapping[str, float]], float] = lambda total, seconds: 0.0
+    looked: Look | None = None
     per_solver: bool = True
     events: Events = field(default_factory=lambda: Events(None))
     check: Callable[[], None] = lambda: None
@@ -91,7 +97,10 @@ class TrialLoop:
         """Read the record into memory."""
         self.space = self.study.union_space()
         timed = self.deadline.left < float("inf")
-        self.scheduler = SearchScheduler(self.study, self.space, per_solver=self.per_solver and timed, timed=timed)
+        self.scheduler = SearchScheduler(
+            self.study, self.space, per_solver=self.per_solver and timed, timed=timed, looked=self.looked
+        )
+        self.total = self.deadline.left
         self.record.settle()
         self.dispatcher = Dispatcher(
             self.executor, self.record.leases, self.objective, self.events, self.clock, self.split
@@ -106,11 +115,12 @@ class TrialLoop:
         self.done = len(done)
         self.missing = [number for number in range(self.study.n_trials) if number not in done]
         self.failed_in_a_row = 0
+        self._waiting: Running | None = None
 
     def _per_query(self, trial: FrozenTrial) -> Floats | None:
         return self.record.per_query(trial)[self.study.metric] if trial.state == TrialState.COMPLETE else None
 
-    def _add(self, trial: FrozenTrial, per_query: Floats | None) -> Floats | None:
+    def _add(self, trial: FrozenTrial, per_query: Floats | None, samples: tuple[Floats, ...] = ()) -> Floats | None:
         """Update the best trials and the incumbents by a finished trial, and return its values by query."""
         solver = self.space.split(trial.params)[0]
         best = self.best.get(solver)
@@ -119,7 +129,7 @@ class TrialLoop:
                 self.best[solver] = trial
         if per_query is not None and self.judged is None:
             self.judged = judged_queries(per_query)
-        self.incumbents.update(self.scheduler.search_of(trial.params), solver, trial, per_query)
+        self.incumbents.update(self.scheduler.search_of(trial.params), solver, trial, per_query, samples)
         return per_query
 
     def run(self) -> None:
@@ -147,8 +157,8 @@ class TrialLoop:
         for number, params in self.dispatcher.unfinished(self.missing).items():
             self.missing.remove(number)
             self.dispatcher.resume(self._begin(number, self.scheduler.resume(number, params), self._time_left()))
-        while (self.missing or self.dispatcher.busy) and not interrupts.requested:
-            while self.missing and self.dispatcher.free > 0 and not interrupts.requested:
+        while (self.missing or self._waiting or self.dispatcher.busy) and not interrupts.requested:
+            while self._start() and self.missing and self.dispatcher.free > 0 and not interrupts.requested:
                 self._request(self.missing.pop(0))
             self.check()
             for trial, outcome in self.dispatcher.completed():
@@ -169,10 +179,14 @@ class TrialLoop:
         """
         if not self.done or self.deadline.left == float("inf"):
             return float("inf")
-        competitive = {s: trial for s, trial in self.best.items() if not self.scheduler.is_significantly_worse(s)}
-        seconds = {solver: seconds_of(trial) for solver, trial in competitive.items()}
-        ending = self.reserve(seconds) if seconds else 0.0
-        return self.deadline.left - ending / self.executor.jobs
+        ranked = sorted(self.best.items(), key=lambda own: -(own[1].value or 0.0))
+        competitive = [(s, trial) for s, trial in ranked if not self.scheduler.is_significantly_worse(s)]
+        seconds = {solver: seconds_of(trial) for solver, trial in competitive}
+        expected = self.scheduler.untried_leader()
+        if expected is not None:
+            seconds = dict([expected]) | seconds
+        jobs = self.executor.jobs
+        return self.deadline.left - self.reserve(self.total * jobs, seconds) / jobs
 
     def _request(self, number: int) -> None:
         """Start the trial of that number, or end the search if no trial fits into the time left."""
@@ -181,18 +195,45 @@ class TrialLoop:
         if params is None:
             self.missing.clear()
             return
-        self.dispatcher.start(self._begin(number, params, left))
+        self._waiting = self._begin(number, params, left)
+
+    def _start(self) -> bool:
+        """Start the trial that waits, unless it needs more of the workers than are free; return whether none waits."""
+        if self._waiting is not None and self.dispatcher.free >= self._waiting.task.threads:
+            self.dispatcher.start(self._waiting)
+            self._waiting = None
+        return self._waiting is None
 
     def _begin(self, number: int, params: Mapping[str, Value], left: float) -> Running:
         solver, parameters = self.space.split(params)
-        incumbent = None if self.study.full else self.incumbents.scores(self.scheduler.search_of(params), solver)
+        search = self.scheduler.search_of(params)
+        incumbent = None if self.study.full else self.incumbents.scores(search, solver)
         task = replace(self.task_of(solver, parameters), limit=left, incumbent=incumbent)
         if solver_class(solver).path_expensive and self.begun[solver] != 1:
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
-            task = replace(task, path_parameter="", path=())
+            task = without_path(task)
+        if self.looked is not None:
+            task = self._economical(task, search, self.looked)
         self.begun[solver] += 1
         self.events.write(Event.ASKED, trial=number, split=self.split, params=params)
         return Running(number, params, task)
+
+    def _economical(self, task: Task, search: str, looked: Look) -> Task:
+        """Return a task of large data: with samples where it is expensive, and then with all workers' threads."""
+        if looked.parts > 1 or self.study.full:
+            return task
+        size = looked.sample
+        task = replace(task, samples=(size,))
+        if looked.cost(task.solver) < EXPENSIVE * self.total:
+            return task
+        leader, incumbent, samples = self.incumbents.leader(search)
+        gain = looked.allowance(task.solver, leader, size)
+        return replace(
+            task,
+            incumbent=incumbent,
+            incumbent_samples=tuple(values - gain for values in samples),
+            threads=self.executor.jobs if self.dispatcher.in_processes else 1,
+        )
 
     def _complete(self, trial: Running, outcome: Outcome) -> None:
         """Write a completed trial into the record, and update all that depends on it."""
@@ -205,12 +246,12 @@ class TrialLoop:
             return
         if outcome.stopped and task.incumbent is None:
             outcome = failed_outcome(outcome, "it was stopped although it had no incumbent")
-        estimate = self.incumbents.estimate(outcome, metric, task.incumbent)
+        estimate = self.incumbents.estimate(outcome, metric, task.incumbent, task.incumbent_samples)
         params = chosen_params(trial.params, task, outcome)
         written = self.record.append(trial.number, params, self.space.distributions, outcome, estimate)
         self.done += 1
         self._log(trial.number, outcome, written)
-        per_query = self._add(written, None if outcome.stopped else outcome.per_query.get(metric))
+        per_query = self._add(written, None if outcome.stopped else outcome.per_query.get(metric), outcome.samples)
         self.scheduler.tell(trial.number, written, outcome.ended - outcome.begun, per_query)
         self.progress.trial(self._report(trial, written))
         self.failed_in_a_row = self.failed_in_a_row + 1 if written.state == TrialState.FAIL else 0
@@ -247,7 +288,5 @@ class TrialLoop:
 
 def chosen_params(params: Mapping[str, Value], task: Task, outcome: Outcome) -> dict[str, Value]:
     """Return the parameters of a trial, by flat name, with the best value of its path."""
-    flat = f"{task.solver}.{outcome.path_parameter}"
-    if outcome.chosen is None or flat not in params:
-        return dict(params)
-    return {**params, flat: int(outcome.chosen) if isinstance(params[flat], int) else outcome.chosen}
+    chosen = chosen_parameters(task, outcome)
+    return {**params, **{f"{task.solver}.{name}": value for name, value in chosen.items()}}

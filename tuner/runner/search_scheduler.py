@@ -20,8 +20,11 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
+from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.registry import solver_class
+from ranktune.tuner.runner.look import Look
 from ranktune.tuner.samplers.registry import STARTUP, STARTUP_APART, make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
@@ -31,6 +34,8 @@ from ranktune.tuner.study.declaration import Study
 
 WORSE_SOLVER_COST = 10.0
 """Factor on the seconds used by a solver that is significantly worse."""
+CUT = 0.3
+"""Share of its expected time from which a trial of boosting is begun; at the deadline it counts with its rounds."""
 MAX_POOR_SUGGESTIONS = 3
 """Suggestions in a row with too small an expected gain that end a search; a single one may be bad luck."""
 MIN_TRIALS_BEFORE_STOPPING = 20
@@ -75,16 +80,18 @@ class _CompactStorage(InMemoryStorage):
 
 @dataclass
 class _Spent:
-    """The number of trials of a search, their seconds, and how long the next may take: the longest, older ones less."""
+    """The number of trials of a search, and their seconds."""
 
     trials: int = 0
     seconds: float = 0.0
-    usual: float = 0.0
 
     def add(self, seconds: float) -> None:
         self.trials += 1
         self.seconds += seconds
-        self.usual = max(0.9 * self.usual, seconds)
+
+    @property
+    def mean(self) -> float:
+        return self.seconds / self.trials if self.trials else 0.0
 
 
 class SearchScheduler:
@@ -98,6 +105,8 @@ class SearchScheduler:
         Whether to search each solver by itself, or all of them together.
     timed : bool
         Whether samplers may use the seconds that trials took. A search is then not repeatable to the last bit.
+    looked : Look, optional
+        The first look: the solvers that may win, what to try first of each, and what a trial will cost.
     clock : callable
         Returns the seconds of a steady clock, by which suggestions are timed.
     """
@@ -109,16 +118,22 @@ class SearchScheduler:
         *,
         per_solver: bool,
         timed: bool = False,
+        looked: Look | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._study, self._timed, self._clock = study, timed, clock
-        self._defaults = space.defaults()
-        self._untried = {str(defaults[SOLVER]): defaults for defaults in self._defaults}
+        self._study, self._timed, self._clock, self._looked = study, timed, clock, looked
+        self._untried = {str(defaults[SOLVER]): defaults for defaults in space.defaults()}
         self._per_solver = per_solver
-        names = study.solvers if per_solver else (ALL_SOLVERS,)
+        if looked is not None:
+            promising = [name for name in self._untried if name not in looked.hopeless]
+            space = space.restricted({SOLVER: promising})
+            first = {str(params[SOLVER]): params for params in looked.first()}
+            self._untried = first | {name: self._untried[name] for name in promising if name not in first}
+        names = list(self._untried) if per_solver else [ALL_SOLVERS]
         self._spaces = {name: space.restricted({SOLVER: name}) if per_solver else space for name in names}
         self._max_trials = -(-study.n_trials // len(names))
         self._spent = {name: _Spent() for name in names}
+        self._usual: dict[str, dict[str, float]] = {name: {} for name in names}
         self._running = dict.fromkeys(names, 0)
         self._poor = dict.fromkeys(names, 0)
         self._best: dict[str, Floats] = {}
@@ -138,9 +153,11 @@ class SearchScheduler:
         for trial, per_query in trials:
             self._untried.pop(str(trial.params[SOLVER]), None)
             name = self.search_of(trial.params)
+            if trial.params[SOLVER] not in self._spaces[name].distributions[SOLVER].choices:  # type: ignore[attr-defined]
+                continue
             self._update_best(name, per_query)
             self._studies[name].add_trials([_remembered(own, self._spaces[name]) for own in self._observations(trial)])
-            self._spent[name].add(seconds_of(trial))
+            self._spend(name, str(trial.params[SOLVER]), seconds_of(trial))
 
     def resume(self, number: int, params: Mapping[str, Value]) -> dict[str, Value]:
         """Begin a trial that an earlier run did not finish, with the parameters that it had, and return them."""
@@ -151,16 +168,16 @@ class SearchScheduler:
     def next(self, number: int, left: float) -> dict[str, Value] | None:
         """Return the parameters to try as trial `number`, None if no search fits into the seconds left.
 
-        The defaults of each solver come first, as the level that the search has to beat; those of a solver that was
-        added later too, once the first numbers are taken.
+        The first configuration of each solver, its defaults unless a look has found a better one, comes first, as the
+        level that the search has to beat.
         """
         begun = self._clock()
-        first = self._defaults[number] if number < len(self._defaults) else next(iter(self._untried.values()), None)
+        first = self._first(left)
         if first is not None:
             name = self.search_of(first)
             self._studies[name].enqueue_trial(first)
         else:
-            open_searches = [name for name in self._spaces if self._is_open(name) and self._spent[name].usual <= left]
+            open_searches = [name for name in self._spaces if self._is_open(name) and self._fits(name, left)]
             if not open_searches:
                 return None
             name = min(open_searches, key=self._used)
@@ -179,6 +196,31 @@ class SearchScheduler:
             poor = gain is not None and gain < self._study.until and not early
             self._poor[name] = self._poor[name] + 1 if poor else 0
         return params
+
+    def untried_leader(self) -> tuple[str, float] | None:
+        """Return the leader of the look and the expected seconds of its trial, None once it has finished one."""
+        if self._looked is None or not self._looked.standings:
+            return None
+        leader = self._looked.standings[0].solver
+        done = any(leader in usual for usual in self._usual.values())
+        return None if done else (leader, self._looked.cost(leader))
+
+    def _first(self, left: float) -> dict[str, Value] | None:
+        """Return the first configuration of a solver that has none, and that fits into the seconds left."""
+        for solver, params in self._untried.items():
+            if self._looked is None or self._least(solver, self._looked.cost(solver)) <= left:
+                return params
+        return None
+
+    def _fits(self, name: str, left: float) -> bool:
+        """Return whether a trial of some solver of a search fits into the seconds left, by what its trials took."""
+        usual = self._usual.get(name, {})
+        return min((self._least(solver, seconds) for solver, seconds in usual.items()), default=0.0) <= left
+
+    def _least(self, solver: str, seconds: float) -> float:
+        """Return the seconds from which a trial of a solver is worth its start: boosting counts where it is cut."""
+        one_part = self._looked is not None and self._looked.parts == 1
+        return CUT * seconds if one_part and issubclass(solver_class(solver), BoostedRanker) else seconds
 
     def _ask(self, number: int, name: str, sampler: BaseSampler, begun: float) -> dict[str, Value]:
         """Return the parameters of the next trial of a search: the enqueued ones, or those that sampler suggests."""
@@ -207,13 +249,19 @@ class SearchScheduler:
         self._studies[name].tell(trial, None if pruned else written.value, state=written.state)
         self._studies[name].add_trials([_remembered(own, self._spaces[name]) for own in others])
         self._running[name] -= 1
-        self._spent[name].add(suggesting + seconds)
+        self._spend(name, str(written.params[SOLVER]), suggesting + seconds)
 
     def is_significantly_worse(self, solver: str) -> bool:
         """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""
         if solver not in self._best:
             return False
         return z_score(max(self._best.values(), key=mean_or_zero), self._best[solver]) > SIGNIFICANT_Z
+
+    def _spend(self, name: str, solver: str, seconds: float) -> None:
+        """Count the seconds of a trial of a search, and keep how long the next one of its solver may take."""
+        self._spent[name].add(seconds)
+        usual = self._usual[name]
+        usual[solver] = max(0.9 * usual.get(solver, 0.0), seconds)
 
     def _observations(self, trial: FrozenTrial) -> list[FrozenTrial]:
         return observations(trial, timed=self._timed)
@@ -231,7 +279,7 @@ class SearchScheduler:
 
     def _used(self, name: str) -> float:
         """Return the seconds that a search has used, including those that its running trials are expected to take."""
-        used = self._spent[name].seconds + self._running[name] * self._spent[name].usual
+        used = self._spent[name].seconds + self._running[name] * self._spent[name].mean
         return used * WORSE_SOLVER_COST if self.is_significantly_worse(name) else used
 
     def _update_best(self, name: str, per_query: Floats | None) -> None:

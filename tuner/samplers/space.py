@@ -84,6 +84,20 @@ class UnionSpace:
             configurations.append(params)
         return configurations
 
+    def configuration(self, solver: str, values: Mapping[str, Value]) -> dict[str, Value] | None:
+        """Return the default configuration of a solver with some values changed, by flat name, None if one is outside.
+
+        A parameter that is inactive by default may not be among them.
+        """
+        params = next(own for own in self.defaults() if own[SOLVER] == solver)
+        for name, value in values.items():
+            flat = f"{solver}.{name}"
+            distribution = self.distributions.get(flat)
+            if distribution is None or flat not in params or not _contains(distribution, value):
+                return None
+            params[flat] = value
+        return params
+
     def restricted(self, overrides: Mapping[str, object]) -> Self:
         """Return the space with some parameters confined, by flat name; "solver" takes a name or a list of names.
 
@@ -128,6 +142,13 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
             return IntDistribution(parameter.low, parameter.high, log=parameter.log)
         case Choice():
             return CategoricalDistribution(parameter.choices)
+
+
+def _contains(distribution: BaseDistribution, value: Value) -> bool:
+    if isinstance(distribution, CategoricalDistribution):
+        return value in distribution.choices
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    return isinstance(value, int | float) and distribution.low <= value <= distribution.high
 
 
 def _count(distribution: BaseDistribution) -> float:

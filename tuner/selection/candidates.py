@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.statistics.intervals import randomisation_test
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, randomisation_test, z_score
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.problem import Problem
 
 PER_SOLVER, MAX_FINALISTS = 3, 12
 """Candidates of each solver, and the largest number of those scored on fresh folds."""
@@ -51,16 +54,21 @@ class Candidate:
         return (False, self.value) if self.again is None else (True, float(np.nanmean(self.again)))
 
 
-def finalists(found: Sequence[Candidate], generator: np.random.Generator) -> list[int]:
-    """Return the places in found of the finalists: every solver's best, and those not worse than the best of all.
+def task_of(study: Study, problem: Problem, candidate: Candidate, seed: int) -> Task:
+    """Return the task of a candidate, which names what its trial left too."""
+    return Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, seed)
 
-    The maximum of many noisy scores is biased, so it does not decide between candidates that paired queries do not
-    distinguish. The best of a significantly worse solver may still help in a blend. At most MAX_FINALISTS, the best of
-    each solver first.
+
+def finalists(found: Sequence[Candidate], generator: np.random.Generator) -> list[int]:
+    """Return the places in found of the finalists, at most MAX_FINALISTS, the best of each solver first.
+
+    They are those that paired queries do not distinguish from the best: the maximum of many noisy scores is biased, so
+    it does not decide between them. The best of each other solver may still help in a blend, unless it is far behind.
     """
     close = [k for k in range(len(found)) if randomisation_test(found[k].vali, found[0].vali, generator) > ALPHA]
     solvers = [candidate.solver for candidate in found]
-    first = [k for k in range(len(found)) if solvers[k] not in solvers[:k]]
+    best = [k for k in range(len(found)) if solvers[k] not in solvers[:k]]
+    first = [k for k in best if z_score(found[0].vali, found[k].vali) <= SIGNIFICANT_Z]
     rest = sorted((k for k in close if k not in first), key=lambda k: (solvers[:k].count(solvers[k]), k))
     return [*first, *rest][:MAX_FINALISTS]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,19 +16,19 @@ from ranktune.solvers.base.ranker import LinearRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.plans import Fold, query_folds
-from ranktune.tuner.evaluation.refit import Refitted, microseconds_a_document, refit, score_on
-from ranktune.tuner.evaluation.task import FRESH, Task
+from ranktune.tuner.evaluation.refit import Refitted, as_trialled, microseconds_a_document, refit, score_on
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
-from ranktune.tuner.selection.candidates import Candidate, best_by_solver, finalists
+from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, query_documents, select_queries, write_evidence
 from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, Failure
-from ranktune.tuner.selection.time_reserve import bag_size, fit_in_time, is_bagged
+from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
+from ranktune.tuner.statistics.intervals import mean_or_zero
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -52,49 +53,32 @@ class Entry:
     seconds: float
 
 
-def rescore(
-    study: Study, problem: Problem, found: list[Candidate], executor: Executor, deadline: Deadline
-) -> list[Candidate]:
-    """Return found with the scores of finalists on fresh folds, trained with another seed; unchanged if strict.
-
-    If time is short only some are rescored, the best among them; if it is too short for that one, none is.
-    """
-    if not problem.fresh:
-        return found
-    places = finalists(found, np.random.default_rng([study.seed, 4]))
-    places = fit_in_time(places, found, problem, executor.jobs, deadline)
-    if len(places) < 2:
-        return found
-    keep_scores, folder = isinstance(problem.fresh, tuple), str(problem.folder)
-    jobs = []
-    for k in places:
-        solver, params = found[k].solver, found[k].params
-        task = Task(folder, study.metrics, solver, params, study.seed + 1, plan=FRESH, keep_scores=keep_scores)
-        jobs.append(executor.submit(evaluate, task))
-    for k, job in zip(places, jobs, strict=True):
-        if job.exception() is None and job.result().error is None:
-            outcome = job.result()
-            found[k] = replace(found[k], again=outcome.per_query[study.metric], scores=outcome.scores)
-    return found
-
-
 def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> list[Candidate]:
     """Return one candidate a solver, and blends, the chosen one first, then by merit.
 
     The blend of all, whose members differ most, is chosen unless cross-validation significantly prefers the linear
     blend or a single candidate.
     """
-    best, folds = best_by_solver(found), query_folds(problem.development, FOLDS, study.seed, stream=5)
-    singles = [candidate for candidate in best if candidate.again is not None] or best
-    mixed = _blends(study, problem, found, folds)
+    best = best_by_solver(found)
+    scored = [candidate for candidate in found if candidate.scores is not None]
+    fresh = any(candidate.again is not None for candidate in scored)
+    queries = problem.development if fresh else problem.development.select(problem.judged)
+    if len(scored) < 2 or queries.n_queries < 2 * FOLDS:
+        return best
+    folds = query_folds(queries, FOLDS, study.seed, stream=5)
+    mixed = _blends(study, problem, scored, queries, folds)
     if not mixed:
-        return singles
-    again = np.stack([candidate.again for candidate in found if candidate.again is not None])
-    options = [blend.again for blend in mixed if blend.again is not None] + [nested_choice(again, folds)]
-    taken = first_unless_better(options)
-    first = mixed[taken] if taken < len(mixed) and len(mixed[taken].members) > 1 else singles[0]
-    ordered = sorted([*singles, *mixed], key=lambda candidate: candidate.merit, reverse=True)
+        return best
+    values = np.stack([_values(candidate) for candidate in scored])
+    taken = first_unless_better([*(_values(blend) for blend in mixed), nested_choice(values, folds)])
+    first = mixed[taken] if taken < len(mixed) and len(mixed[taken].members) > 1 else best[0]
+    ordered = sorted([*best, *mixed], key=lambda candidate: candidate.merit, reverse=True)
     return [first, *(candidate for candidate in ordered if candidate is not first)]
+
+
+def _values(candidate: Candidate) -> Floats:
+    """Return the values by query that the choice is made by: on fresh folds, else those of the trial."""
+    return candidate.vali if candidate.again is None else candidate.again
 
 
 def blended_candidates(
@@ -108,19 +92,17 @@ def blended_candidates(
     return list(light.values()), [light[candidate] for candidate in chosen]
 
 
-def _blends(study: Study, problem: Problem, found: Sequence[Candidate], folds: Sequence[Fold]) -> list[Candidate]:
-    """Return blends of the rescored candidates: of all, and of the linear ones, which is a linear model.
-
-    Their scores on fresh folds are unbiased: members were chosen without the queries scored there. At least two
-    candidates are needed.
-    """
-    able = [c for c in found if c.scores is not None and not _by_list(c)]
+def _blends(
+    study: Study, problem: Problem, scored: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]
+) -> list[Candidate]:
+    """Return blends of the candidates: of all, and of the linear ones, which is a linear model; of two at least."""
+    able = [c for c in scored if c.scores is not None and not _by_list(c)]
     # Scores that overflow single precision have no usable scale.
     able = [c for c in able if c.scores is not None and np.isfinite(c.scores).all()]
-    able = [c for c in able if c.scores is not None and scale(c.scores, problem.development) > 0.0]
+    able = [c for c in able if c.scores is not None and scale(c.scores, queries) > 0.0]
     linear = [c for c in able if issubclass(solver_class(c.solver), LinearRanker)]
     mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(LINEAR_BLEND, linear)]
-    mixed = [_blend(study, problem, label, own, folds) for label, own in mixes if len(own) > 1]
+    mixed = [_blend(study, label, own, queries, folds) for label, own in mixes if len(own) > 1]
     # A single model is not a blend; with several splits it stays, so that the row has a mean over them.
     return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
 
@@ -134,15 +116,16 @@ def _by_list(candidate: Candidate) -> bool:
     return candidate.params.get("scaling") == "list"
 
 
-def _blend(study: Study, problem: Problem, label: str, able: Sequence[Candidate], folds: Sequence[Fold]) -> Candidate:
-    development, metric = problem.development, parse_metric(study.metric)
-    scaled = np.stack([c.scores / np.float32(scale(c.scores, development)) for c in able if c.scores is not None])
+def _blend(study: Study, label: str, able: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]) -> Candidate:
+    scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
     solvers = [candidate.solver for candidate in able]
-    blend = choose_blend(scaled, solvers, development, metric, folds)
+    blend = choose_blend(scaled, solvers, queries, parse_metric(study.metric), folds)
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
-    return Candidate(label, shares, float("nan"), np.empty(0), 0, again=blend.per_query, members=members)
+    if able[0].again is not None:
+        return Candidate(label, shares, float("nan"), np.empty(0), 0, again=blend.per_query, members=members)
+    return Candidate(label, shares, mean_or_zero(blend.per_query), blend.per_query, 0, members=members)
 
 
 def _names(members: Sequence[Candidate]) -> list[str]:
@@ -155,21 +138,29 @@ def _names(members: Sequence[Candidate]) -> list[str]:
 def refit_all(
     study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor, deadline: Deadline
 ) -> tuple[list[Entry], list[Failure]]:
-    """Return the refitted candidates, and the failures. Members shared by blends are refitted once."""
+    """Return the candidates with their final models, and the failures. Members shared by blends are refitted once.
+
+    Where time is too short to refit one, the model that its trial left is used; without one it has no entry, unless
+    it is part of the first.
+    """
     plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
-    seeds = bag_size(plain, problem, executor.jobs, deadline)
-    used = {candidate: _for_use(candidate, problem, seeds) if study.refit else candidate for candidate in plain}
+    needed = chosen[0].members or chosen[:1]
+    refitted, as_left, seeds = fit_for_use(plain, len(needed), study, problem, executor.jobs, deadline)
+    used = {candidate: _for_use(candidate, problem, seeds) for candidate in refitted} | {own: own for own in as_left}
     on_everything = study.refit or not problem.given_split
-    jobs = [
-        executor.submit(
-            partial(refit, on_everything=on_everything),
-            Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, study.seed),
-        )
-        for candidate in used.values()
-    ]
+    limit, threads = deadline.left - reporting(problem) / 2.0, 1
+    if deadline.left < float("inf"):
+        threads = max(1, executor.jobs // max(len(refitted), 1))
+    jobs: dict[Candidate, Future[Refitted]] = {}
+    for own in refitted:
+        task = replace(task_of(study, problem, used[own], study.seed), limit=limit, threads=threads)
+        left = task_of(study, problem, own, study.seed)
+        jobs[own] = executor.submit(partial(refit, on_everything=on_everything, instead=left), task)
+    for own in as_left:
+        jobs[own] = executor.submit(as_trialled, task_of(study, problem, own, study.seed), own.seconds)
     models: dict[Candidate, Refitted] = {}
     unfit = []
-    for candidate, job in zip(plain, jobs, strict=True):
+    for candidate, job in jobs.items():
         error = job.exception()
         if error is None:
             models[candidate] = job.result()
@@ -231,11 +222,17 @@ def _build_model(candidate: Candidate, models: Mapping[Candidate, Refitted], pro
     if not all(member in models for member in candidate.members):
         return None
     own = [models[member] for member in candidate.members]
-    spreads = [scale(made.model.predict(replace(problem.development, rows=None)), problem.development) for made in own]
+    spreads = [_spread(made, problem) for made in own]
     shares = [float(share) for share in candidate.params.values()]  # type: ignore[arg-type]
     factors = [share / spread if spread > 0.0 else 0.0 for share, spread in zip(shares, spreads, strict=True)]
     model = blended([made.model for made in own], factors, candidate.solver, candidate.params)
-    return Refitted(model, sum(made.seconds for made in own))
+    return Refitted(model, sum(made.seconds for made in own), all(made.on_everything for made in own))
+
+
+def _spread(made: Refitted, problem: Problem) -> float:
+    """Return the spread of a model's scores, on the validation queries where it was not fitted to them."""
+    queries = problem.development if made.on_everything else problem.development.select(problem.judged)
+    return scale(made.model.predict(replace(queries, rows=None)), queries)
 
 
 def _entry(study: Study, problem: Problem, candidate: Candidate, made: Refitted) -> Entry:

@@ -13,7 +13,7 @@ from ranktune.tuner.selection.estimate import chosen_estimate
 from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.selection.results import ALIKE, BETTER, CHOSEN, FIRST, WORSE, Row
 from ranktune.tuner.statistics.comparisons import Comparison, compare_splits, holm
-from ranktune.tuner.statistics.intervals import Interval, stratified_interval
+from ranktune.tuner.statistics.intervals import Interval, mean_or_zero, stratified_interval
 from ranktune.tuner.statistics.pareto import Option, knee
 
 
@@ -84,8 +84,10 @@ def _values(a: Entry, b: Entry, metric: str) -> tuple[Floats, Floats] | None:
         return a.test[metric], b.test[metric]
     if a.candidate.again is not None and b.candidate.again is not None:
         return a.candidate.again, b.candidate.again
-    both = a.candidate.vali, b.candidate.vali
-    return both if len(both[0]) and len(both[1]) else None
+    one, other = (
+        own.again if own.again is not None and not len(own.vali) else own.vali for own in (a.candidate, b.candidate)
+    )
+    return (one, other) if 0 < len(one) == len(other) else None
 
 
 def _judged(rows: Sequence[Row]) -> list[Row]:
@@ -128,6 +130,8 @@ def estimate(
     trials  number -> scores of each complete trial, (n validation queries,)
     """
     scored = [one for one in candidates if one.again is not None]
+    if chosen.again is None and chosen.members:
+        return _estimate_of_blend(chosen, trials, generator)
     if chosen.again is None:
         return chosen_estimate(np.stack(list(trials.values())), list(trials).index(chosen.number), generator)
     again = np.stack([one.again for one in scored if one.again is not None])
@@ -140,6 +144,22 @@ def estimate(
     padded = np.full_like(values, np.nan)
     padded[: len(again)] = again
     return chosen_estimate(values, scored.index(chosen), generator, again=padded)
+
+
+def _estimate_of_blend(chosen: Candidate, trials: Mapping[int, Floats], generator: np.random.Generator) -> Interval:
+    """Return the estimate of a blend of trials, as they were scored when they were chosen.
+
+    The blend inherits the selection bias of its members, each with its share.
+    """
+    values = np.stack([chosen.vali, *trials.values()])
+    found = chosen_estimate(values, 0, generator)
+    numbers = list(trials)
+    bias = 0.0
+    shares = [float(share) for share in chosen.params.values()]  # type: ignore[arg-type]
+    for member, share in zip(chosen.members, shares, strict=True):
+        single = chosen_estimate(values[1:], numbers.index(member.number), generator)
+        bias += share * max(0.0, mean_or_zero(member.vali) - single.mean)
+    return Interval(found.mean - bias, found.low - bias, found.high - bias)
 
 
 def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval | None:

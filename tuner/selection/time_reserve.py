@@ -1,7 +1,8 @@
 """The estimated duration of the final stage of a study, and which parts of it fit into the remaining time.
 
-The finalists are rescored on fresh folds, which takes as long as their trials did, and refitted on all queries, trees
-with several seeds where queries are few.
+In its full form the candidates that may still win are rescored on fresh folds, which takes as long as their trials did,
+and refitted on all queries, trees with several seeds. In its cheapest form, that of expensive trials, the models and
+the scores that the trials left are used as they are.
 """
 
 from __future__ import annotations
@@ -12,18 +13,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.evaluation.kept import has_model
 from ranktune.tuner.selection.blending import FEW_QUERIES
-from ranktune.tuner.selection.candidates import MAX_FINALISTS, PER_SOLVER, Candidate
+from ranktune.tuner.selection.candidates import MAX_FINALISTS, PER_SOLVER, Candidate, task_of
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, z_score
 from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 
 BAG = 5
-"""Seeds over which refitted tree models are averaged, where queries are few and one seed is noisy."""
+"""Seeds over which refitted tree models are averaged, where queries are few or time is left."""
 MARGIN = 1.1
 """Safety factor of estimated seconds."""
-FIXED, A_QUERY = 1.0, 0.002
-"""Seconds of blending and reports, in any case and for each query."""
+FIXED, A_QUERY, A_DOCUMENT = 0.5, 0.002, 1e-5
+"""Seconds of blending and reports, in any case, for each query and for each document."""
+END_SHARE = 0.25
+"""The largest share of the time of a study that is reserved for its final stage."""
 
 
 def fit_in_time(
@@ -31,16 +36,15 @@ def fit_in_time(
 ) -> list[int]:
     """Return those of places that can be rescored and refitted in the remaining time, in their order.
 
-    The best of all comes first, significantly worse ones last; else the best of each solver before its others, and
-    cheap before expensive ones, since blends gain from more solvers. Bags of seeds get the time that then remains.
+    The best of all comes first; else the best of each solver before its others, and cheap before expensive ones, since
+    blends gain from more solvers. Bags of seeds get the time that then remains.
     """
     solvers = [found[k].solver for k in places]
     another = {k: solver in solvers[:place] for place, (k, solver) in enumerate(zip(places, solvers, strict=True))}
-    left = (deadline.left - _reporting(problem)) * jobs
+    left = (deadline.left - reporting(problem)) * jobs
     kept = []
-    worse = {k: z_score(found[0].vali, found[k].vali) > SIGNIFICANT_Z for k in places}
-    for k in sorted(places, key=lambda k: (k != 0, worse[k], another[k], found[k].seconds)):
-        cost = MARGIN * found[k].seconds * (_rescore_ratio(problem) + _refit_ratio(problem))
+    for k in sorted(places, key=lambda k: (k != 0, another[k], found[k].seconds)):
+        cost = MARGIN * found[k].seconds * (rescore_ratio(problem) + refit_ratio(problem))
         if cost <= left:
             left -= cost
             kept.append(k)
@@ -49,47 +53,98 @@ def fit_in_time(
     return sorted(kept, key=places.index)
 
 
-def reserve(problem: Problem, seconds: Mapping[str, float]) -> float:
-    """Return the duration of the final stage, in seconds of one worker, estimated from each solver's best trial.
+def reserve(problem: Problem, total: float, seconds: Mapping[str, float]) -> float:
+    """Return the duration of the final stage, in seconds of one worker, by the seconds of each solver's best trial.
 
-    All of them are rescored, with others that are about as good, and refitted.
+    The solvers are in their order, the best first. It is that of the fullest form that takes at most a share of the
+    total, the seconds of the study with all its workers: all solvers rescored and refitted, the best rescored and
+    refitted, the best refitted, or the models of the trials as they are.
     """
-    usual = float(np.median(list(seconds.values())))
-    others = max(min(MAX_FINALISTS - len(seconds), (PER_SOLVER - 1) * len(seconds)), 0)
-    again = (sum(seconds.values()) + others * usual) * _rescore_ratio(problem)
-    use = sum(took * (BAG if is_bagged(solver, problem) else 1) for solver, took in seconds.items())
-    return _reporting(problem) + MARGIN * (again + use * _refit_ratio(problem))
+    took = list(seconds.values())
+    others = max(min(MAX_FINALISTS - len(took), (PER_SOLVER - 1) * len(took)), 0)
+    again = (sum(took) + others * float(np.median(took or [0.0]))) * rescore_ratio(problem)
+    use = {solver: own * (BAG if is_bagged(solver, problem) else 1) for solver, own in seconds.items()}
+    best = next(iter(seconds), "")
+    forms = [again + sum(use.values()) * refit_ratio(problem)]
+    if took:
+        refitted = seconds[best] * refit_ratio(problem)
+        forms += [seconds[best] * 2.0 * rescore_ratio(problem) + refitted, refitted]
+    affordable = [MARGIN * form for form in forms if MARGIN * form <= END_SHARE * total]
+    return reporting(problem) + max(affordable, default=0.0)
 
 
-def _reporting(problem: Problem) -> float:
-    return FIXED + A_QUERY * problem.development.n_queries
+def reporting(problem: Problem) -> float:
+    """Return the seconds of what follows the refit."""
+    documents = problem.development.n_documents + (0 if problem.test is None else problem.test.n_documents)
+    return FIXED + A_QUERY * problem.development.n_queries + A_DOCUMENT * documents
 
 
-def _rescore_ratio(problem: Problem) -> float:
+def rescore_ratio(problem: Problem) -> float:
     """Return the duration of rescoring relative to a trial."""
     if isinstance(problem.plan, tuple) and isinstance(problem.fresh, tuple):
         return len(problem.fresh) / len(problem.plan)
     return 1.0
 
 
-def _refit_ratio(problem: Problem) -> float:
+def refit_ratio(problem: Problem) -> float:
     """Return the duration of a refit on all queries with one seed, relative to a trial."""
     folds = len(problem.plan) if isinstance(problem.plan, tuple) else len(problem.plan.orders)
     return 1.25 / folds
 
 
-def bag_size(plain: Sequence[Candidate], problem: Problem, jobs: int, deadline: Deadline) -> int:
-    """Return the number of seeds of a bag with which all of plain can be refitted in the remaining time."""
+def fit_for_use(
+    plain: Sequence[Candidate], needed: int, study: Study, problem: Problem, jobs: int, deadline: Deadline
+) -> tuple[list[Candidate], list[Candidate], int]:
+    """Return the candidates to refit, those whose trials' models are used as they are, and the seeds of a bag.
+
+    The first `needed` of plain are the parts of the chosen candidate, which are refitted together or not at all; the
+    others follow in their order while there is time, unless they are significantly worse.
+    """
     if deadline.left == float("inf"):
-        return BAG
-    one = {True: 0.0, False: 0.0}
-    for candidate in plain:
-        one[is_bagged(candidate.solver, problem)] += MARGIN * candidate.seconds * _refit_ratio(problem)
-    left = (deadline.left - _reporting(problem)) * jobs - one[False]
-    return int(np.clip(left / one[True], 1, BAG)) if one[True] > 0.0 else BAG
+        return list(plain), [], bag_size(plain, problem, jobs, deadline)
+    left = (deadline.left - reporting(problem)) * jobs
+    refitted, as_left = [], []
+
+    def has_models(those: Sequence[Candidate]) -> bool:
+        return all(has_model(task_of(study, problem, one, study.seed)) for one in those)
+
+    first, others = list(plain[:needed]), list(plain[needed:])
+    for together in (first, *([one] for one in others)):
+        cost = sum(MARGIN * one.seconds * refit_ratio(problem) for one in together)
+        # A fit cannot be divided among the jobs.
+        longest = max(MARGIN * one.seconds * refit_ratio(problem) for one in together) * jobs
+        behind = z_score(plain[0].vali, together[0].vali) > SIGNIFICANT_Z and together is not first
+        if max(cost, longest) <= left and not (behind and has_models(together)):
+            left -= cost
+            refitted += together
+        elif has_models(together):
+            as_left += together
+        elif together is first:
+            refitted += together
+    return refitted, as_left, bag_size(refitted, problem, jobs, deadline)
+
+
+def bag_size(plain: Sequence[Candidate], problem: Problem, jobs: int, deadline: Deadline) -> int:
+    """Return the number of seeds of a bag with which all of plain can be refitted in the remaining time.
+
+    Without a deadline, models of one solver that are blended anyway share the seeds of a bag.
+    """
+    bags = [candidate for candidate in plain if is_bagged(candidate.solver, problem)]
+    if deadline.left == float("inf"):
+        most = max((sum(one.solver == other.solver for one in bags) for other in bags), default=1)
+        return -(-BAG // most)
+    one = MARGIN * refit_ratio(problem) * sum(candidate.seconds for candidate in bags)
+    others = MARGIN * refit_ratio(problem) * sum(candidate.seconds for candidate in plain if candidate not in bags)
+    left = (deadline.left - reporting(problem)) * jobs - others
+    return int(np.clip(left / one, 1, BAG)) if one > 0.0 else BAG
 
 
 def is_bagged(solver: str, problem: Problem) -> bool:
     """Return whether a solver is refitted with a bag of seeds."""
     few = problem.development.n_queries < FEW_QUERIES
-    return few and "seeds" in inspect.signature(solver_class(solver)).parameters
+    return few and has_seeds(solver)
+
+
+def has_seeds(solver: str) -> bool:
+    """Return whether a solver can average several seeds."""
+    return "seeds" in inspect.signature(solver_class(solver)).parameters

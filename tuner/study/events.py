@@ -42,6 +42,7 @@ class Event(StrEnum):
     """The kinds of events."""
 
     STUDY_STARTED = "study_started"
+    STAGE = "stage"
     ASKED = "asked"
     STARTED = "started"
     STEP = "step"

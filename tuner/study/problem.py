@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.plans import Plan, fresh_plan
+from ranktune.tuner.evaluation.plans import Plan, fresh_plan, save_plan
 from ranktune.tuner.evaluation.split import WHOLE, Split, validation_plan, with_test, without_shared
 from ranktune.tuner.evaluation.store import read_development, read_plan, read_queries, write_problem, write_queries
 from ranktune.tuner.evaluation.task import FRESH, PLAN
@@ -41,6 +41,13 @@ class Problem:
         test = read_queries(folder / "test") if (folder / "test").is_dir() else None
         where = str(folder)
         return cls(name, folder, read_development(where), read_plan(where, PLAN), read_plan(where, FRESH), test)
+
+    def by_first_part(self) -> Self:
+        """Return the problem whose trials are scored by the first part of the plan alone, written for the workers."""
+        assert isinstance(self.plan, tuple)
+        save_plan(self.plan[:1], self.folder / f"{PLAN}.npz")
+        read_plan.cache_clear()
+        return replace(self, plan=self.plan[:1])
 
     def __reduce__(self) -> tuple[Callable[[Path, str], Problem], tuple[Path, str]]:
         """Pickle as the folder, which the other process maps too."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ranktune.solvers.core.space import Choice, Value
+from ranktune.solvers.boosting.base import BoostedRanker
+from ranktune.solvers.core.space import Choice, Int, Value
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.study.declaration import Study
@@ -18,18 +19,42 @@ class Tasks:
     def __init__(self, study: Study, folder: Path) -> None:
         self._study, self._folder, self._space = study, str(folder), study.union_space()
 
+    @property
+    def metric(self) -> str:
+        """The metric that is maximised."""
+        return self._study.metric
+
     def __call__(self, solver: str, parameters: Mapping[str, Value]) -> Task:
         """Return the task of these parameters, with the path of values that one fit can evaluate too."""
+        study = self._study
         name, path = self._path(solver, parameters)
+        bound, least = self._bounds(solver, name)
         return Task(
-            self._folder, self._study.metrics, solver, parameters, self._study.seed, path_parameter=name, path=path
+            self._folder,
+            study.metrics,
+            solver,
+            parameters,
+            study.seed,
+            keep=not study.strict and study.plan != "progressive",
+            bound=bound,
+            least=least,
+            path_parameter=name,
+            path=path,
         )
 
     def of(self, params: Mapping[str, Value]) -> Task:
         """Return the task of parameters by flat name, with a path only if the path is cheap."""
         solver, parameters = self._space.split(params)
         task = self(solver, parameters)
-        return replace(task, path_parameter="", path=()) if solver_class(solver).path_expensive else task
+        return without_path(task) if solver_class(solver).path_expensive else task
+
+    def _bounds(self, solver: str, path_parameter: str) -> tuple[int, int]:
+        """Return the most rounds of a solver that validation queries stop, and the fewest; 0, 1 for other solvers."""
+        if not path_parameter or not issubclass(solver_class(solver), BoostedRanker):
+            return 0, 1
+        parameter = self._space.parameter(f"{solver}.{path_parameter}")
+        assert isinstance(parameter, Int)
+        return parameter.high, parameter.low
 
     def _path(self, solver: str, parameters: Mapping[str, Value]) -> tuple[str, tuple[float, ...]]:
         """Return the path parameter and its values, "" and () if there is none."""
@@ -42,3 +67,8 @@ class Tasks:
         if isinstance(parameter, Choice) or not isinstance(value, int | float):
             return "", ()
         return name, solver_class(solver).path_values(parameter, value)
+
+
+def without_path(task: Task) -> Task:
+    """Return the task of a single value of the path parameter."""
+    return replace(task, path_parameter="", path=())

@@ -1,0 +1,97 @@
+"""Evaluation on one training and one validation part: on samples of growing size first, then on all training queries.
+
+Boosting grows until the validation queries stop it, or the time limit: one fit finds the number of rounds. A sample is
+the first queries of one random order, so that a smaller sample is a part of a larger one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.base import Model
+from ranktune.tuner.evaluation.accumulator import ScoreAccumulator, mean_or_nan
+from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds
+from ranktune.tuner.evaluation.kept import keep_model, keep_scores
+from ranktune.tuner.evaluation.plans import Fold
+from ranktune.tuner.evaluation.racing import is_behind
+from ranktune.tuner.evaluation.refit import as_model
+from ranktune.tuner.evaluation.task import Outcome, Task
+
+
+def sample(numbers: Ints, count: int, seed: int) -> Ints:
+    """Return the numbers of a sample of that many queries, rising; all where count is 0 or not smaller."""
+    if not 0 < count < len(numbers):
+        return numbers
+    return np.sort(np.random.default_rng([seed, 7]).permutation(numbers)[:count])
+
+
+def by_split(task: Task, fold: Fold, development: Queries) -> Outcome:
+    """Return what a configuration scores on the validation queries. Raises LimitReached."""
+    deadline = time.monotonic() + task.limit
+    after: list[Floats] = []
+    steps: list[tuple[float, str, float]] = []
+    for place, size in enumerate(task.samples):
+        outcome = _on_sample(replace(task, queries=size, keep=False, keep_scores=False), fold, development, deadline)
+        after.append(outcome.per_query[task.metrics[0]])
+        part = f"a sample of {size} queries"
+        steps.append((time.time(), part, mean_or_nan(after[-1])))
+        if place < len(task.incumbent_samples) and is_behind(after[-1], task.incumbent_samples[place]):
+            return replace(outcome, stopped=part, steps=tuple(steps), samples=tuple(after))
+    outcome = _on_sample(task, fold, development, deadline)
+    return replace(outcome, steps=(*steps, *outcome.steps), samples=tuple(after))
+
+
+def _on_sample(task: Task, fold: Fold, development: Queries, deadline: float) -> Outcome:
+    """Return what a configuration scores, fitted to the sample of the task, or to all training queries."""
+    train = development.select(sample(fold.train, task.queries, task.seed))
+    judged = sample(fold.vali, task.vali_queries, task.seed)
+    vali, documents = development.select(judged), development.documents_of(judged)
+    scores = ScoreAccumulator(development, replace(task, path=()) if task.bound else task)
+    best, model, rounds = 0, None, 0
+    for place, ranker in enumerate(_rankers(task, train, vali, scores, deadline)):
+        scores.score(place, ranker, vali, judged, documents)
+        best = scores.best(judged, place + 1)
+        rounds = n_rounds(ranker)
+        if task.keep and best == place:
+            model = as_model(ranker, task, train)
+    scores.end_part("all queries")
+    outcome = scores.outcome(best, judged, "")
+    if task.bound:
+        chosen = float(max(rounds, task.least))
+        outcome = replace(outcome, chosen=chosen, path=((chosen, mean_or_nan(outcome.per_query[task.metrics[0]])),))
+    if model is not None:
+        _keep(task, outcome, model, documents)
+    return outcome
+
+
+def _rankers(
+    task: Task, train: Queries, vali: Queries, scores: ScoreAccumulator, deadline: float
+) -> Iterator[BaseRanker]:
+    if task.bound:
+        yield grown(task, train, vali, scores, deadline)
+    else:
+        yield from fitted(task, task.path, train, scores, deadline)
+
+
+def _keep(task: Task, outcome: Outcome, model: Model, documents: Ints | slice) -> None:
+    """Leave the scores of the validation documents and the model for the end of the study."""
+    assert outcome.scores is not None
+    final = replace(task, parameters=chosen_parameters(task, outcome))
+    keep_scores(final, outcome.scores[documents])
+    keep_model(final, replace(model, parameters=final.parameters))  # type: ignore[type-var]
+
+
+def chosen_parameters(task: Task, outcome: Outcome) -> dict[str, Value]:
+    """Return the parameters of a task with the best value of its path."""
+    name, given = outcome.path_parameter, dict(task.parameters)
+    if outcome.chosen is None or name not in given:
+        return given
+    return {**given, name: int(outcome.chosen) if isinstance(given[name], int) else outcome.chosen}

@@ -1,0 +1,313 @@
+"""A first look at every solver: fits on samples of the queries, of growing size, within a small part of the time.
+
+A study with a time limit on large data cannot afford a trial of every solver. So the default configuration of each is
+fitted on a sample, then those that may still win on samples of twice the size, with further configurations of the
+leaders. What is known then is who leads, what a trial on all queries will cost, and how much each solver gains from
+twice the queries. A solver that is significantly behind the leader, its gain up to all queries included, gets no trial.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.registry import solver_class
+from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.plans import save_plan
+from ranktune.tuner.evaluation.task import LOOK, Outcome, Task
+from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
+from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.tasks import Tasks, without_path
+from ranktune.tuner.workers.executor import Executor
+
+SHARE = 0.08
+"""Share of the time that the look may take."""
+SECONDS_A_CELL = 5e-7
+"""Rough seconds to fit one feature of one document by boosting: decides whether to look, and the first sample."""
+EXPENSIVE = 0.05
+"""Share of the time from which a trial of boosting is expensive, so that a look pays."""
+MIN_SAMPLE, MIN_VALI = 30, 300
+"""The smallest sample of training queries, and of validation queries where there are as many."""
+MAX_ROUNDS = 100
+"""Rounds of boosting on a sample."""
+CHEAP = 0.05
+"""A configuration is cheap if its trial takes less than this share of the leader's."""
+ONE_PART = 0.1
+"""Share of the time that a trial by all folds may take; where it is more, trials are scored by the first fold alone."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of one configuration.
+
+    Attributes
+    ----------
+    params : mapping
+        The configuration, by flat name.
+    sizes, values, seconds : tuple of float
+        Training queries of each sample, the mean of the metric after it, and the seconds that it took.
+    growth : float
+        What the last doubling of the queries gained; NaN after one sample.
+    hopeless : bool
+        Whether it is significantly behind the leader, its growth up to all queries included.
+    """
+
+    params: Mapping[str, Value]
+    sizes: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
+    seconds: tuple[float, ...] = ()
+    growth: float = float("nan")
+    hopeless: bool = False
+
+    @property
+    def solver(self) -> str:
+        """Name of the solver."""
+        return str(self.params[SOLVER])
+
+    def cost(self, queries: int) -> float:
+        """Return the expected seconds of a fit to so many queries: in proportion, from the largest sample."""
+        return self.seconds[-1] * queries / self.sizes[-1]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the look has shown.
+
+    Attributes
+    ----------
+    standings : tuple of Standing
+        The configurations, the leader first.
+    queries : int
+        The training queries of one part of the plan.
+    parts : int
+        The parts of the plan by which trials are scored: all, or 1 where all would take too long.
+    seconds : float
+        How long the look took.
+    """
+
+    standings: tuple[Standing, ...]
+    queries: int
+    parts: int
+    seconds: float = 0.0
+
+    @property
+    def hopeless(self) -> frozenset[str]:
+        """The solvers none of whose configurations may still win."""
+        promising = {own.solver for own in self.standings if not own.hopeless}
+        return frozenset(own.solver for own in self.standings) - promising
+
+    def first(self) -> list[dict[str, Value]]:
+        """Return the best configuration of each promising solver, in the order in which to try them.
+
+        Cheap ones come first: all of them together take little of the time of the leader.
+        """
+        best: dict[str, Standing] = {}
+        for own in self.standings:
+            if not own.hopeless:
+                best.setdefault(own.solver, own)
+        if not best:
+            return []
+        cheap = CHEAP * next(iter(best.values())).cost(self.queries)
+        return [dict(own.params) for own in sorted(best.values(), key=lambda own: own.cost(self.queries) > cheap)]
+
+    def cost(self, solver: str) -> float:
+        """Return the expected seconds of a trial of a solver; 0 where nothing is known."""
+        return self.parts * next((own.cost(self.queries) for own in self.standings if own.solver == solver), 0.0)
+
+    @property
+    def sample(self) -> int:
+        """The training queries on which trials of an expensive solver are compared first."""
+        return max(self.queries // 8, min(MIN_SAMPLE, self.queries))
+
+    def allowance(self, solver: str, other: str, size: int) -> float:
+        """Return by how much a solver is expected to gain more than another from a sample to all queries."""
+        growth = {own.solver: own.growth for own in reversed(self.standings) if math.isfinite(own.growth)}
+        ahead = growth.get(solver, 0.0) - growth.get(other, 0.0)
+        return max(0.0, ahead) * math.log2(max(self.queries / size, 1.0))
+
+    def text(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return what text() wrote. Raises ValueError, KeyError or TypeError for anything else."""
+        kept = json.loads(text)
+        standings = tuple(
+            Standing(
+                own["params"],
+                tuple(own["sizes"]),
+                tuple(own["values"]),
+                tuple(own["seconds"]),
+                float(own["growth"]),
+                bool(own["hopeless"]),
+            )
+            for own in kept["standings"]
+        )
+        return cls(standings, int(kept["queries"]), int(kept["parts"]), float(kept["seconds"]))
+
+
+def worth_a_look(problem: Problem, solvers: Sequence[str], seconds: float) -> bool:
+    """Return whether trials of boosting would take much of the time, so that samples should decide who gets it."""
+    several = len(solvers) > 1 and math.isfinite(seconds) and isinstance(problem.plan, tuple)
+    return several and cells(problem) * SECONDS_A_CELL * len(problem.plan) > EXPENSIVE * seconds  # type: ignore[arg-type]
+
+
+def look(problem: Problem, space: UnionSpace, tasks: Tasks, executor: Executor, seconds: float) -> Look:
+    """Fit every solver to samples, within a share of the seconds that the study has left."""
+    return _Looking(problem, tasks, executor, SHARE * seconds).run(space, seconds)
+
+
+@dataclass
+class _Arm:
+    """A configuration with what it scored by validation query after each sample."""
+
+    params: Mapping[str, Value]
+    sizes: list[int] = field(default_factory=list)
+    scores: list[Floats] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def solver(self) -> str:
+        return str(self.params[SOLVER])
+
+    @property
+    def value(self) -> float:
+        """What it scored after its largest sample."""
+        return mean_or_zero(self.scores[-1])
+
+    @property
+    def growth(self) -> float:
+        """What the last doubling of the queries gained, NaN after one sample."""
+        return mean_or_zero(self.scores[-1] - self.scores[-2]) if len(self.scores) > 1 else math.nan
+
+    def is_hopeless(self, others: Sequence[_Arm], everything: int) -> bool:
+        """Return whether it is significantly behind another after a sample of the same size, with all its growth."""
+        if len(self.scores) < 2:
+            return False
+        gain = max(0.0, self.growth) * math.log2(max(everything / self.sizes[-1], 1.0))
+        same = [arm.scores[arm.sizes.index(self.sizes[-1])] for arm in others if self.sizes[-1] in arm.sizes]
+        return any(z_score(scores, self.scores[-1] + gain) > SIGNIFICANT_Z for scores in same)
+
+
+class _Looking:
+    """Fits the samples. `budget` is in seconds of fitting, shared by the jobs; compiling is not part of it."""
+
+    def __init__(self, problem: Problem, tasks: Tasks, executor: Executor, budget: float) -> None:
+        assert isinstance(problem.plan, tuple)
+        fold = problem.plan[0]
+        self._tasks, self._executor = tasks, executor
+        self._parts, self._everything = len(problem.plan), len(fold.train)
+        self._vali = min(len(fold.vali), MIN_VALI)
+        self._budget = self._left = budget * executor.jobs
+        self._cells = cells(problem) * self._everything / problem.development.n_queries
+        save_plan((fold,), problem.folder / f"{LOOK}.npz")
+
+    def run(self, space: UnionSpace, seconds: float) -> Look:
+        """Fit samples of growing size until the next would take too long."""
+        begun = time.monotonic()
+        arms = [_Arm(params) for params in space.defaults()]
+        alive, size = arms, self._first_size()
+        while alive:
+            self._fit(alive, size)
+            if size >= self._everything:
+                break
+            size = min(2 * size, self._everything)
+            alive = self._promising([arm for arm in alive if size // 2 in arm.sizes or arm.scores])
+            if len(alive) and len(alive[0].sizes) == 1:
+                more = list(_portfolio(alive, space))
+                arms, alive = [*arms, *more], [*alive, *more]
+            alive = self._affordable(alive)
+        looked = [arm for arm in arms if arm.scores]
+        standings = tuple(self._standing(arm, looked) for arm in sorted(looked, key=_rank))
+        longest = max((own.cost(self._everything) for own in standings if not own.hopeless), default=0.0)
+        parts = 1 if longest * self._parts > ONE_PART * seconds else self._parts
+        return Look(standings, self._everything, parts, round(time.monotonic() - begun, 3))
+
+    def _first_size(self) -> int:
+        """Return the size of the first sample, such that boosting takes about a sixth of the budget."""
+        share = self._budget / 6.0 / (self._cells * SECONDS_A_CELL)
+        return int(np.clip(self._everything * share, min(MIN_SAMPLE, self._everything), self._everything))
+
+    def _fit(self, arms: Sequence[_Arm], size: int) -> None:
+        """Fit the arms to a sample; one that fails has no more scores."""
+        jobs = [self._executor.submit(evaluate, self._task(arm, size)) for arm in arms]
+        for arm, job in zip(arms, jobs, strict=True):
+            outcome = Outcome(error="lost") if job.exception() is not None else job.result()
+            took = outcome.ended - outcome.begun
+            self._left -= took
+            if outcome.error is None and not outcome.given_up:
+                arm.sizes.append(size)
+                arm.scores.append(outcome.per_query[self._tasks.metric])
+                arm.seconds.append(took)
+
+    def _task(self, arm: _Arm, size: int) -> Task:
+        task = self._tasks.of(arm.params)
+        rounds = min(task.bound, MAX_ROUNDS)
+        return replace(
+            task if rounds else without_path(task),
+            plan=LOOK,
+            path=(),
+            bound=rounds,
+            keep=False,
+            queries=size,
+            vali_queries=self._vali,
+            limit=max(self._left, 0.25 * self._budget) / 2.0,
+        )
+
+    def _promising(self, arms: Sequence[_Arm]) -> list[_Arm]:
+        """Return those that may still win, the best first; after two samples at most half of them."""
+        ordered = sorted(arms, key=_rank)
+        may_win = [arm for arm in ordered if not arm.is_hopeless(ordered, self._everything)]
+        return may_win if len(ordered[0].sizes) < 2 else may_win[: max(2, len(arms) // 2)]
+
+    def _affordable(self, arms: Sequence[_Arm]) -> list[_Arm]:
+        """Return the first arms whose fits to the next sample fit into the budget; none unless at least two do."""
+        kept, left = [], self._left
+        for arm in arms:
+            known = arm.seconds or next(
+                (own.seconds for own in arms if own.solver == arm.solver and own.seconds), [0.0]
+            )
+            left -= 2.0 * known[-1]
+            if left >= 0.0:
+                kept.append(arm)
+        return kept if len(kept) > 1 else []
+
+    def _standing(self, arm: _Arm, others: Sequence[_Arm]) -> Standing:
+        return Standing(
+            arm.params,
+            tuple(arm.sizes),
+            tuple(mean_or_zero(scores) for scores in arm.scores),
+            tuple(arm.seconds),
+            arm.growth,
+            arm.is_hopeless(others, self._everything),
+        )
+
+
+def _rank(arm: _Arm) -> tuple[int, float]:
+    """Sort key: those that were fitted to the largest samples first, then by what they scored."""
+    return -arm.sizes[-1], -arm.value
+
+
+def _portfolio(arms: Sequence[_Arm], space: UnionSpace) -> Iterator[_Arm]:
+    """Yield the further first configurations of the solvers in the upper half of arms, which are in order."""
+    for arm in arms[: -(-len(arms) // 2)]:
+        for values in solver_class(arm.solver).portfolio:
+            params = space.configuration(arm.solver, values)
+            if params is not None:
+                yield _Arm(params)
+
+
+def cells(problem: Problem) -> int:
+    """Return the stored features of the development documents."""
+    features = problem.development.features
+    return int(features.size if isinstance(features, np.ndarray) else features.nnz)
