@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies.benchmarks.turnkey_cells import METRICS, Cell, Finished, Results
+from ranktune.studies.benchmarks.turnkey.cells import METRICS, Cell, Finished, Results
 
 
 def queries(n_queries: int, seed: int, length: int = 12) -> Queries:

@@ -17,8 +17,8 @@ import pytest
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks import peers
-from ranktune.studies.benchmarks.peers import METRIC, OURS, Budget
+from ranktune.studies.benchmarks.turnkey import peers
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, Budget
 from ranktune.tuner.evaluation.split import Split
 from ranktune.tuner.evaluation.store import read_queries
 from tests.support.turnkey_samples import queries

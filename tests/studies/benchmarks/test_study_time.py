@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ranktune.studies.benchmarks.study_time import SolverTime, seconds_by_stage, time_by_solver
+from ranktune.studies.benchmarks.turnkey.study_time import SolverTime, seconds_by_stage, time_by_solver
 
 
 def event(at: float, kind: str, **fields: Any) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks import peers, turnkey, turnkey_cells
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.peers import METRIC, OURS, PEERS, Budget
-from ranktune.studies.benchmarks.turnkey_data import Case
+from ranktune.studies.benchmarks.turnkey import cells, command, peers
+from ranktune.studies.benchmarks.turnkey.data import Case
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, PEERS, Budget
 from ranktune.tuner.evaluation.split import Split
 from tests.support.turnkey_samples import finished, queries, write
 
@@ -58,9 +58,9 @@ def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ours = {"interval": [0.0, 1.0], "detail": DETAIL} if rival == OURS else {}
         return X[:, 0] + weight[rival] * X[:, 1], report | ours | {"seconds": budget.seconds}
 
-    monkeypatch.setattr(turnkey_cells, "compete", compete)
-    monkeypatch.setattr(turnkey, "check_installed", lambda rival: None)
-    monkeypatch.setattr(turnkey_cells, "version_of", lambda rival: "1")
+    monkeypatch.setattr(cells, "compete", compete)
+    monkeypatch.setattr(command, "check_installed", lambda rival: None)
+    monkeypatch.setattr(cells, "version_of", lambda rival: "1")
     return asked
 
 
@@ -141,7 +141,7 @@ def test_what_is_kept_is_not_run_again(folder: Path, first_feature: list[str], t
     file.write_bytes(file.read_bytes()[:-20])  # an interrupt cut the last line short
     again = json.loads(invoke(*options, "--threads", 2).stdout)
     assert first_feature[32:] == ["flaml Fold2"]
-    assert len(turnkey_cells.kept(file)) == 32 and len(again["cells"]) == 8
+    assert len(cells.kept(file)) == 32 and len(again["cells"]) == 8
     invoke(*options, "--threads", 2)
     assert len(first_feature) == 33
 
@@ -149,10 +149,10 @@ def test_what_is_kept_is_not_run_again(folder: Path, first_feature: list[str], t
 def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
     one = replace(finished("flaml", "Fold1", [0.1, np.nan, 1 / 3]), interval=(0.25, 0.75), reported=0.4, tried=7)
     one = replace(one, detail={"trees": 8})
-    turnkey_cells.keep(tmp_path / "k", one)
-    ((cell, back),) = turnkey_cells.kept(tmp_path / "k").items()
+    cells.keep(tmp_path / "k", one)
+    ((cell, back),) = cells.kept(tmp_path / "k").items()
     assert cell == one.cell and replace(back, values={}) == replace(one, values={})
-    assert all(np.array_equal(back.values[name], one.values[name], equal_nan=True) for name in turnkey_cells.METRICS)
+    assert all(np.array_equal(back.values[name], one.values[name], equal_nan=True) for name in cells.METRICS)
 
 
 def test_new_folds_are_other_cells_without_targets(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_quality_is_judged_on_all_published_folds_only(
     monkeypatch: pytest.MonkeyPatch, first_feature: list[str]
 ) -> None:
     folds = tuple(Split(f"Fold{k}", queries(3, 3 * k), queries(3, 3 * k + 1), queries(3, 3 * k + 2)) for k in range(5))
-    monkeypatch.setattr(turnkey, "load_cases", lambda data, seed: [Case("OHSUMED", folds, seed, letor=True)])
+    monkeypatch.setattr(command, "load_cases", lambda data, seed: [Case("OHSUMED", folds, seed, letor=True)])
     judged = "OHSUMED: mean test ndcg@10"
     assert judged in invoke("any", "--rival", "ranktune").stdout
     for options in (("--fold", "Fold1"), ("--split-seed", 0)):

@@ -38,7 +38,7 @@ from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks.study_time import as_json, seconds_by_stage, time_by_solver
+from ranktune.studies.benchmarks.turnkey.study_time import as_json, seconds_by_stage, time_by_solver
 from ranktune.tuner.evaluation.split import Split
 from ranktune.tuner.evaluation.store import read_queries, write_queries
 from ranktune.tuner.study.events import read_events

@@ -17,11 +17,11 @@ from rich.console import Console
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.studies.benchmarks.peers import PEERS, check_installed
-from ranktune.studies.benchmarks.turnkey_cells import METRICS, Finished, Plan, of_budget, planned, run_all
-from ranktune.studies.benchmarks.turnkey_data import Case, load_cases
-from ranktune.studies.benchmarks.turnkey_results import report_of
-from ranktune.studies.benchmarks.turnkey_tables import WIDTH, tables
+from ranktune.studies.benchmarks.turnkey.cells import METRICS, Finished, Plan, of_budget, planned, run_all
+from ranktune.studies.benchmarks.turnkey.data import Case, load_cases
+from ranktune.studies.benchmarks.turnkey.peers import PEERS, check_installed
+from ranktune.studies.benchmarks.turnkey.results import report_of
+from ranktune.studies.benchmarks.turnkey.tables import WIDTH, tables
 
 
 def main(

@@ -20,8 +20,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks.peers import METRIC, Budget, compete, given, version_of
-from ranktune.studies.benchmarks.turnkey_data import Case
+from ranktune.studies.benchmarks.turnkey.data import Case
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
 from ranktune.tuner.evaluation.split import Split
 from ranktune.tuner.selection.leaderboard import for_few_queries
 from ranktune.tuner.statistics.intervals import Interval

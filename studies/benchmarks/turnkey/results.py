@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.studies.benchmarks.peers import METRIC, OURS
-from ranktune.studies.benchmarks.turnkey_cells import METRICS, Results
-from ranktune.studies.benchmarks.turnkey_data import FOLDS, Case
+from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
+from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
 from ranktune.tuner.statistics.intervals import randomisation_test
 
 TARGETS = {"MQ2008": 0.700, "OHSUMED": 0.460}

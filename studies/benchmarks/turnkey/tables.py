@@ -9,9 +9,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ranktune.solvers.core.arrays import Json, JsonView
-from ranktune.studies.benchmarks.peers import METRIC, OURS
-from ranktune.studies.benchmarks.turnkey_cells import METRICS
-from ranktune.studies.benchmarks.turnkey_results import Comparison, Report, Verdict
+from ranktune.studies.benchmarks.turnkey.cells import METRICS
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
+from ranktune.studies.benchmarks.turnkey.results import Comparison, Report, Verdict
 
 WIDTH = 80
 
