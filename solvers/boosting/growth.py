@@ -68,7 +68,7 @@ def watched(
     """Grow until patience is over, n_rounds rounds at most; yield after each round the best trees, and their metric.
 
     start, (n_documents,), are the scores of vali before the first tree. The metric is computed after each of the first
-    rounds, then after every 16th part of them, MAX_BLOCK at most: scoring several trees at once is faster.
+    rounds, then after another eighth of them, MAX_BLOCK at most: scoring several trees at once is faster.
     """
     scores = start.copy()
     best: Trees | None = None
@@ -81,7 +81,7 @@ def watched(
         else:
             over = True
         over = over or number == n_rounds
-        if number > done and (over or number - done >= min(max(1, done // 16), MAX_BLOCK)):
+        if number > done and (over or number - done >= min(max(1, done // 8), MAX_BLOCK)):
             part = growth.trees(done, number)
             done = number
             later.append(part)

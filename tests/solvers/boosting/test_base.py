@@ -102,10 +102,10 @@ def test_the_metric_of_later_rounds_is_computed_in_blocks(last: int) -> None:
     for step in (ranker := Ranker(trees, last=last, patience=9)).fit_steps(rising(70), vali=rising(highest)):
         looks.append((step.iteration, ranker.trees_.n_trees, -step.objective))
     evaluated = sorted({kept for _, kept, _ in looks})
-    assert evaluated[:32] == list(range(1, min(last, 32) + 1)) or last == 20
-    assert all(b - a <= max(1, b // 16) for a, b in itertools.pairwise(evaluated))
+    assert evaluated[:16] == list(range(1, 17))
+    assert all(b - a <= max(1, a // 8) for a, b in itertools.pairwise(evaluated))
     assert ranker.trees_.n_trees == ranker.rounds_[0] == (last if last < highest else looks[-1][1])
-    assert looks[-1][1] - highest < highest // 16 or last < highest
+    assert looks[-1][1] - highest < highest // 8 or last < highest
     assert (looks[-1][2] == 1.0) == (last >= highest)
 
 
@@ -115,7 +115,7 @@ def test_a_caller_may_stop_after_any_step() -> None:
         for step in ranker.fit_steps(rising(60), vali=rising(60)):
             if step.iteration == stop:
                 break
-        assert stop - max(1, stop // 16) < ranker.rounds_[0] <= stop
+        assert stop - max(1, stop // 8) < ranker.rounds_[0] <= stop
         assert ranker.as_model().predict(rising(3)).tobytes() == ranker.predict(rising(3)).tobytes()
 
 
