@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
@@ -160,22 +160,29 @@ def _fingerprint(split: Split) -> str:
     return blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def run_all(cells: Sequence[tuple[Cell, Split]], path: Path | None, on_line: Callable[[str], None]) -> list[Finished]:
-    """Return the result of each cell: read from path, or run now and appended there."""
+def run_all(
+    plan: Sequence[tuple[Cell, Split]], path: Path | None, on_line: Callable[[str], None]
+) -> tuple[list[Finished], list[str]]:
+    """Return the result of each cell, read from path, or run now and appended there; and why cells failed."""
     known = {} if path is None else kept(path)
-    results = []
-    for number, (cell, split) in enumerate(cells, 1):
+    results, failures = [], []
+    for number, (cell, split) in enumerate(plan, 1):
+        where = f"{cell.data} {cell.fold} {cell.rival} {cell.seconds:g} s seed {cell.seed}"
         finished = known.get(cell)
         how = "kept" if finished else "ran"
         if finished is None:
-            finished = run_cell(cell, split)
+            try:
+                finished = run_cell(cell, split)
+            except StudyError as error:  # the other cells still run
+                failures.append(f"{where}: {error}")
+                on_line(f"{number}/{len(plan)} {failures[-1]}")
+                continue
             if path is not None:
                 keep(path, finished)
         results.append(finished)
-        where = f"{cell.data} {cell.fold} {cell.rival} {cell.seconds:g} s seed {cell.seed} ({how})"
         figures = f"test {finished.mean():.4f}, estimate {finished.estimate:.4f}, {finished.used:.1f} s"
-        on_line(f"{number}/{len(cells)} {where}: {figures}")
-    return results
+        on_line(f"{number}/{len(plan)} {where} ({how}): {figures}")
+    return results, failures
 
 
 def of_budget(results: Iterable[Finished], seconds: float) -> Results:

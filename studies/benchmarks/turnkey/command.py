@@ -70,17 +70,20 @@ def main(
         check_installed(name)
     cases = load_cases(data, split_seed)
     cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
-    results = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
+    results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
     reports = [report_of(of_budget(results, budget), cases, rivals, budget) for budget in budgets]
     if as_json:
-        plain: Json = {"threads": threads, "seeds": seeds, "split_seed": split_seed}
+        plain: Json = {"threads": threads, "seeds": seeds, "split_seed": split_seed, "failures": failures}
         plain |= {"reports": [asdict(report) for report in reports], "cells": [_cell(one) for one in results]}
         typer.echo(json.dumps(plain, indent=1))
-        return
-    console = Console(width=WIDTH)
-    for report in reports:
-        for table in tables(report, _how(report.seconds, threads, seeds, cases)):
-            console.print(table)
+    else:
+        console = Console(width=WIDTH)
+        for report in reports:
+            for table in tables(report, _how(report.seconds, threads, seeds, cases)):
+                console.print(table)
+    if failures:
+        typer.echo("\n".join([f"{len(failures)} of {len(cells)} cells failed:", *failures]), err=True)
+        raise typer.Exit(1)
 
 
 def _how(seconds: float, threads: int, seeds: Sequence[int], cases: Sequence[Case]) -> str:

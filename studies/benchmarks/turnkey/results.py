@@ -69,8 +69,9 @@ class Report:
 
 def report_of(results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float) -> Report:
     """Return the report of the results of one budget."""
-    rows = [summary(results, case.name, name) for case in cases for name in rivals]
-    times = [time_used(results, case.name) for case in cases] if OURS in rivals else []
+    ran = {(key[0], key[2]) for key in results}
+    rows = [summary(results, case.name, name) for case in cases for name in rivals if (case.name, name) in ran]
+    times = [time_used(results, case.name) for case in cases if (case.name, OURS) in ran]
     letor = [case.name for case in cases if case.letor]
     groups = ([letor] if letor else []) + [[case.name] for case in cases if not case.letor]
     found = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
@@ -144,6 +145,28 @@ def test_what_is_kept_is_not_run_again(folder: Path, first_feature: list[str], t
     assert len(cells.kept(file)) == 32 and len(again["cells"]) == 8
     invoke(*options, "--threads", 2)
     assert len(first_feature) == 33
+
+
+def test_a_tool_that_fails_does_not_stop_the_others(
+    folder: Path, first_feature: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    others: Callable[..., tuple[Any, dict[str, Any]]] = vars(cells)["compete"]
+
+    def compete(rival: str, split: Split, budget: Budget) -> tuple[Any, dict[str, Any]]:
+        if rival == "lightgbm" or (rival == "flaml" and split.name == "Fold2"):
+            raise StudyError(f"{rival} found no model.")
+        return others(rival, split, budget)
+
+    monkeypatch.setattr(cells, "compete", compete)
+    options = (folder, "--keep", tmp_path / "k", "--json")
+    ended = invoke(*options)
+    report = json.loads(ended.stdout)
+    assert ended.exit_code == 1 and len(report["failures"]) == 3 and "3 of 8 cells failed" in ended.stderr
+    assert report["failures"][0] == f"{folder.name} Fold1 lightgbm 60 s seed 0: lightgbm found no model."
+    runs = {row["rival"]: row["runs"] for row in report["reports"][0]["rows"]}
+    assert runs == {"ranktune": 2, "lightgbm-defaults": 2, "flaml": 1}
+    monkeypatch.setattr(cells, "compete", others)
+    assert invoke(*options).exit_code == 0 and len(first_feature) == 5 + 3
 
 
 def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
