@@ -118,23 +118,26 @@ def time_used(results: Results, data: str) -> Json:
     """Return where our time went on a data set: means over the runs, by stage and by solver.
 
     share is of the given time, for a solver of that of all its workers; best the mean over the runs of the highest
-    validation value; in_model the number of runs whose model the solver is, or is a member of.
+    validation value; in_model the number of runs whose model the solver is, or is a member of; shares the mean share of
+    each solver in the models: 1 of a single model, else its share of the blend.
     """
     cells = [finished for key, finished in results.items() if (key[0], key[2]) == (data, OURS)]
     details = [finished.detail for finished in cells]
     given = cells[0].cell.seconds
+    members = dict.fromkeys(name for detail in details for name in detail["members"])
     stages = {
         name: float(np.mean([detail["stages"].get(name, 0.0) for detail in details]))
-        for name in dict.fromkeys(name for detail in details for name in detail.get("stages", ()))
+        for name in dict.fromkeys(name for detail in details for name in detail["stages"])
     }
-    solvers = dict.fromkeys(name for detail in details for name in detail.get("solvers", ()))
+    solvers = dict.fromkeys(name for detail in details for name in detail["solvers"])
     return {
         "data": data,
         "budget": given,
         "runs": len(cells),
         "stages": [{"stage": name, "seconds": s, "share": s / given} for name, s in stages.items()],
         "solvers": [_solver(name, details, given * cells[0].cell.threads) for name in solvers],
-        "models": [detail["model"] for detail in details if "model" in detail],
+        "models": [detail["model"] for detail in details],
+        "shares": {name: float(np.mean([detail["members"].get(name, 0.0) for detail in details])) for name in members},
     }
 
 

@@ -63,7 +63,8 @@ def _times(times: Json) -> Iterator[Table]:
         table.add_row("all", *_of_trials({name: sum(row[name] for row in times["solvers"]) for name in _COUNTS}))
         counts = Counter[str](times["models"])
         chosen = ", ".join(f"{name} ({count} of {times['runs']})" for name, count in counts.items())
-        table.caption, table.caption_justify = f"model: {chosen}", "left"
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in times["shares"].items())
+        table.caption, table.caption_justify = f"model: {chosen}; mean shares: {shares}", "left"
         yield table
 
 

@@ -28,7 +28,7 @@ DETAIL = {
         "LambdaMART": {"trials": 1, "pruned": 0, "failed": 1, "seconds": 0.6, "best": None},
     },
     "model": "Blend",
-    "members": {"RankSVM": 1.0},
+    "members": {"RankSVM": 0.7, "ListNet": 0.3},
 }
 
 
@@ -110,7 +110,7 @@ def test_the_report_tells_where_the_time_went(folder: Path, first_feature: list[
     assert svm["share"] == pytest.approx(1.2 / (4 * 2)) and trees["best"] is None and trees["in_model"] == 0
     text = invoke(*options).stdout
     assert "where the time of ranktune went" in text and "68.8%" in text  # 2.75 of 4 s
-    assert "model: Blend (2 of 2)" in text and "trials by solver" in text
+    assert "model: Blend (2 of 2); mean shares: RankSVM 0.70, ListNet 0.30" in text and "trials by solver" in text
 
 
 def test_any_data_is_compared(tmp_path: Path, first_feature: list[str]) -> None:
