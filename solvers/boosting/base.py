@@ -1,19 +1,20 @@
 """Rankers made of trees: growing in rounds, early stopping, and bags of several seeds.
 
-A library grows trees round by round (TrainingData); our own metrics on held-out queries decide how many rounds are
+A library grows trees round by round (growth); our own metrics on held-out queries decide how many rounds are
 kept. The fitted trees are plain arrays, Trees: nothing of the library is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, repeat
-from typing import Any, ClassVar, Protocol, Unpack
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker, PathParameter, Step
 from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, with_pairs
+from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_parts, watched
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import (
     RandomState,
@@ -32,19 +33,7 @@ from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
 
 TREE_GAINS = ("auto", "exponential", "linear")
-ONE_BY_ONE = repeat(1)
-"""Endless sizes of one round."""
 MAX_THREADS = 4_096
-
-
-class TrainingData(Protocol):
-    """Training data in the form of a library."""
-
-    def rounds(self, queries: Ints | None, seed: int, sizes: Iterable[int] = ONE_BY_ONE) -> Iterator[Trees]:
-        """Yield the trees of as many rounds as each of sizes, trained on the queries of these numbers (None: all).
-
-        It ends with sizes, or when no further split improves the fit.
-        """
 
 
 class TreeRanker(BaseRanker):
@@ -73,20 +62,17 @@ class TreeRanker(BaseRanker):
         queries = self._training_queries(queries)
         source = self._source(queries)
         members: list[Trees] = []
-        self.rounds_ = ()
         count = 0
         for seed in self._seeds():
-            trees = None
             for trees, value in self._member(source, queries, vali, seed):
                 count += 1
                 if not members:
-                    self.trees_ = trees
-                    yield Step(count, -value)
-            assert trees is not None
+                    self._bag([trees])
+                yield Step(count, -value)
             members.append(trees)
             self._bag(members)
-            if len(members) > 1:
-                yield Step(count, float("nan"))
+        if len(members) > 1:
+            yield Step(count, float("nan"))
 
     def _training_queries(self, queries: Queries) -> Queries:
         """Return the queries that the objective can use."""
@@ -106,7 +92,7 @@ class TreeRanker(BaseRanker):
         self, source: TrainingData, queries: Queries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
         """Yield the trees of one seed, the final ones last, each with their metric on held-out queries, or NaN."""
-        for trees in _growing(source, seed, int(self.trees)):
+        for trees in grown(source.growth(None, seed), int(self.trees)):
             yield trees, float("nan")
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
@@ -145,48 +131,34 @@ class BoostedRanker(TreeRanker):
         self, source: TrainingData, queries: Queries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
         if vali is not None:
-            yield from self._watched(source.rounds(None, seed), queries, vali)
+            yield from self._watched(source.growth(None, seed), queries, vali)
         elif self.validation > 0.0 and np.count_nonzero(with_pairs(queries)) > 1:
             training, aside = held_out_numbers(queries, float(self.validation), np.random.default_rng(seed))
-            best = None
-            for best, value in self._watched(source.rounds(training, seed), queries, queries.select(aside)):
-                yield best, value
-            assert best is not None
-            whole = min(round(best.n_trees / (1.0 - float(self.validation))), int(self.trees))
-            *_, trees = _growing(source, seed, whole)
-            yield trees, value
+            for trees, value in self._watched(source.growth(training, seed), queries, queries.select(aside)):
+                yield trees, value
+            whole = min(round(trees.n_trees / (1.0 - float(self.validation))), int(self.trees))
+            for refitted in grown(source.growth(None, seed), whole):
+                yield (refitted if refitted.n_trees == whole else trees), value
+            yield refitted, value
         else:
             yield from super()._member(source, queries, vali, seed)
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Grow all members of the bag but the last completely, and the last one from value to value."""
         source = self._source(self._training_queries(queries))
-        sizes = np.diff(values, prepend=0).tolist()
-        *earlier, last = [source.rounds(None, seed, sizes) for seed in self._seeds()]
-        grown = [list(member) for member in earlier]
+        ends = [int(value) for value in values]
+        *earlier, last = [in_parts(source.growth(None, seed), ends) for seed in self._seeds()]
+        complete = [list(member) for member in earlier]
         parts: list[Trees] = []
         for number, value in enumerate(values, start=1):
             parts.extend(islice(last, 1))  # none where no split is left
-            self._bag([joined(member[:number]) for member in (*grown, parts)])
+            self._bag([joined(member[:number]) for member in (*complete, parts)])
             yield value
 
-    def _watched(self, rounds: Iterator[Trees], queries: Queries, vali: Queries) -> Iterator[tuple[Trees, float]]:
-        """Yield the trees up to the best round so far, the best of all rounds last, with their metric on vali."""
+    def _watched(self, growth: Growth, queries: Queries, vali: Queries) -> Iterator[tuple[Trees, float]]:
         metric = chosen_metric(self.metric, queries, vali)
-        scores = np.zeros(vali.n_documents)
-        patience = Patience(int(self.patience))
-        parts: list[Trees] = []
-        shown = 0
-        for number, part in zip(range(1, int(self.trees) + 1), rounds, strict=False):
-            parts.append(part)
-            scores += part.scores(vali.features)
-            patience.update(number, metric.mean(scores, vali))
-            if patience.best_round > shown and number >= 1.25 * shown:  # joining at every round would be quadratic
-                shown = patience.best_round
-                yield joined(parts[:shown]), patience.best_value
-            if patience.over:
-                break
-        yield joined(parts[: patience.best_round]), patience.best_value
+        start = np.zeros(vali.n_documents)
+        return watched(growth, int(self.trees), vali, metric, Patience(int(self.patience)), start)
 
 
 def gains_of(grades: Floats, gain: str) -> Floats:
@@ -202,23 +174,6 @@ def gains_of(grades: Floats, gain: str) -> Floats:
     except DataError as error:
         said = str(error).replace("gain=exp2", "gain='exponential'").replace("gain=linear", "gain='linear'")
         raise DataError(said) from None
-
-
-def _growing(source: TrainingData, seed: int, n_rounds: int) -> Iterator[Trees]:
-    """Yield the trees so far at rounds of growing distance, and in the end those of all rounds, n_rounds at most."""
-    parts: list[Trees] = []
-    for part in source.rounds(None, seed, _growing_sizes(n_rounds)):
-        parts.append(part)
-        yield joined(parts)
-
-
-def _growing_sizes(total: int) -> Iterator[int]:
-    """Yield sizes whose sums grow by a quarter each time up to total."""
-    done = 0
-    while done < total:
-        size = min(max(1, -(-done // 4)), total - done)
-        done += size
-        yield size
 
 
 def check_share(name: str, value: float) -> None:

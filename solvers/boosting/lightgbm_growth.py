@@ -6,7 +6,7 @@ saving and loading do not need it. With one thread and one seed, two fits give t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from ranktune.solvers.boosting.base import (
     MAX_THREADS,
-    ONE_BY_ONE,
     TreeRanker,
     check_penalty,
     check_range,
@@ -43,24 +42,35 @@ class LightGBMData:
     parameters: Parameters
     factor: float = 1.0
 
-    def rounds(self, queries: Ints | None, seed: int, sizes: Iterable[int] = ONE_BY_ONE) -> Iterator[Trees]:
-        """Yield the trees of as many rounds as each of sizes, trained on the queries of these numbers."""
+    def growth(self, queries: Ints | None, seed: int) -> LightGBMGrowth:
+        """Return the growth of trees on the queries of these numbers (None: all)."""
         data = self.data
         if queries is not None:
             data = data.subset(rows_of(self.queries, queries), self.queries.lengths[queries], self.parameters)
-        booster = Booster(data, {**self.parameters, "seed": seed})
-        done = 0
-        for size in sizes:
-            grown, over = 0, False
-            while grown < size and not over:
-                over = booster.update()
-                grown += not over or done + grown == 0  # the constant of a first tree without splits is kept
-            if grown:
-                trees = trees_of(booster.text(done, grown))
-                yield trees if self.factor == 1.0 else trees.scaled(self.factor)
-            if over:
-                return
-            done += grown
+        return LightGBMGrowth(Booster(data, {**self.parameters, "seed": seed}), self.factor)
+
+
+class LightGBMGrowth:
+    """Trees that LightGBM grows; factor multiplies their values."""
+
+    def __init__(self, booster: Booster, factor: float) -> None:
+        self._booster, self._factor = booster, factor
+        self._rounds, self._over = 0, False
+
+    def grow(self) -> bool:
+        """Grow one more round; return False, and add nothing, where no further split improves the fit."""
+        if self._over:
+            return False
+        self._over = self._booster.update()
+        if self._over and self._rounds > 0:
+            return False
+        self._rounds += 1  # a first tree without splits is kept: its value is a constant
+        return True
+
+    def trees(self, first: int, last: int) -> Trees:
+        """Return the trees of the rounds from number first up to but without last."""
+        trees = trees_of(self._booster.text(first, last - first))
+        return trees if self._factor == 1.0 else trees.scaled(self._factor)
 
 
 class LightGBMRanker(TreeRanker):

@@ -5,7 +5,7 @@ XGBoost is imported when a model is fitted, and its trees are converted to our o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, ClassVar
@@ -14,7 +14,6 @@ import numpy as np
 
 from ranktune.solvers.boosting.base import (
     MAX_THREADS,
-    ONE_BY_ONE,
     TREE_GAINS,
     BoostedRanker,
     check_penalty,
@@ -51,8 +50,8 @@ class XGBoostData:
     parameters: JsonView
     bins: int
 
-    def rounds(self, queries: Ints | None, seed: int, sizes: Iterable[int] = ONE_BY_ONE) -> Iterator[Trees]:
-        """Yield the trees of as many rounds as each of sizes, trained on the queries of these numbers."""
+    def growth(self, queries: Ints | None, seed: int) -> XGBoostGrowth:
+        """Return the growth of trees on the queries of these numbers (None: all)."""
         part, labels = self.queries, self.labels
         if queries is not None:
             part, labels = part.select(queries), labels[rows_of(part, queries)]
@@ -62,13 +61,7 @@ class XGBoostData:
             part = part.weighted_by(part.query_weights / mean)
             limits = {name: self.parameters[name] / mean for name in ("lambda", "min_child_weight")}
         data = self._binned(part, labels)
-        booster = self.library.Booster({**self.parameters, **limits, "seed": seed}, [data])
-        done = 0
-        for size in sizes:
-            for number in range(done, done + size):
-                booster.update(data, number)
-            yield trees_of(booster[done : done + size].save_raw("json"))
-            done += size
+        return XGBoostGrowth(self.library.Booster({**self.parameters, **limits, "seed": seed}, [data]), data)
 
     def _binned(self, part: Queries, labels: Floats) -> Any:
         """Return queries in the bins of XGBoost, a byte per cell; sparse rows are made dense in batches."""
@@ -78,6 +71,24 @@ class XGBoostData:
         return self.library.QuantileDMatrix(
             part.features, label=labels, weight=part.query_weights, qid=part.query_of_document, **options
         )
+
+
+class XGBoostGrowth:
+    """Trees that XGBoost grows."""
+
+    def __init__(self, booster: Any, data: Any) -> None:
+        self._booster, self._data = booster, data
+        self._rounds = 0
+
+    def grow(self) -> bool:
+        """Grow one more round, which is always possible."""
+        self._booster.update(self._data, self._rounds)
+        self._rounds += 1
+        return True
+
+    def trees(self, first: int, last: int) -> Trees:
+        """Return the trees of the rounds from number first up to but without last."""
+        return trees_of(self._booster[first:last].save_raw("json"))
 
 
 def _batches(library: Any, queries: Queries, labels: Floats) -> object:

@@ -8,18 +8,26 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.base.ranker import LinearRanker, Step
+from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.space import Parameter
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.feature_tables import candidates, columns
-from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
+from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, columns, table_parts
+from ranktune.solvers.metrics.metrics import Metric, chosen_metric, parse_metric
+
+MANY_QUERIES, SAMPLE = 1000, 250
+STANDARD_ERRORS = 5.0
+"""So far behind the best of a sample, a feature is not the best of all queries."""
 
 
 class BestFeature(LinearRanker):
     """The single best feature: the baseline that any trained model should beat.
 
     The feature, rising or falling, with the best mean metric on the training data. Of equally good features the first
-    is taken; constant features are left out. Cost: two evaluations of the metric for each feature.
+    is taken; constant features are left out. Of more than 1,000 queries, 250 drawn at random choose the features that
+    all queries then decide between: those whose mean is not below the best by more than 5 standard errors of the
+    differences between the two. Cost: one pass over the features for a metric with a cutoff, such as ndcg@10, else two
+    evaluations of the metric for each feature.
 
     Parameters
     ----------
@@ -60,14 +68,59 @@ class BestFeature(LinearRanker):
     def _steps(self, queries: Queries) -> Iterator[Step]:
         metric = chosen_metric(self.metric, queries)
         self.coef_, self.feature_, self.score_ = np.zeros(queries.n_features), 0, -np.inf
-        chosen = candidates(queries, int(self.max_features))
-        for number, (at, column) in enumerate(zip(chosen, columns(queries, chosen), strict=True), start=1):
-            if column.min() == column.max():
-                continue
-            for sign in (1.0, -1.0):
-                score = metric.mean(sign * column, queries)
-                if score > self.score_:
-                    self.coef_ = np.zeros(queries.n_features)
-                    self.coef_[at] = sign
-                    self.feature_, self.score_ = int(at), score
-            yield Step(number, -self.score_)
+        chosen, number = candidates(queries, int(self.max_features)), 0
+        left = np.ones((len(chosen), len(SIGNS)), dtype=bool)
+        no_scores = np.zeros(queries.n_documents)
+        measured = ~np.isnan(metric.per_query(no_scores, queries))
+        if not measured.any():
+            metric.mean(no_scores, queries)  # raises DataError
+        if measured.sum() > MANY_QUERIES:
+            drawn = np.random.default_rng(0).choice(np.flatnonzero(measured), SAMPLE, replace=False)
+            sample, table = queries.select(np.sort(drawn)), np.full((*left.shape, SAMPLE), -np.inf)
+            for at, values in _values(metric, sample, chosen, left):
+                table[at], number = values, number + 1
+                yield self._lead(number, queries, chosen, table.mean(axis=2))
+            left = _rivals(table)
+        means = np.full(left.shape, -np.inf)
+        for at, values in _values(metric, queries, chosen, left):
+            means[at], number = values.compress(measured, axis=1).mean(axis=1), number + 1
+            yield self._lead(number, queries, chosen, means)
+
+    def _lead(self, number: int, queries: Queries, chosen: Ints, means: Floats) -> Step:
+        """Keep the first feature of the best mean, (n_chosen, 2), that is not constant."""
+        for best in np.argsort(-means, axis=None, kind="stable"):
+            place, column = divmod(int(best), len(SIGNS))
+            feature, sign, mean = int(chosen[place]), SIGNS[column], float(means[place, column])
+            if mean == -np.inf:
+                break
+            if self.coef_[feature] or not _is_constant(queries, feature):
+                self.feature_, self.score_ = feature, mean
+                self.coef_ = np.zeros(queries.n_features)
+                self.coef_[feature] = sign
+                break
+        return Step(number, -self.score_)
+
+
+def _is_constant(queries: Queries, feature: int) -> bool:
+    (values,) = columns(queries, np.array([feature]))
+    return bool(values.min() == values.max())
+
+
+def _values(metric: Metric, queries: Queries, chosen: Ints, left: Mask) -> Iterator[tuple[tuple[Ints, int], Floats]]:
+    """Yield where in left some of what is left stands, and its metric, (how many, n_queries), until all is done."""
+    for column, sign in enumerate(SIGNS):
+        places = np.flatnonzero(left[:, column])
+        for (part,) in table_parts(metric, queries, chosen[places], (sign,)):
+            yield (places[: part.shape[1]], column), np.ascontiguousarray(part.T)
+            places = places[part.shape[1] :]
+
+
+def _rivals(table: Floats) -> Mask:
+    """Return what is not clearly worse than the best in a table, (n_chosen, 2, n_queries), of a sample: (n_chosen, 2).
+
+    Clearly: by more than STANDARD_ERRORS of the mean of the differences.
+    """
+    best = table.reshape(-1, table.shape[2])[table.mean(axis=2).argmax()]
+    behind = best - table
+    errors = behind.std(axis=2, ddof=1) / np.sqrt(table.shape[2])
+    return np.asarray(behind.mean(axis=2) <= STANDARD_ERRORS * errors)

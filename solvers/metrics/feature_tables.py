@@ -2,8 +2,7 @@
 
 table[0, q, r]   metric of query q with its documents in the order of feature r, rising values first in rank
 table[1, q, r]   the same with the smallest value first
-Queries that the metric skips have NaN. It depends on the data and the metric alone, so it is computed once. Cost: two
-evaluations of the metric a feature.
+Queries that the metric skips have NaN. It depends on the data and the metric alone, so it is computed once.
 """
 
 from __future__ import annotations
@@ -13,12 +12,26 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.column_kernels import column_sums
+from ranktune.solvers.metrics.formulas import SUMS, Terms, of_sums
+from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 
 SIGNS = (1.0, -1.0)
+
+PART = 1 << 23
+"""Values of X from which one part of a table is computed: some hundredths of a second."""
+WIDEST = 64
+"""The most features of a part."""
+FEWEST = 8
+"""Of fewer features, too few values would be compared at once."""
+TOGETHER = 8
+"""Features that are copied in one pass over the rows."""
+MOST_RANKS = 32
+"""Up to so many ranks, sorting every value into the first ones beats ranking the documents."""
 
 
 def check_metric(spelling: str) -> None:
@@ -33,8 +46,8 @@ def columns(queries: Queries, chosen: Ints) -> Iterator[Floats]:
     """Yield the chosen features one after the other, (n_documents,) float64 each."""
     features = queries.features
     if isinstance(features, np.ndarray):
-        for at in chosen:
-            yield features[:, at].astype(np.float64)
+        for start in range(0, len(chosen), TOGETHER):  # a row's neighbours share a cache line
+            yield from np.ascontiguousarray(features[:, chosen[start : start + TOGETHER]].T, dtype=np.float64)
         return
     by_column = sparse.csc_array(features[:, chosen])
     for at in range(len(chosen)):
@@ -56,7 +69,49 @@ def candidates(queries: Queries, most: int) -> Ints:
 def feature_table(metric: Metric, queries: Queries, chosen: Ints, signs: tuple[float, ...] = SIGNS) -> Floats:
     """Return the table of the chosen features, (len(signs), n_queries, len(chosen))."""
     table = np.empty((len(signs), queries.n_queries, len(chosen)))
-    for at, column in enumerate(columns(queries, chosen)):
-        for place, sign in enumerate(signs):
-            table[place, :, at] = metric.per_query(sign * column, queries)
+    done = 0
+    for part in table_parts(metric, queries, chosen, signs):
+        table[:, :, done : done + part.shape[2]] = part
+        done += part.shape[2]
     return table
+
+
+def table_parts(metric: Metric, queries: Queries, chosen: Ints, signs: tuple[float, ...] = SIGNS) -> Iterator[Floats]:
+    """Yield the table of the chosen features in parts, (len(signs), n_queries, some of them), of at most PART values.
+
+    A part has at least one feature. Metrics that need no more than the first ranks take one pass over X.
+    """
+    judged = Judgements.of(queries)
+    if metric.name in SUMS and metric.ties == "average":
+        terms = SUMS[metric.name].terms(metric, judged)
+        if len(terms.discounts) <= MOST_RANKS and len(chosen) >= FEWEST:
+            for X, places in _parts(queries, chosen):
+                yield _from_sums(metric, terms, judged, X, places, signs)
+            return
+    for column in columns(queries, chosen):
+        yield np.stack([metric.per_query(sign * column, judged) for sign in signs])[:, :, None]
+
+
+def _from_sums(
+    metric: Metric, terms: Terms, judged: Judgements, X: Matrix, places: Ints, signs: tuple[float, ...]
+) -> Floats:
+    part = np.empty((len(signs), len(judged.lengths), len(places)))
+    for values, sign in zip(part, signs, strict=True):
+        column_sums(X, places, X.dtype.type(sign), judged.starts, terms.worth, terms.discounts, values)
+        for at in range(len(places)):
+            values[:, at] = of_sums(metric, values[:, at], judged)
+    return part
+
+
+def _parts(queries: Queries, chosen: Ints) -> Iterator[tuple[Matrix, Ints]]:
+    """Yield dense arrays with the chosen features in their order, and the columns of them that are meant."""
+    features = queries.features
+    width = max(1, min(WIDEST, PART // queries.n_documents))
+    dense = isinstance(features, np.ndarray)
+    by_column = None if dense else sparse.csc_array(features[:, chosen])
+    for start in range(0, len(chosen), width):
+        if by_column is None:
+            yield features, chosen[start : start + width]
+        else:
+            part = by_column[:, start : start + width].toarray(order="C")
+            yield part, np.arange(part.shape[1])

@@ -23,19 +23,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints, Mask, Matrix, as_floats
+from ranktune.solvers.core.arrays import Floats, Matrix, as_floats
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics import formulas
 from ranktune.solvers.metrics.gains import can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
-from ranktune.solvers.metrics.kernels import (
-    discounted_sums,
-    mean_normalised_sums,
-    pair_counts,
-    precision_sums,
-    rank,
-    reciprocal_ranks,
-)
 from ranktune.solvers.metrics.presets import MEASURES, PRESETS, check_option, conventions
 
 __all__ = ["Judgements", "Metric", "discounts", "gains", "parse_metric"]
@@ -144,10 +137,7 @@ class Metric:
         if self.ties == "docid":
             with np.errstate(over="ignore"):
                 checked = checked.astype(np.float32).astype(np.float64)  # trec_eval keeps scores as float
-        values, empty = _FORMULAS[self.name](self, checked, judged)
-        if self.short == "0":
-            values = np.where(judged.lengths < (self.at or 0), 0.0, values)
-        return np.where(empty, np.nan if self.empty == "skip" else float(self.empty or 0), values)
+        return formulas.per_query(self, checked, judged)
 
     def mean(self, scores: Matrix, queries: Queries | Judgements) -> float:
         """Return the mean over the queries that are not skipped.
@@ -277,120 +267,6 @@ def _checked_scores(scores: Matrix, n_documents: int) -> Floats:
         row = int(np.flatnonzero(np.isnan(checked))[0])
         raise DataError(f"the score of document {row} is NaN: a document without a score has no rank. Fix the model.")
     return checked
-
-
-def _ranked(metric: Metric, scores: Floats, judged: Judgements, k: int) -> tuple[Ints, bool]:
-    """Return the order of the documents and whether ties are to be averaged."""
-    ties = metric.ties or "average"
-    return rank(scores, judged.tiebreak(ties), judged.starts, k), ties in ("average", "threshold")
-
-
-def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    result = np.zeros(len(numerator))
-    np.divide(numerator, denominator, out=result, where=denominator > 0)
-    return result
-
-
-def _dcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    k = judged.ranks(metric.at)
-    order, average = _ranked(metric, scores, judged, k)
-    gain, discount = str(metric.gain), str(metric.discount)
-    by_rank = judged.discounts(discount, metric.at)
-    sums = discounted_sums(scores, order, judged.gains(gain), judged.starts, k, by_rank, average)
-    return sums, judged.ideal(gain, discount, metric.at) <= 0
-
-
-def _ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    sums, empty = _dcg(metric, scores, judged)
-    ideal = judged.ideal(str(metric.gain), str(metric.discount), metric.at)
-    return np.minimum(_ratio(sums, ideal), 1.0), empty  # a mean over ties may round up
-
-
-def _mean_ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    k = judged.ranks(metric.at)
-    order, average = _ranked(metric, scores, judged, k)
-    worth, by_rank = judged.gains(str(metric.gain)), judged.discounts(str(metric.discount), metric.at)
-    means = mean_normalised_sums(scores, order, judged.by_grade(), worth, judged.starts, k, by_rank, average)
-    return np.minimum(means, 1.0), judged.ideal(str(metric.gain), str(metric.discount), 1) <= 0
-
-
-def _average_precision(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    lowest, k = float(metric.relevant or 1), judged.ranks(metric.at)
-    order, average = _ranked(metric, scores, judged, k)
-    relevance, relevant = judged.relevance(lowest), judged.relevant(lowest)
-    sums = precision_sums(scores, order, relevance, judged.starts, k, average, metric.ties == "threshold")
-    counted = np.minimum(relevant, float(metric.at)) if metric.at is not None and metric.norm == "top" else relevant
-    return np.minimum(_ratio(sums, counted), 1.0), relevant == 0
-
-
-def _reciprocal_rank(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    lowest, k = float(metric.relevant or 1), judged.ranks(metric.at)
-    order, average = _ranked(metric, scores, judged, k)
-    values = reciprocal_ranks(scores, order, judged.relevance(lowest), judged.starts, k, average)
-    return values, judged.relevant(lowest) == 0
-
-
-def _found(metric: Metric, scores: Floats, judged: Judgements, worth: Floats, at: int | None) -> Floats:
-    """Return the summed worth of the first at documents of each query."""
-    k = judged.ranks(at)
-    order, average = _ranked(metric, scores, judged, k)
-    return discounted_sums(scores, order, worth, judged.starts, k, np.ones(k), average)
-
-
-def _precision(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    lowest, k = float(metric.relevant or 1), float(metric.at or 1)
-    found = _found(metric, scores, judged, judged.relevance(lowest), metric.at)
-    ranks = np.minimum(judged.lengths, k) if metric.short == "cut" else k
-    return np.minimum(found / ranks, 1.0), judged.relevant(lowest) == 0
-
-
-def _recall(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    lowest = float(metric.relevant or 1)
-    found = _found(metric, scores, judged, judged.relevance(lowest), metric.at)
-    relevant = judged.relevant(lowest)
-    return np.minimum(_ratio(found, relevant), 1.0), relevant == 0
-
-
-def _winner_takes_all(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    return _found(metric, scores, judged, judged.top(), 1), judged.pairs() == 0
-
-
-_TIED_PAIR = {"average": 0.5, "pessimistic": 0.0, "optimistic": 1.0}
-
-
-def _pairs(scores: Floats, judged: Judgements) -> tuple[Floats, Floats, Floats]:
-    """Return, a number a query, the pairs ranked right, those ranked wrong, and the pairs of equal scores."""
-    order = rank(scores, judged.tiebreak("input"), judged.starts, judged.ranks(None))
-    right, wrong, tied = pair_counts(scores, order, *judged.levels(), judged.starts).T
-    return right, wrong, tied
-
-
-def _pairwise(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    right, wrong, _ = _pairs(scores, judged)
-    pairs = judged.pairs()
-    return _ratio(right + _TIED_PAIR[str(metric.ties)] * (pairs - right - wrong), pairs), pairs == 0
-
-
-def _kendall(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    right, wrong, tied = _pairs(scores, judged)
-    pairs = judged.pairs()
-    untied = 0.5 * judged.lengths * (judged.lengths - 1.0) - tied
-    return np.clip(_ratio(right - wrong, np.sqrt(pairs) * np.sqrt(untied)), -1.0, 1.0), pairs == 0
-
-
-_FORMULAS = {
-    "ndcg": _ndcg,
-    "dcg": _dcg,
-    "mean-ndcg": _mean_ndcg,
-    "map": _average_precision,
-    "mrr": _reciprocal_rank,
-    "precision": _precision,
-    "recall": _recall,
-    "wta": _winner_takes_all,
-    "pairwise": _pairwise,
-    "kendall": _kendall,
-}
-"""Each returns the values, (n_queries,), and the mask of the queries that have nothing to measure."""
 
 
 def chosen_metric(spelling: str, *parts: Queries | None) -> Metric:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import typer
 
-from ranktune.studies.benchmarks import coordinator, counting, memory, parser, race, samplers, solvers, turnkey
+from ranktune.studies.benchmarks import coordinator, counting, memory, parser, race, samplers, solvers
+from ranktune.studies.benchmarks.turnkey import command
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 for name, main in (
@@ -22,7 +23,7 @@ for name, main in (
     ("scale", coordinator.scale),
     ("solvers", solvers.main),
     ("suggestions", samplers.suggestions),
-    ("turnkey", turnkey.main),
+    ("turnkey", command.main),
 ):
     app.command(name)(main)
 

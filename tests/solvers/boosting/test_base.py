@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ranktune.solvers.boosting.base import (
-    ONE_BY_ONE,
     BoostedRanker,
     check_penalty,
     check_range,
@@ -31,15 +30,23 @@ class Scripted:
         self.last = last
         self.asked: list[tuple[Any, int]] = []
 
-    def rounds(self, queries: Ints | None, seed: int, sizes: Iterable[int] = ONE_BY_ONE) -> Iterator[Trees]:
+    def growth(self, queries: Ints | None, seed: int) -> ScriptedGrowth:
         self.asked.append((None if queries is None else queries.tolist(), seed))
-        done = 0
-        for size in sizes:
-            numbers = range(done, min(done + size, self.last))
-            if not numbers:
-                return
-            yield joined([one_tree([0], [float(n)], [-1], [-2], [-1.0, 1.0]) for n in numbers])
-            done += size
+        return ScriptedGrowth(self.last)
+
+
+class ScriptedGrowth:
+    def __init__(self, last: int) -> None:
+        self.last, self.rounds = last, 0
+
+    def grow(self) -> bool:
+        more = self.rounds < self.last
+        self.rounds += more
+        return more
+
+    def trees(self, first: int, last: int) -> Trees:
+        assert 0 <= first < last <= self.rounds
+        return joined([one_tree([0], [float(n)], [-1], [-2], [-1.0, 1.0]) for n in range(first, last)])
 
 
 class Ranker(BoostedRanker):
@@ -62,15 +69,18 @@ def rising(highest: int, queries: int = 6) -> Queries:
 
 
 @pytest.mark.parametrize(("trees", "last", "kept"), [(1, 99, 1), (2, 99, 2), (50, 99, 50), (50, 1, 1), (50, 13, 13)])
-def test_every_model_that_is_shown_has_more_trees_and_the_last_has_all(trees: int, last: int, kept: int) -> None:
+def test_there_is_a_step_and_a_model_after_every_round_and_the_last_has_all_trees(
+    trees: int, last: int, kept: int
+) -> None:
     ranker = Ranker(trees, last=last)
     shown = []
-    for step in ranker.fit_steps(rising(5)):
+    for number, step in enumerate(ranker.fit_steps(rising(5)), start=1):
         shown.append(ranker.trees_.n_trees)
-        assert np.isnan(step.objective)
-    assert shown == sorted(set(shown)) and shown[-1] == kept
-    assert len(shown) <= 5 + 4 * np.log(kept) + 1  # joining at every round would be quadratic
-    assert ranker.rounds_ == (kept,)
+        assert step.iteration == number and np.isnan(step.objective)
+        assert ranker.rounds_ == (shown[-1],) and 0.8 * number <= shown[-1] + 1 <= number + 1
+    assert len(shown) in (kept, kept + 1)  # the round that found no split is a step
+    assert shown == sorted(shown) and shown[-1] == kept
+    assert len(set(shown)) <= 5 + 4 * np.log(kept) + 1  # joining at every round would be quadratic
     assert ranker.trees_.threshold.tolist() == list(range(kept))
 
 
@@ -79,9 +89,34 @@ def test_the_steps_show_the_best_so_far_on_validation_queries() -> None:
     steps = []
     for step in ranker.fit_steps(rising(9), vali=rising(7)):
         steps.append((ranker.trees_.n_trees, step.objective))
+        assert ranker.rounds_ == steps[-1][:1]
     assert steps == sorted(steps, key=lambda step: (step[0], -step[1]))
     assert steps[-1] == (7, -1.0)  # document 7 is above document 6 from round 7 on, the tree of threshold 6
-    assert ranker.rounds_ == (7,)
+    assert len(steps) == 7 + 3
+
+
+@pytest.mark.parametrize("last", [20, 61, 10**6])
+def test_the_metric_of_later_rounds_is_computed_in_blocks(last: int) -> None:
+    """The best of the rounds that are looked at is kept, and where trees stop growing the last of them is one."""
+    trees, highest, looks = 120, 60, []
+    for step in (ranker := Ranker(trees, last=last, patience=9)).fit_steps(rising(70), vali=rising(highest)):
+        looks.append((step.iteration, ranker.trees_.n_trees, -step.objective))
+    evaluated = sorted({kept for _, kept, _ in looks})
+    assert evaluated[:16] == list(range(1, 17))
+    assert all(b - a <= max(1, a // 8) for a, b in itertools.pairwise(evaluated))
+    assert ranker.trees_.n_trees == ranker.rounds_[0] == (last if last < highest else looks[-1][1])
+    assert looks[-1][1] - highest < highest // 8 or last < highest
+    assert (looks[-1][2] == 1.0) == (last >= highest)
+
+
+def test_a_caller_may_stop_after_any_step() -> None:
+    for stop in range(1, 40, 3):
+        ranker = Ranker(100, patience=50)
+        for step in ranker.fit_steps(rising(60), vali=rising(60)):
+            if step.iteration == stop:
+                break
+        assert stop - max(1, stop // 8) < ranker.rounds_[0] <= stop
+        assert ranker.as_model().predict(rising(3)).tobytes() == ranker.predict(rising(3)).tobytes()
 
 
 def test_the_share_held_out_counts_the_rounds_and_all_are_learnt_from_in_proportion() -> None:

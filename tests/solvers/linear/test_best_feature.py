@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.best_feature import BestFeature
+from ranktune.solvers.linear.best_feature import BestFeature, _rivals
 from ranktune.solvers.metrics.metrics import parse_metric
 
 
@@ -40,6 +40,57 @@ def test_no_column_in_either_direction_is_better(metric: str) -> None:
     measure = parse_metric(metric)
     others = [measure.mean(sign * queries.features[:, j], queries) for j in (0, 2, 4) for sign in (1, -1)]
     assert ranker.score_ == pytest.approx(max(others), rel=1e-12)
+
+
+def many_queries(n_queries: int = 1500) -> Queries:
+    """Columns of rising quality, every second one falling, each rounded more than the one before."""
+    generator = np.random.default_rng(3)
+    y = generator.integers(0, 4, 6 * n_queries).astype(float)
+    signs, noise = np.array([1.0, -1.0] * 6), np.linspace(8.0, 4.0, 12)
+    X = np.round((y[:, None] + noise * generator.normal(size=(len(y), 12))) * signs, 1)
+    X[:, 5] = 2.0
+    return Queries.from_arrays(X, y, qid=np.arange(len(y)) // 6)
+
+
+@pytest.mark.parametrize("metric", ["ndcg@3", "map", "precision@2"])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_of_many_queries_a_sample_does_not_change_the_choice(metric: str, form: str) -> None:
+    queries = many_queries()
+    given = queries if form == "dense" else queries.with_features(sparse.csr_array(queries.features))
+    steps = list((ranker := BestFeature(metric)).fit_steps(given))
+    measure = parse_metric(metric)
+    means = {
+        (j, s): measure.mean(s * queries.features[:, j], queries) for j in range(12) for s in (1.0, -1.0) if j != 5
+    }
+    feature, sign = max(means, key=lambda key: means[key])
+    assert (ranker.feature_, ranker.coef_[ranker.feature_]) == (feature, sign)
+    assert ranker.score_ == means[feature, sign] and steps[-1].objective == -ranker.score_
+    assert [step.iteration for step in steps] == list(range(1, len(steps) + 1)) and len(steps) > 2
+
+
+def test_a_feature_that_only_trails_by_chance_is_compared_on_all_queries() -> None:
+    generator = np.random.default_rng(0)
+    table = generator.random((3, 2, 250))
+    table[1, 0] = table[0, 0] + 0.01 + 0.1 * generator.normal(size=250)  # within the errors of each other
+    table[2] = table[0] - 0.5
+    table[:2, 1] = table[2, 0] - 0.1
+    assert _rivals(table).tolist() == [[True, False], [True, False], [False, False]]
+
+
+def test_of_equally_good_features_the_first_is_taken() -> None:
+    queries = with_a_good_column(1.0)
+    doubled = queries.with_features(np.hstack([queries.features, 2.0 * queries.features, queries.features]))
+    assert BestFeature().fit(doubled).feature_ == 3
+
+
+def test_constant_features_alone_leave_no_choice() -> None:
+    ranker = BestFeature().fit(np.ones((4, 2)), [0, 1, 0, 1])
+    assert ranker.coef_.tolist() == [0.0, 0.0]
+
+
+def test_a_metric_that_skips_all_queries_is_refused() -> None:
+    with pytest.raises(DataError, match="skips all 1 queries"):
+        BestFeature("map:relevant=5").fit([[1.0], [2.0]], [0, 1])
 
 
 def test_negative_grades_are_judged_by_pairs() -> None:

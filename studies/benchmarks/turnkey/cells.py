@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
@@ -17,26 +17,23 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, ParameterError, nearest
-from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks.peers import METRIC, compete, given, version_of
-from ranktune.studies.papers.protocols import all_queries
-from ranktune.studies.papers.reproduce import Dataset
+from ranktune.studies.benchmarks.turnkey.data import Case
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
 from ranktune.tuner.evaluation.split import Split
 from ranktune.tuner.selection.leaderboard import for_few_queries
 from ranktune.tuner.statistics.intervals import Interval
 
 METRICS = (METRIC, f"{METRIC}:letor")
-FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Cell:
     """One tool on one fold: a stored result is used where all fields are equal.
 
-    split_seed   None for the folds as published
+    split_seed   None for parts as given
     version      of the tool's package
     fingerprint  of the fold's queries
     """
@@ -45,6 +42,7 @@ class Cell:
     fold: str
     rival: str
     seconds: float
+    threads: int
     seed: int
     split_seed: int | None
     version: str
@@ -56,7 +54,7 @@ class Finished:
     """The result of a cell.
 
     values    metric -> value of each test query, NaN where the metric skips it
-    used      seconds until its result; estimate, interval, reported, tried: see Delivered
+    used      seconds until its result; estimate, interval, reported, tried, detail: see Delivered
     """
 
     cell: Cell
@@ -66,6 +64,7 @@ class Finished:
     interval: tuple[float, float] | None = None
     reported: float | None = None
     tried: int | None = None
+    detail: Json = field(default_factory=dict)
 
     def mean(self, metric: str = METRIC) -> float:
         """Return the mean over the test queries that the metric does not skip."""
@@ -84,24 +83,7 @@ class Finished:
 
 
 Results: TypeAlias = dict[tuple[str, str, str, int], Finished]
-"""By data, fold, rival and seed."""
-
-
-def dealt_again(splits: Sequence[Split], seed: int) -> list[Split]:
-    """Return all queries of a LETOR folder (those of its first fold) in five new folds, 3 : 1 : 1, at random by seed.
-
-    Each query is a test query in one fold and a validation query in one other, as in LETOR. Raises DataError for fewer
-    than five queries.
-    """
-    queries = all_queries(splits[0])
-    if queries.n_queries < FOLDS:
-        raise DataError(f"{queries.n_queries} queries cannot be dealt into {FOLDS} folds.")
-    parts = np.array_split(np.random.default_rng(seed).permutation(queries.n_queries), FOLDS)
-
-    def part(*numbers: int) -> Queries:
-        return queries.select(np.sort(np.concatenate([parts[number % FOLDS] for number in numbers])))
-
-    return [Split(f"Fold{k + 1}", part(k, k + 1, k + 2), part(k + 3), part(k + 4)) for k in range(FOLDS)]
+"""Of one budget: by data, fold, rival and seed."""
 
 
 def run_cell(cell: Cell, split: Split) -> Finished:
@@ -111,10 +93,11 @@ def run_cell(cell: Cell, split: Split) -> Finished:
     """
     test = given(split, "test")
     parse_metric(METRIC).mean(np.zeros(test.n_documents), test)  # refuses queries that say nothing, in time
-    scores, report = compete(cell.rival, split, cell.seconds, cell.seed)
+    scores, report = compete(cell.rival, split, Budget(cell.seconds, cell.threads, cell.seed))
     values = {metric: parse_metric(metric).per_query(scores, test) for metric in METRICS}
     interval = report["interval"] and (report["interval"][0], report["interval"][1])
-    return Finished(cell, values, report["seconds"], report["estimate"], interval, report["reported"], report["tried"])
+    found = {name: report[name] for name in ("estimate", "reported", "tried", "detail")}
+    return Finished(cell, values, report["seconds"], interval=interval, **found)
 
 
 def kept(path: Path) -> dict[Cell, Finished]:
@@ -141,26 +124,35 @@ def keep(path: Path, finished: Finished) -> None:
         file.write((b"\n" if cut else b"") + line.encode() + b"\n")
 
 
-def planned(
-    found: Iterable[Dataset],
-    rivals: Sequence[str],
-    folds: Sequence[str],
-    seconds: float,
-    seeds: Sequence[int],
-    again: int | None,
-) -> Iterator[tuple[Cell, Split]]:
+@dataclass(frozen=True)
+class Plan:
+    """Which cells are run on each case: every rival for all seconds and seeds, on the folds named, or all."""
+
+    rivals: Sequence[str]
+    seconds: Sequence[float]
+    seeds: Sequence[int] = (0,)
+    threads: int = 1
+    folds: Sequence[str] = ()
+
+
+def planned(cases: Iterable[Case], plan: Plan) -> Iterator[tuple[Cell, Split]]:
     """Yield each cell with its fold; tools take turns on a fold, so that noise of the machine affects them alike."""
-    versions = {rival: version_of(rival) for rival in rivals}
-    for dataset in found:
-        splits = list(dataset.splits) if again is None else dealt_again(dataset.splits, again)
-        for name in folds:
-            if name not in (split.name for split in splits):
-                raise ParameterError(f"{dataset.name} has no fold '{name}'. {nearest(name, [s.name for s in splits])}")
-        for split, seed in product(splits, seeds):
-            if not folds or split.name in folds:
+    versions = {rival: version_of(rival) for rival in plan.rivals}
+    for case in cases:
+        for name in plan.folds:
+            if name not in (split.name for split in case.splits):
+                raise ParameterError(
+                    f"{case.name} has no fold '{name}'. {nearest(name, [split.name for split in case.splits])}"
+                )
+        for split in case.splits:
+            if not plan.folds or split.name in plan.folds:
                 mark = _fingerprint(split)
-                for rival in rivals:
-                    yield Cell(dataset.name, split.name, rival, seconds, seed, again, versions[rival], mark), split
+                for seconds, seed, rival in product(plan.seconds, plan.seeds, plan.rivals):
+                    version, again = versions[rival], case.split_seed
+                    yield (
+                        Cell(case.name, split.name, rival, seconds, plan.threads, seed, again, version, mark),
+                        split,
+                    )
 
 
 def _fingerprint(split: Split) -> str:
@@ -168,18 +160,35 @@ def _fingerprint(split: Split) -> str:
     return blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def run_all(plan: Sequence[tuple[Cell, Split]], path: Path | None, on_line: Callable[[str], None]) -> Results:
-    """Return the result of each cell of the plan: read from path, or run now and appended there."""
+def run_all(
+    plan: Sequence[tuple[Cell, Split]], path: Path | None, on_line: Callable[[str], None]
+) -> tuple[list[Finished], list[str]]:
+    """Return the result of each cell, read from path, or run now and appended there; and why cells failed."""
     known = {} if path is None else kept(path)
-    results: Results = {}
+    results, failures = [], []
     for number, (cell, split) in enumerate(plan, 1):
+        where = f"{cell.data} {cell.fold} {cell.rival} {cell.seconds:g} s seed {cell.seed}"
         finished = known.get(cell)
         how = "kept" if finished else "ran"
         if finished is None:
-            finished = run_cell(cell, split)
+            try:
+                finished = run_cell(cell, split)
+            except StudyError as error:  # the other cells still run
+                failures.append(f"{where}: {error}")
+                on_line(f"{number}/{len(plan)} {failures[-1]}")
+                continue
             if path is not None:
                 keep(path, finished)
-        results[cell.data, cell.fold, cell.rival, cell.seed] = finished
+        results.append(finished)
         figures = f"test {finished.mean():.4f}, estimate {finished.estimate:.4f}, {finished.used:.1f} s"
-        on_line(f"{number}/{len(plan)} {cell.data} {cell.fold} {cell.rival} seed {cell.seed} ({how}): {figures}")
-    return results
+        on_line(f"{number}/{len(plan)} {where} ({how}): {figures}")
+    return results, failures
+
+
+def of_budget(results: Iterable[Finished], seconds: float) -> Results:
+    """Return the results of the cells of so many seconds."""
+    return {
+        (finished.cell.data, finished.cell.fold, finished.cell.rival, finished.cell.seed): finished
+        for finished in results
+        if finished.cell.seconds == seconds
+    }

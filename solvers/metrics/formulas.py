@@ -1,0 +1,178 @@
+"""The formula of each metric: from scores and judgements to a value for each query.
+
+Some metrics follow from one sum a query, of the worth of a document times the discount of its rank: SUMS. The others
+are in RANKINGS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints, Mask
+from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.kernels import (
+    discounted_sums,
+    mean_normalised_sums,
+    pair_counts,
+    precision_sums,
+    rank,
+    reciprocal_ranks,
+)
+
+if TYPE_CHECKING:
+    from ranktune.solvers.metrics.metrics import Metric
+
+
+class Terms(NamedTuple):
+    """What a sum is made of: the worth of each document, (n_documents,), and the discount of each rank, (k,)."""
+
+    worth: Floats
+    discounts: Floats
+
+
+class Sum(NamedTuple):
+    """A metric that follows from a sum a query.
+
+    value takes the sums, (n_queries,), and returns the metric and the mask of the queries with nothing to measure.
+    """
+
+    terms: Callable[[Metric, Judgements], Terms]
+    value: Callable[[Metric, Floats, Judgements], tuple[Floats, Mask]]
+
+
+def per_query(metric: Metric, scores: Floats, judged: Judgements) -> Floats:
+    """Return the metric of each query, (n_queries,), NaN where the query is skipped."""
+    if metric.name not in SUMS:
+        return _settled(metric, *RANKINGS[metric.name](metric, scores, judged), judged)
+    worth, discounts = SUMS[metric.name].terms(metric, judged)
+    order, average = _ranked(metric, scores, judged, len(discounts))
+    sums = discounted_sums(scores, order, worth, judged.starts, len(discounts), discounts, average)
+    return of_sums(metric, sums, judged)
+
+
+def of_sums(metric: Metric, sums: Floats, judged: Judgements) -> Floats:
+    """Return the metric of each query, as per_query does, from the sums that it follows from."""
+    return _settled(metric, *SUMS[metric.name].value(metric, sums, judged), judged)
+
+
+def _settled(metric: Metric, values: Floats, empty: Mask, judged: Judgements) -> Floats:
+    """Return values as the options short and empty have it."""
+    if metric.short == "0":
+        values = np.where(judged.lengths < (metric.at or 0), 0.0, values)
+    return np.where(empty, np.nan if metric.empty == "skip" else float(metric.empty or 0), values)
+
+
+def _ranked(metric: Metric, scores: Floats, judged: Judgements, k: int) -> tuple[Ints, bool]:
+    """Return the order of the documents and whether ties are to be averaged."""
+    ties = metric.ties or "average"
+    return rank(scores, judged.tiebreak(ties), judged.starts, k), ties in ("average", "threshold")
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    result = np.zeros(len(numerator))
+    np.divide(numerator, denominator, out=result, where=denominator > 0)
+    return result
+
+
+def _gain_terms(metric: Metric, judged: Judgements) -> Terms:
+    return Terms(judged.gains(str(metric.gain)), judged.discounts(str(metric.discount), metric.at))
+
+
+def _dcg(metric: Metric, sums: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    return sums, judged.ideal(str(metric.gain), str(metric.discount), metric.at) <= 0
+
+
+def _ndcg(metric: Metric, sums: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    ideal = judged.ideal(str(metric.gain), str(metric.discount), metric.at)
+    return np.minimum(_ratio(sums, ideal), 1.0), ideal <= 0  # a mean over ties may round up
+
+
+def _mean_ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    k = judged.ranks(metric.at)
+    order, average = _ranked(metric, scores, judged, k)
+    worth, by_rank = judged.gains(str(metric.gain)), judged.discounts(str(metric.discount), metric.at)
+    means = mean_normalised_sums(scores, order, judged.by_grade(), worth, judged.starts, k, by_rank, average)
+    return np.minimum(means, 1.0), judged.ideal(str(metric.gain), str(metric.discount), 1) <= 0
+
+
+def _average_precision(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    lowest, k = float(metric.relevant or 1), judged.ranks(metric.at)
+    order, average = _ranked(metric, scores, judged, k)
+    relevance, relevant = judged.relevance(lowest), judged.relevant(lowest)
+    sums = precision_sums(scores, order, relevance, judged.starts, k, average, metric.ties == "threshold")
+    counted = np.minimum(relevant, float(metric.at)) if metric.at is not None and metric.norm == "top" else relevant
+    return np.minimum(_ratio(sums, counted), 1.0), relevant == 0
+
+
+def _reciprocal_rank(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    lowest, k = float(metric.relevant or 1), judged.ranks(metric.at)
+    order, average = _ranked(metric, scores, judged, k)
+    values = reciprocal_ranks(scores, order, judged.relevance(lowest), judged.starts, k, average)
+    return values, judged.relevant(lowest) == 0
+
+
+def _relevance_terms(metric: Metric, judged: Judgements) -> Terms:
+    return Terms(judged.relevance(float(metric.relevant or 1)), np.ones(judged.ranks(metric.at)))
+
+
+def _precision(metric: Metric, sums: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    k = float(metric.at or 1)
+    ranks = np.minimum(judged.lengths, k) if metric.short == "cut" else k
+    return np.minimum(sums / ranks, 1.0), judged.relevant(float(metric.relevant or 1)) == 0
+
+
+def _recall(metric: Metric, sums: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    relevant = judged.relevant(float(metric.relevant or 1))
+    return np.minimum(_ratio(sums, relevant), 1.0), relevant == 0
+
+
+def _winner_terms(metric: Metric, judged: Judgements) -> Terms:
+    return Terms(judged.top(), np.ones(1))
+
+
+def _winner_takes_all(metric: Metric, sums: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    return sums, judged.pairs() == 0
+
+
+_TIED_PAIR = {"average": 0.5, "pessimistic": 0.0, "optimistic": 1.0}
+
+
+def _pairs(scores: Floats, judged: Judgements) -> tuple[Floats, Floats, Floats]:
+    """Return, a number a query, the pairs ranked right, those ranked wrong, and the pairs of equal scores."""
+    order = rank(scores, judged.tiebreak("input"), judged.starts, judged.ranks(None))
+    right, wrong, tied = pair_counts(scores, order, *judged.levels(), judged.starts).T
+    return right, wrong, tied
+
+
+def _pairwise(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    right, wrong, _ = _pairs(scores, judged)
+    pairs = judged.pairs()
+    return _ratio(right + _TIED_PAIR[str(metric.ties)] * (pairs - right - wrong), pairs), pairs == 0
+
+
+def _kendall(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    right, wrong, tied = _pairs(scores, judged)
+    pairs = judged.pairs()
+    untied = 0.5 * judged.lengths * (judged.lengths - 1.0) - tied
+    return np.clip(_ratio(right - wrong, np.sqrt(pairs) * np.sqrt(untied)), -1.0, 1.0), pairs == 0
+
+
+SUMS: Mapping[str, Sum] = {
+    "ndcg": Sum(_gain_terms, _ndcg),
+    "dcg": Sum(_gain_terms, _dcg),
+    "precision": Sum(_relevance_terms, _precision),
+    "recall": Sum(_relevance_terms, _recall),
+    "wta": Sum(_winner_terms, _winner_takes_all),
+}
+
+RANKINGS: Mapping[str, Callable[[Metric, Floats, Judgements], tuple[Floats, Mask]]] = {
+    "mean-ndcg": _mean_ndcg,
+    "map": _average_precision,
+    "mrr": _reciprocal_rank,
+    "pairwise": _pairwise,
+    "kendall": _kendall,
+}
+"""Each takes the scores and returns the metric and the mask of the queries with nothing to measure."""

@@ -1,0 +1,99 @@
+"""RankTune against other whole tools at equal time, compared on test queries; and where RankTune's time went.
+
+Each tool has a new process on each fold, and a number of seconds for all its tuning. Run this on an idle machine, with
+one run before that does not count: RankTune compiles its kernels at first use and caches them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.studies.benchmarks.turnkey.cells import METRICS, Finished, Plan, of_budget, planned, run_all
+from ranktune.studies.benchmarks.turnkey.data import Case, load_cases
+from ranktune.studies.benchmarks.turnkey.peers import PEERS, check_installed
+from ranktune.studies.benchmarks.turnkey.results import report_of
+from ranktune.studies.benchmarks.turnkey.tables import WIDTH, tables
+
+
+def main(
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="LETOR folders (Fold1 ... each with train, vali and test.txt); folders with train, vali and test "
+            "files; prefixes DIR/n of n.train.txt, n.vali.txt and n.test.txt; or single files, whose queries are dealt "
+            "3:1:1."
+        ),
+    ],
+    seconds: Annotated[
+        list[float] | None,
+        typer.Option(help="Wall time of a tool on a fold. Repeatable: a report for each. (default: 60)", min=0.1),
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Threads of a tool; of RankTune, workers of one thread.", min=1)] = 1,
+    rival: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(PEERS)}. Repeatable. (default: all)")] = None,
+    fold: Annotated[list[str] | None, typer.Option(help="A fold, such as Fold1. Repeatable. (default: all)")] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Given to every rival. Repeatable: means over seeds are compared.", min=0)
+    ] = None,
+    split_seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Deal all queries at random by this seed into five new folds 3:1:1, to check decisions that were made "
+            "on the published folds; of a single file, into one. (default: parts as given, 0 for a single file)",
+            min=0,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    keep_in: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep",
+            help="Append results to this file (JSON lines), and do not repeat those in it. Use another file after a "
+            "change of the code that leaves the version as it is.",
+        ),
+    ] = None,
+) -> None:
+    """Compare whole tools at equal time by their models' values on test queries."""
+    rivals, seeds = list(dict.fromkeys(rival or PEERS)), list(dict.fromkeys(seed or [0]))
+    budgets = list(dict.fromkeys(seconds or [60.0]))
+    for name in rivals:
+        if name not in PEERS:
+            raise ParameterError(f"there is no rival '{name}'. {nearest(name, PEERS)}")
+        check_installed(name)
+    cases = load_cases(data, split_seed)
+    cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
+    results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
+    reports = [report_of(of_budget(results, budget), cases, rivals, budget) for budget in budgets]
+    if as_json:
+        plain: Json = {"threads": threads, "seeds": seeds, "split_seed": split_seed, "failures": failures}
+        plain |= {"reports": [asdict(report) for report in reports], "cells": [_cell(one) for one in results]}
+        typer.echo(json.dumps(plain, indent=1))
+    else:
+        console = Console(width=WIDTH)
+        for report in reports:
+            for table in tables(report, _how(report.seconds, threads, seeds, cases)):
+                console.print(table)
+    if failures:
+        typer.echo("\n".join([f"{len(failures)} of {len(cells)} cells failed:", *failures]), err=True)
+        raise typer.Exit(1)
+
+
+def _how(seconds: float, threads: int, seeds: Sequence[int], cases: Sequence[Case]) -> str:
+    """Return the budget, the seeds and the partition in words."""
+    several = f", {threads} threads" if threads > 1 else ""
+    dealt = {case.split_seed for case in cases}
+    partition = ", ".join("parts as given" if own is None else f"dealt by seed {own}" for own in dealt)
+    return f"{seconds:g} s{several}, seed {', '.join(map(str, seeds))}, {partition}"
+
+
+def _cell(finished: Finished) -> Json:
+    """Return a cell with its means in place of the values of queries."""
+    return asdict(replace(finished, values={})) | {"values": {metric: finished.mean(metric) for metric in METRICS}}

@@ -1,0 +1,337 @@
+"""Whole tools that RankTune is compared with: each gets a split without test queries, and seconds, and returns a model.
+
+Every peer runs in a new process, with the number of threads given: RankTune as workers of one thread each. The clock
+starts when the data are mapped into memory and the libraries are imported. The test documents are scored after the
+clock has stopped, and their grades never enter the process.
+
+ranktune           `ranktune.tune` with its defaults: the model that it chose, single or a blend
+lightgbm           LightGBM's LGBMRanker under Optuna's TPE, early stopping and choice by validation NDCG@10
+lightgbm-defaults  LightGBM's LGBMRanker with its defaults, early stopping by validation NDCG@10
+flaml              FLAML's AutoML, task "rank", metric "ndcg@10", holdout on the validation queries
+
+Where there are no validation queries, a quarter of the training queries becomes validation queries for the peers that
+need them: all but ranktune, which cross-validates.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import ranktune
+from ranktune.solvers.core.arrays import Floats, Json, JsonView
+from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.benchmarks.turnkey.study_time import as_json, seconds_by_stage, time_by_solver
+from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.evaluation.store import read_queries, write_queries
+from ranktune.tuner.study.events import read_events
+from ranktune.tuner.workers.worker_process import ONE_THREAD
+
+if TYPE_CHECKING:
+    import optuna
+    from lightgbm import LGBMRanker
+    from lightgbm.callback import CallbackEnv
+
+METRIC = "ndcg@10"
+OURS = "ranktune"
+_PATIENCE = 50
+"""Trees without improvement before LightGBM stops."""
+_TREES, _DEFAULTS_TREES = 1000, 10_000
+"""LightGBM's number of trees at most: of a trial under Optuna, and with its defaults."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a peer may use: seconds of wall time, a number of threads, and its seed."""
+
+    seconds: float
+    threads: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """The result of a peer.
+
+    score     from queries to the scores of their documents, (n_documents,)
+    estimate  of METRIC on new queries, by its own validation; interval: its limits, where it has any
+    reported  its own figure, where that follows another convention
+    tried     number of configurations, where it reports one
+    detail    what it did: of RankTune the seconds by stage and solver, of the others the trees of their model
+    """
+
+    score: Callable[[Queries], ArrayLike]
+    estimate: float
+    interval: tuple[float, float] | None = None
+    reported: float | None = None
+    tried: int | None = None
+    detail: Json = field(default_factory=dict)
+
+
+Peer = Callable[[Split, Budget, Path], Delivered]
+"""Takes a split without test queries, a budget and an empty folder."""
+
+
+def rank_tune(split: Split, budget: Budget, folder: Path) -> Delivered:
+    """Tune with RankTune's defaults, without holding out test queries."""
+    begun = time.time()
+    result = ranktune.tune(
+        split.train, vali=split.vali, test="none", metric=METRIC, timeout=budget.seconds, jobs=budget.threads,
+        seed=budget.seed, home=folder,
+    )  # fmt: skip
+    ended = time.time()
+    events, estimate, best = list(read_events(Path(result.folder))), result.estimate, result.best
+    detail = {
+        "stages": seconds_by_stage(events, begun, ended),
+        "solvers": as_json(time_by_solver(events)),
+        "model": best.solver,
+        "members": dict(best.params or {}) if best.is_blend else {best.solver: 1.0},
+    }
+    limits = estimate.low, estimate.high
+    return Delivered(result.best_model.predict, estimate.mean, limits, tried=result.trials, detail=detail)
+
+
+def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:
+    """Tune LightGBM by Optuna for the given seconds; the result is the best trial's model.
+
+    The search space is that of Optuna's own LightGBM example, with the learning rate. Early stopping uses
+    LightGBM's NDCG@10, which counts queries without a relevant document as 1: it orders models as METRIC does. A trial
+    that the deadline cuts short counts with the trees that it has.
+    """
+    import optuna
+
+    train, vali = split.train, given(split, "vali")
+    until, best = time.perf_counter() + budget.seconds, _Best()
+    fixed = {"n_estimators": _TREES, "n_jobs": budget.threads, "random_state": budget.seed}
+    trees: list[int] = []
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+    def objective(trial: optuna.Trial) -> float:
+        ranker = _fitted_trees(_tree_parameters(trial) | fixed, train, vali, until)
+        trees.append(ranker.best_iteration_ or ranker.n_estimators_)
+        return best.offer(ranker, _value(ranker, vali))
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=budget.seed))
+    study.optimize(objective, timeout=max(0.0, until - time.perf_counter()))
+    if best.model is None:
+        raise StudyError(f"LightGBM and Optuna found no model in {budget.seconds:g} s. Give them more.")
+    model = best.model
+    detail = {"trees": model.best_iteration_ or model.n_estimators_, "trees_of_trials": trees}
+    return Delivered(lambda queries: model.predict(queries.features), best.value, tried=len(trees), detail=detail)
+
+
+def lightgbm_defaults(split: Split, budget: Budget, folder: Path) -> Delivered:
+    """Fit LightGBM once with its defaults, stopped early by validation NDCG@10, or at the deadline."""
+    train, vali = split.train, given(split, "vali")
+    until = time.perf_counter() + budget.seconds
+    fixed = {"n_estimators": _DEFAULTS_TREES, "n_jobs": budget.threads, "random_state": budget.seed}
+    ranker = _fitted_trees(fixed, train, vali, until)
+    detail = {"trees": ranker.best_iteration_ or ranker.n_estimators_, "cut_by_deadline": time.perf_counter() > until}
+    return Delivered(lambda queries: ranker.predict(queries.features), _value(ranker, vali), tried=1, detail=detail)
+
+
+def _value(ranker: LGBMRanker, vali: Queries) -> float:
+    return parse_metric(METRIC).mean(np.asarray(ranker.predict(vali.features)), vali)
+
+
+@dataclass
+class _Best:
+    """The model of the highest value so far."""
+
+    model: LGBMRanker | None = None
+    value: float = -np.inf
+
+    def offer(self, model: LGBMRanker, value: float) -> float:
+        if value > self.value:
+            self.model, self.value = model, value
+        return value
+
+
+def _tree_parameters(trial: optuna.Trial) -> Json:
+    return {
+        "learning_rate": trial.suggest_float("learning_rate", 0.01, 0.3, log=True),
+        "num_leaves": trial.suggest_int("num_leaves", 2, 256, log=True),
+        "min_child_samples": trial.suggest_int("min_child_samples", 5, 100),
+        "reg_alpha": trial.suggest_float("lambda_l1", 1e-8, 10.0, log=True),
+        "reg_lambda": trial.suggest_float("lambda_l2", 1e-8, 10.0, log=True),
+        "colsample_bytree": trial.suggest_float("feature_fraction", 0.4, 1.0),
+        "subsample": trial.suggest_float("bagging_fraction", 0.4, 1.0),
+        "subsample_freq": trial.suggest_int("bagging_freq", 1, 7),
+    }
+
+
+def _fitted_trees(parameters: JsonView, train: Queries, vali: Queries, until: float) -> LGBMRanker:
+    """Return LGBMRanker fitted on train, stopped early by vali, and at the latest at the time until."""
+    import lightgbm
+
+    def stop_in_time(env: CallbackEnv) -> None:
+        if time.perf_counter() > until:
+            raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list or [])
+
+    ranker = lightgbm.LGBMRanker(objective="lambdarank", verbosity=-1, **parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker.fit(
+            train.features, train.grades, group=train.lengths, eval_set=[(vali.features, vali.grades)],
+            eval_group=[vali.lengths], eval_at=[10], eval_metric="ndcg",
+            callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False), stop_in_time],
+        )  # fmt: skip
+    return ranker
+
+
+def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:
+    """Run FLAML's AutoML for the time, groups and validation queries given.
+
+    Its NDCG has linear gains and counts queries without a relevant document as 0: the estimate is the model's
+    METRIC on the validation queries, and reported is FLAML's own figure.
+    """
+    train, vali = split.train, given(split, "vali")
+    several = vali.select(np.flatnonzero(vali.lengths > 1))  # its NDCG refuses queries of one document
+    automl = importlib.import_module("flaml").AutoML()
+    automl.fit(
+        X_train=train.features, y_train=train.grades.astype(int), groups=train.query_of_document,
+        X_val=several.features, y_val=several.grades.astype(int), groups_val=several.query_of_document,
+        task="rank", metric=METRIC, eval_method="holdout", time_budget=budget.seconds, n_jobs=budget.threads,
+        seed=budget.seed, verbose=0,
+    )  # fmt: skip
+    if automl.best_estimator is None:
+        raise StudyError(f"FLAML found no model in {budget.seconds:g} s. Give it more.")
+    trees = automl.best_config.get("n_estimators")
+    detail = {"learner": automl.best_estimator} | ({} if trees is None else {"trees": int(trees)})
+
+    def score(queries: Queries) -> Floats:
+        return np.asarray(automl.predict(queries.features), dtype=np.float64)
+
+    value = parse_metric(METRIC).mean(score(vali), vali)
+    return Delivered(score, value, reported=1.0 - automl.best_loss, detail=detail)
+
+
+def given(split: Split, part: str) -> Queries:
+    """Return a split's "vali" or "test". Raises DataError where it has none."""
+    queries: Queries | None = getattr(split, part)
+    if queries is None:
+        raise DataError(f"{split.name}: has no {part} queries, and whole tools need them. Add {part}.txt.")
+    return queries
+
+
+def with_validation(split: Split) -> Split:
+    """Return a split with validation queries: its own, or a quarter of its training queries, the same at each call."""
+    if split.vali is not None:
+        return split
+    count = split.train.n_queries
+    if count < 2:
+        raise DataError(f"{split.name}: {count} training query leaves none to validate. Add queries, or vali queries.")
+    order = np.random.default_rng(0).permutation(count)
+    aside, kept = np.sort(order[: max(count // 4, 1)]), np.sort(order[max(count // 4, 1) :])
+    return replace(split, train=split.train.select(kept), vali=split.train.select(aside))
+
+
+PEERS: Mapping[str, Peer] = {
+    OURS: rank_tune,
+    "lightgbm": lightgbm_optuna,
+    "lightgbm-defaults": lightgbm_defaults,
+    "flaml": flaml_automl,
+}
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    OURS: ("ranktune",),
+    "lightgbm": ("lightgbm", "optuna"),
+    "lightgbm-defaults": ("lightgbm",),
+    "flaml": ("flaml", "pandas", "xgboost", "lightgbm"),
+}
+"""The packages that each peer imports; the version of the first is recorded."""
+
+
+def check_installed(rival: str) -> None:
+    """Raise ParameterError, with what to install, where a package of a peer is missing."""
+    missing = [package for package in NEEDS[rival] if find_spec(package) is None]
+    if missing:
+        raise ParameterError(f'{rival} needs {", ".join(missing)}, not installed here: pip install "ranktune[bench]".')
+
+
+def version_of(rival: str) -> str:
+    """Return the version of the peer's own package."""
+    package = NEEDS[rival][0]
+    return ranktune.__version__ if package == "ranktune" else importlib.metadata.version(package)
+
+
+def compete(rival: str, split: Split, budget: Budget) -> tuple[Floats, Json]:
+    """Return the scores of split's test documents by a peer in a process of its own, and its report.
+
+    The report has seconds, and Delivered's fields without score. Raises StudyError where the process failed, or scores
+    or estimate are not finite.
+    """
+    test = given(split, "test")
+    split = split if rival == OURS else with_validation(split)
+    with tempfile.TemporaryDirectory(prefix="ranktune-turnkey-") as name:
+        folder = Path(name)
+        write_queries(split.train, folder / "train")
+        if split.vali is not None:
+            write_queries(split.vali, folder / "vali")
+        write_queries(replace(test, grades=np.zeros(test.n_documents)), folder / "test")
+        _run_apart(rival, split.name, folder, budget)
+        scores = np.load(folder / "scores.npy", allow_pickle=False)
+        report: Json = json.loads((folder / "report.json").read_text())
+    if scores.shape != (test.n_documents,) or not np.isfinite(scores).all():
+        raise StudyError(f"{rival} on {split.name} gave no finite score for each document of the test queries.")
+    if not np.isfinite(report["estimate"]):
+        raise StudyError(f"{rival} on {split.name} gave no finite estimate.")
+    return scores, report
+
+
+def environment_of(rival: str, threads: int) -> dict[str, str]:
+    """Return the environment of a peer's process: RankTune's workers have one thread each, others all threads."""
+    return os.environ | {name: "1" if rival == OURS else str(threads) for name in ONE_THREAD}
+
+
+def _run_apart(rival: str, fold: str, folder: Path, budget: Budget) -> None:
+    """Run `run_here` in a new process. Raises StudyError where it failed or did not end."""
+    arguments = [rival, str(folder), str(budget.seconds), str(budget.threads), str(budget.seed)]
+    limit = 600.0 + 10.0 * budget.seconds
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, *arguments],
+            capture_output=True, text=True, env=environment_of(rival, budget.threads), timeout=limit,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise StudyError(f"{rival} on {fold} did not end within {limit:.0f} s of {budget.seconds:g} s.") from None
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise StudyError(f"{rival} on {fold} failed: {reason}")
+
+
+def run_here(rival: str, folder: Path, budget: Budget) -> None:
+    """Run a peer on the queries in folder, and write the test documents' scores and its report there."""
+    for package in NEEDS[rival]:
+        importlib.import_module(package)
+    vali = read_queries(folder / "vali") if (folder / "vali").is_dir() else None
+    split = Split("", read_queries(folder / "train"), vali)
+    (folder / "own").mkdir()
+    begun = time.perf_counter()
+    delivered = PEERS[rival](split, budget, folder / "own")
+    used = time.perf_counter() - begun
+    scores = np.asarray(delivered.score(read_queries(folder / "test")), dtype=np.float64)
+    np.save(folder / "scores.npy", scores)
+    report = {name: value for name, value in vars(delivered).items() if name != "score"} | {"seconds": used}
+    (folder / "report.json").write_text(json.dumps(report))
+
+
+if __name__ == "__main__":
+    run_here(sys.argv[1], Path(sys.argv[2]), Budget(float(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])))

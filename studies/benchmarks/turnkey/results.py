@@ -1,0 +1,208 @@
+"""What the finished cells of one budget say: means of each tool, comparisons with rivals, verdicts, where time went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
+from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
+from ranktune.tuner.statistics.intervals import randomisation_test
+
+TARGETS = {"MQ2008": 0.700, "OHSUMED": 0.460}
+"""Our targets of the mean test NDCG@10 over the published folds."""
+
+OPTIMISM = 0.01  # the estimate may be this far from the test value, on the mean of the folds
+SIGNIFICANT = 0.05
+BEHIND = 0.002  # on data other than LETOR's, our mean may be this far below a rival's
+USED = 0.9  # our shortest run uses this share of its time at least
+LATE, LATE_SECONDS = 1.02, 1.0  # our longest run may take this many times its time, and so many seconds more
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Difference of METRIC to a rival, paired by query, on the folds that both ran.
+
+    data        the data sets, pooled
+    letor       whether they are LETOR folders
+    difference  the mean over queries; p_value: two-sided, of the randomisation test
+    wins, losses  folds whose mean is higher, or lower, than the rival's
+    """
+
+    rival: str
+    queries: int
+    difference: float
+    p_value: float
+    wins: int
+    losses: int
+    data: str = ""
+    letor: bool = True
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target, the value found, and whether it meets the target."""
+
+    what: str
+    wanted: str
+    found: str
+    met: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is known of one budget.
+
+    rows  each rival on each data set (summary); times: where our time went on each data set (time_used)
+    """
+
+    seconds: float
+    rows: Sequence[Json]
+    times: Sequence[Json]
+    comparisons: Sequence[Comparison]
+    verdicts: Sequence[Verdict] = field(default=())
+
+
+def report_of(results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float) -> Report:
+    """Return the report of the results of one budget."""
+    ran = {(key[0], key[2]) for key in results}
+    rows = [summary(results, case.name, name) for case in cases for name in rivals if (case.name, name) in ran]
+    times = [time_used(results, case.name) for case in cases if (case.name, OURS) in ran]
+    letor = [case.name for case in cases if case.letor]
+    groups = ([letor] if letor else []) + [[case.name] for case in cases if not case.letor]
+    found = [
+        one
+        for group in groups
+        for name in rivals
+        if name != OURS and (one := compared(results, name, group, letor=group == letor)) is not None
+    ]
+    published = [case.name for case in cases if case.letor and case.split_seed is None]
+    return Report(seconds, rows, times, found, list(verdicts(rows, found, published)))
+
+
+def summary(results: Results, data: str, rival: str) -> Json:
+    """Return a rival's means over the folds and seeds of a data set.
+
+    optimism is its estimate less the test value, inside_interval the number of runs whose test value is within their
+    interval for so few test queries, trees those of its model.
+    """
+    cells = [finished for key, finished in results.items() if (key[0], key[2]) == (data, rival)]
+    inside = [bool(finished.inside) for finished in cells if finished.inside is not None]
+    return {
+        "data": data,
+        "rival": rival,
+        "budget": cells[0].cell.seconds,
+        "folds": len({finished.cell.fold for finished in cells}),
+        "runs": len(cells),
+        **{metric: float(np.mean([finished.mean(metric) for finished in cells])) for metric in METRICS},
+        "optimism": float(np.mean([finished.estimate - finished.mean() for finished in cells])),
+        "inside_interval": sum(inside) if inside else None,
+        "seconds": float(np.mean([finished.used for finished in cells])),
+        "shortest": min(finished.used for finished in cells),
+        "longest": max(finished.used for finished in cells),
+        "tried": _mean([finished.tried for finished in cells]),
+        "trees": _mean([finished.detail.get("trees") for finished in cells]),
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def time_used(results: Results, data: str) -> Json:
+    """Return where our time went on a data set: means over the runs, by stage and by solver.
+
+    share is of the given time, for a solver of that of all its workers; best the mean over the runs of the highest
+    validation value; in_model the number of runs whose model the solver is, or is a member of; shares the mean share of
+    each solver in the models: 1 of a single model, else its share of the blend.
+    """
+    cells = [finished for key, finished in results.items() if (key[0], key[2]) == (data, OURS)]
+    details = [finished.detail for finished in cells]
+    given = cells[0].cell.seconds
+    members = dict.fromkeys(name for detail in details for name in detail["members"])
+    stages = {
+        name: float(np.mean([detail["stages"].get(name, 0.0) for detail in details]))
+        for name in dict.fromkeys(name for detail in details for name in detail["stages"])
+    }
+    solvers = dict.fromkeys(name for detail in details for name in detail["solvers"])
+    return {
+        "data": data,
+        "budget": given,
+        "runs": len(cells),
+        "stages": [{"stage": name, "seconds": s, "share": s / given} for name, s in stages.items()],
+        "solvers": [_solver(name, details, given * cells[0].cell.threads) for name in solvers],
+        "models": [detail["model"] for detail in details],
+        "shares": {name: float(np.mean([detail["members"].get(name, 0.0) for detail in details])) for name in members},
+    }
+
+
+def _solver(name: str, details: Sequence[Json], available: float) -> Json:
+    own = [detail["solvers"].get(name, {}) for detail in details]
+    means = {key: float(np.mean([one.get(key, 0) for one in own])) for key in ("trials", "pruned", "failed", "seconds")}
+    return {
+        "solver": name,
+        **means,
+        "share": means["seconds"] / available,
+        "best": _mean([one.get("best") for one in own]),
+        "in_model": sum(name in detail["members"] for detail in details),
+    }
+
+
+def compared(results: Results, rival: str, data: Sequence[str], *, letor: bool = True) -> Comparison | None:
+    """Return the comparison with a rival over all queries of the folds that both ran; None where there are none.
+
+    A query's value is the mean over the seeds that both ran, which removes the variance of single runs.
+    """
+    folds: dict[tuple[str, str], list[tuple[Floats, Floats]]] = {}
+    for (own, fold, name, seed), theirs in results.items():
+        if own in data and name == rival and (own, fold, OURS, seed) in results:
+            ours = results[own, fold, OURS, seed]
+            folds.setdefault((own, fold), []).append((ours.values[METRIC], theirs.values[METRIC]))
+    if not folds:
+        return None
+    means = [np.mean(pairs, axis=0) for pairs in folds.values()]
+    ours_all, theirs_all = np.concatenate(means, axis=1)
+    difference = ours_all - theirs_all
+    return Comparison(
+        rival,
+        int(np.count_nonzero(~np.isnan(difference))),
+        float(np.nanmean(difference)),
+        randomisation_test(ours_all, theirs_all, np.random.default_rng(0)),
+        sum(bool(np.nanmean(a) > np.nanmean(b)) for a, b in means),
+        sum(bool(np.nanmean(a) < np.nanmean(b)) for a, b in means),
+        ", ".join(data),
+        letor,
+    )
+
+
+def verdicts(rows: Sequence[Json], comparisons: Sequence[Comparison], published: Sequence[str]) -> Iterator[Verdict]:
+    """Yield our targets with the values found; those of quality only where all published folds were run."""
+    for row in (row for row in rows if row["rival"] == OURS):
+        target = TARGETS.get(row["data"])
+        if target is not None and row["data"] in published and row["folds"] == FOLDS:
+            found = row[METRIC]
+            yield Verdict(f"{row['data']}: mean test {METRIC}", f">= {target:.3f}", f"{found:.4f}", found >= target)
+        off = row["optimism"]
+        what = f"{row['data']}: estimate less test"
+        yield Verdict(what, f"within {OPTIMISM:g}", f"{off:+.4f}", abs(off) <= OPTIMISM)
+        yield from _verdicts_on_time(row)
+    for one in comparisons:
+        found = f"{one.difference:+.4f}, p = {one.p_value:.4f}"
+        if one.letor:
+            met = one.p_value < SIGNIFICANT and one.difference > 0.0
+            yield Verdict(f"better than {one.rival}", f"p < {SIGNIFICANT:g}", found, met)
+        else:
+            met = one.difference >= -BEHIND
+            yield Verdict(f"{one.data}: not behind {one.rival}", f">= -{BEHIND:g}", found, met)
+
+
+def _verdicts_on_time(row: Json) -> Iterator[Verdict]:
+    least, most = USED * row["budget"], LATE * row["budget"] + LATE_SECONDS
+    shortest, longest = row["shortest"], row["longest"]
+    yield Verdict(f"{row['data']}: shortest run, seconds", f">= {least:.1f}", f"{shortest:.1f}", shortest >= least)
+    yield Verdict(f"{row['data']}: longest run, seconds", f"<= {most:.1f}", f"{longest:.1f}", longest <= most)

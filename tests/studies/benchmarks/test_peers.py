@@ -1,0 +1,155 @@
+"""The peers of the comparison of whole tools: what they get, how long they run, and that each learns."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import subprocess
+import time
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.benchmarks.turnkey import peers
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, Budget
+from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.evaluation.store import read_queries
+from tests.support.turnkey_samples import queries
+
+
+def test_a_tool_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
+    split = Split("Fold1", queries(6, 1), queries(6, 2), queries(6, 3))
+    assert split.test is not None and split.test.grades.any()
+    scores = np.arange(split.test.n_documents, dtype=np.float64)
+    seen: dict[str, Queries] = {}
+    estimate = "0.5"
+
+    def process(command: list[str], env: dict[str, str], **options: Any) -> Any:
+        folder = Path(command[4])
+        seen.update({place.name: read_queries(place) for place in folder.iterdir()})
+        assert env["OMP_NUM_THREADS"] == env["NUMBA_NUM_THREADS"] == "1"
+        np.save(folder / "scores.npy", scores)
+        (folder / "report.json").write_text(f'{{"estimate": {estimate}}}')
+        return subprocess.CompletedProcess(command, int(command[5] == "9.0"), stderr="first\nKeyError: at last")
+
+    monkeypatch.setattr(subprocess, "run", process)
+    found, report = peers.compete("lightgbm", split, Budget(1.0))
+    assert np.array_equal(found, scores) and report == {"estimate": 0.5}
+    assert set(seen) == {"train", "vali", "test"} and not seen["test"].grades.any()
+    assert np.array_equal(seen["test"].features, split.test.features)
+    with pytest.raises(StudyError, match="lightgbm on Fold1 failed: KeyError: at last"):
+        peers.compete("lightgbm", split, Budget(9.0))
+    estimate = "NaN"
+    with pytest.raises(StudyError, match="no finite estimate"):
+        peers.compete("lightgbm", split, Budget(1.0))
+    scores[3] = np.nan
+    with pytest.raises(StudyError, match="no finite score"):
+        peers.compete("lightgbm", split, Budget(1.0))
+
+
+def test_threads_are_those_of_the_budget_and_ranktune_has_workers_of_one() -> None:
+    for rival in peers.PEERS:
+        for threads in (1, 3):
+            own = peers.environment_of(rival, threads)
+            assert own["OMP_NUM_THREADS"] == own["OPENBLAS_NUM_THREADS"] == str(1 if rival == OURS else threads)
+
+
+def test_a_quarter_of_the_training_queries_validates_where_none_are_given() -> None:
+    whole = Split("Fold1", queries(20, 1), test=queries(5, 2))
+    split = peers.with_validation(whole)
+    assert split.vali is not None and (split.train.n_queries, split.vali.n_queries) == (15, 5)
+    both = [*split.train.query_ids, *split.vali.query_ids]
+    assert sorted(both) == sorted(whole.train.query_ids)
+    again = peers.with_validation(whole)
+    assert again.train.fingerprint == split.train.fingerprint and peers.with_validation(split) is split
+    with pytest.raises(DataError, match="1 training query leaves none"):
+        peers.with_validation(Split("Fold1", queries(1, 1)))
+
+
+def test_ranktune_gets_all_training_queries_where_no_others_validate(monkeypatch: pytest.MonkeyPatch) -> None:
+    split = Split("Fold1", queries(8, 1), test=queries(3, 2))
+    seen: dict[str, dict[str, int]] = {}
+
+    def process(command: list[str], **options: Any) -> Any:
+        folder = Path(command[4])
+        seen[command[3]] = {place.name: read_queries(place).n_queries for place in folder.iterdir()}
+        np.save(folder / "scores.npy", np.zeros(36))
+        (folder / "report.json").write_text('{"estimate": 0.5}')
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", process)
+    for rival in (OURS, "flaml"):
+        peers.compete(rival, split, Budget(1.0))
+    assert seen == {OURS: {"train": 8, "test": 3}, "flaml": {"train": 6, "vali": 2, "test": 3}}
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the peers' clock takes a second."""
+    seconds = itertools.count(1.0)
+    monkeypatch.setattr(peers, "time", SimpleNamespace(perf_counter=lambda: next(seconds), time=time.time))
+
+
+def test_lightgbm_with_its_defaults_stops_by_itself(tmp_path: Path) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    train, vali = queries(25, 1), queries(15, 2)
+    found = peers.lightgbm_defaults(Split("", train, vali), Budget(600.0), tmp_path)
+    ranker = lightgbm.LGBMRanker(n_estimators=10_000, random_state=0, n_jobs=1, verbosity=-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker.fit(
+            train.features, train.grades, group=train.lengths, eval_set=[(vali.features, vali.grades)],
+            eval_group=[vali.lengths], eval_at=[10], callbacks=[lightgbm.early_stopping(50, verbose=False)],
+        )  # fmt: skip
+        assert np.array_equal(found.score(vali), ranker.predict(vali.features))
+    assert found.detail == {"trees": ranker.best_iteration_, "cut_by_deadline": False} and found.tried == 1
+    assert found.estimate == parse_metric(METRIC).mean(np.asarray(ranker.predict(vali.features)), vali)
+
+
+@pytest.mark.usefixtures("clock")
+def test_lightgbm_keeps_the_trees_that_it_has_at_the_deadline(tmp_path: Path) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    train, vali = queries(25, 1), queries(15, 2)
+    found = peers.lightgbm_defaults(Split("", train, vali), Budget(5.5), tmp_path)
+    assert found.detail == {"trees": 6, "cut_by_deadline": True}
+    ranker = lightgbm.LGBMRanker(n_estimators=6, random_state=0, n_jobs=1, verbosity=-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker.fit(train.features, train.grades, group=train.lengths)
+        assert np.array_equal(found.score(vali), ranker.predict(vali.features))
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_trial_of_lightgbm_that_is_cut_by_the_deadline_counts(tmp_path: Path) -> None:
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("optuna")
+    train, vali = queries(25, 1), queries(15, 2)
+    found = peers.lightgbm_optuna(Split("", train, vali), Budget(1.3), tmp_path)
+    assert set(found.detail["trees_of_trials"]) == {1} and found.detail["trees"] == 1
+    assert np.ptp(np.asarray(found.score(vali))) > 0.0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("rival", peers.PEERS)
+def test_every_tool_learns(rival: str) -> None:
+    absent = [name for name in peers.NEEDS[rival] if importlib.util.find_spec(name) is None]
+    if absent:
+        pytest.skip(f"{', '.join(absent)} not installed")
+    split = Split("Fold1", queries(25, 1), queries(15, 2), queries(15, 3))
+    scores, report = peers.compete(rival, split, Budget(2.0))
+    assert split.test is not None
+    metric = parse_metric(METRIC)
+    chance = metric.mean(np.asarray(split.test.features)[:, 1], split.test)
+    known = metric.mean(np.asarray(split.test.features)[:, 0], split.test)
+    assert metric.mean(scores, split.test) > 0.5 * (chance + known)
+    assert 0.0 < report["estimate"] <= 1.0 and report["seconds"] > 0.0
+    if rival == OURS:
+        assert sum(report["detail"]["stages"].values()) == pytest.approx(report["seconds"], abs=0.1)
+        assert report["detail"]["solvers"] and report["detail"]["members"]

@@ -1,0 +1,57 @@
+"""Where the time of a study went, by its events."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ranktune.studies.benchmarks.turnkey.study_time import SolverTime, seconds_by_stage, time_by_solver
+
+
+def event(at: float, kind: str, **fields: Any) -> dict[str, Any]:
+    return {"at": datetime.fromtimestamp(at, UTC).isoformat(), "event": kind, **fields}
+
+
+def trial(number: int, solver: str, begun: float, ended: float, kind: str, **fields: Any) -> list[dict[str, Any]]:
+    own = {"trial": number, "split": ""}
+    return [
+        event(begun, "asked", params={"solver": solver}, **own),
+        event(begun, "started", **own),
+        event(begun, "step", step="fold 1", value=0.1, **own),
+        event(ended, kind, **own, **fields),
+    ]
+
+
+def test_stages_last_until_the_next_one_begins() -> None:
+    names = ["reading", "look", "search", "search", "reporting"]
+    events = [event(100.5 + k, "stage", name=name) for k, name in enumerate(names)]
+    found = seconds_by_stage([event(100.7, "study_started"), *events], 100.0, 106.0)
+    assert found == pytest.approx({"reading": 1.5, "look": 1.0, "search": 2.0, "reporting": 1.5})
+    assert list(found) == ["reading", "look", "search", "reporting"]
+
+
+def test_other_events_tell_stages_apart() -> None:
+    trials = trial(0, "RankSVM", 11.0, 14.0, "finished", value=0.5)
+    log = [event(10.5, "study_started"), *trials, event(15.0, "study_finished")]
+    assert seconds_by_stage(log, 10.0, 15.25) == pytest.approx(
+        {"reading": 0.5, "search": 3.5, "rescoring, blending, refitting": 1.0, "reporting": 0.25}
+    )
+    assert seconds_by_stage([], 10.0, 12.0) == {"reading": 2.0}
+
+
+def test_trials_are_counted_by_solver() -> None:
+    log = [
+        *trial(0, "RankSVM", 1.0, 3.0, "finished", value=0.5),
+        *trial(1, "RankSVM", 3.0, 4.0, "pruned", value=0.9),
+        *trial(2, "LambdaMART", 2.0, 6.0, "failed"),
+        *trial(3, "RankSVM", 4.0, 4.5, "finished", value=0.75),
+        event(5.0, "asked", trial=4, split="", params={"solver": "ListNet"}),
+    ]
+    log.insert(2, event(2.0, "started", trial=0, split="", attempt=2))  # only the last attempt counts
+    assert time_by_solver(log) == {
+        "RankSVM": SolverTime(3, 1, 0, 2.5, 0.75),
+        "LambdaMART": SolverTime(1, 0, 1, 4.0, None),
+        "ListNet": SolverTime(),
+    }

@@ -1,0 +1,81 @@
+"""What finished cells say: means, comparisons paired by query, and verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.studies.benchmarks.turnkey.cells import Finished
+from ranktune.studies.benchmarks.turnkey.peers import METRIC
+from ranktune.studies.benchmarks.turnkey.results import Comparison, compared, summary, verdicts
+from ranktune.tuner.statistics.intervals import randomisation_test
+from tests.support.turnkey_samples import by_key, finished
+
+
+def test_queries_of_all_folds_and_data_are_compared_together() -> None:
+    generator = np.random.default_rng(5)
+    a = generator.random((3, 20))
+    b = a - 0.05 + 0.2 * generator.normal(size=a.shape)
+    a[0, :4] = b[1, 3] = np.nan
+    places = (("d", "Fold1"), ("d", "Fold2"), ("e", "Fold1"))
+    results = by_key(
+        *(finished("ranktune", fold, a[k], data=data) for k, (data, fold) in enumerate(places)),
+        *(finished("flaml", fold, b[k], data=data) for k, (data, fold) in enumerate(places)),
+        finished("ranktune", "Fold3", a[0]),  # without its like: no part of the comparison
+    )
+    found = compared(results, "flaml", ["d", "e"])
+    assert found is not None
+    assert found.p_value == randomisation_test(a.ravel(), b.ravel(), np.random.default_rng(0))
+    assert found.difference == pytest.approx(np.nanmean(a - b)) and found.queries == 55
+    wins = [np.nanmean(x) > np.nanmean(y) for x, y in zip(a, b, strict=True)]
+    assert (found.wins, found.losses) == (sum(wins), 3 - sum(wins))
+    assert compared(results, "lightgbm", ["d"]) is None
+
+
+def test_a_query_counts_once_with_its_mean_over_the_seeds_that_both_ran() -> None:
+    generator = np.random.default_rng(6)
+    a, b = generator.random((2, 3, 30))
+    a[1, 0] = np.nan
+
+    def at(rival: str, values: Any, seed: int) -> Finished:
+        one = finished(rival, "Fold1", values)
+        return replace(one, cell=replace(one.cell, seed=seed))
+
+    runs = [at("ranktune", a[k], k) for k in range(3)] + [at("flaml", b[k], k) for k in range(2)]
+    found = compared(by_key(*runs), "flaml", ["d"])
+    assert found is not None and found.queries == 29 and found.wins + found.losses == 1
+    assert found.difference == pytest.approx(np.nanmean(a[:2].mean(axis=0) - b[:2].mean(axis=0)))
+    row = summary(by_key(*runs), "d", "ranktune")
+    assert (row["folds"], row["runs"]) == (1, 3)
+    assert row[METRIC] == pytest.approx(np.mean([np.nanmean(values) for values in a]))
+
+
+def test_few_test_queries_may_be_further_from_the_estimate_than_many() -> None:
+    for count, expected in ((10, True), (10_000, False)):
+        values = np.tile([0.2, 0.8], count // 2)
+        one = replace(finished("ranktune", "Fold1", values, estimate=0.6), interval=(0.58, 0.62))
+        assert one.inside is expected
+    assert finished("flaml", "Fold1", [0.1, 0.2]).inside is None
+
+
+def test_verdicts_follow_the_targets() -> None:
+    def met(value: float, estimate: float, folds: int = 5, used: float = 2.01) -> dict[str, bool]:
+        cells = [finished("ranktune", f"Fold{k}", [value], data="MQ2008", estimate=estimate) for k in range(folds)]
+        results = by_key(replace(cells[0], used=used), *cells[1:])
+        rows = [summary(results, "MQ2008", "ranktune")]
+        return {one.what: one.met for one in verdicts(rows, [], ["MQ2008"])}
+
+    quality, estimate = "MQ2008: mean test ndcg@10", "MQ2008: estimate less test"
+    least, most = "MQ2008: shortest run, seconds", "MQ2008: longest run, seconds"
+    assert met(0.701, 0.710) == {quality: True, estimate: True, least: True, most: True}
+    assert met(0.699, 0.688, used=2.03) == {quality: False, estimate: False, least: True, most: False}
+    assert met(0.701, 0.715, folds=4, used=0.89) == {estimate: False, least: False, most: True}
+    better = Comparison("flaml", 9, 0.01, 0.04, 5, 0)
+    sides = [better, replace(better, difference=-0.01), replace(better, p_value=0.06)]
+    assert [one.met for one in verdicts([], sides, [])] == [True, False, False]
+    near = replace(better, data="n", letor=False, p_value=1.0)
+    sides = [replace(near, difference=difference) for difference in (0.0, -0.0019, -0.0021)]
+    assert [one.met for one in verdicts([], sides, [])] == [True, True, False]
