@@ -18,7 +18,7 @@ from ranktune.studies.readers.letor import is_letor_folder, read_letor
 from ranktune.studies.readers.options import ArchiveOptions, FolderOptions, FrameOptions, LoadOptions, ReadOptions
 from ranktune.studies.readers.streams import Position, line_blocks
 from ranktune.studies.readers.text import read_text
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.split import Split
 
 __all__ = ["NAMES", "Split", "load", "read"]
 

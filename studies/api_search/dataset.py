@@ -32,8 +32,8 @@ from ranktune.studies.api_search.docstrings import Page, parse
 from ranktune.studies.api_search.documentation import Documented, installed
 from ranktune.studies.api_search.features import FEATURE_NAMES, PairFeatures
 from ranktune.studies.api_search.names import PublicNames
-from ranktune.tuner.evaluation.archive import cache_folder
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.archive import cache_folder
+from ranktune.tuner.splits.split import Split
 
 PACKAGES = ("joblib", "numpy", "optuna", "scipy", "sklearn")
 CANDIDATES = 50

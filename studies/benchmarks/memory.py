@@ -18,7 +18,7 @@ from ranktune.solvers.base.ranker import LinearRanker
 from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case
-from ranktune.tuner.evaluation.store import write_queries
+from ranktune.tuner.splits.store import write_queries
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 
 FACTOR, EXTRA = 1.3, 150e6

@@ -23,12 +23,12 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies import catalogue
 from ranktune.studies.benchmarks.regret import mann_whitney, markdown
-from ranktune.tuner.evaluation.archive import cache_folder
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Silent, TrialReport
+from ranktune.tuner.splits.archive import cache_folder
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

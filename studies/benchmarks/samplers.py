@@ -25,11 +25,11 @@ from optuna.trial import Trial
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies.benchmarks.problems import Problem, problems
 from ranktune.studies.benchmarks.regret import MARKS, Run, Selection, Setting, figure, markdown, seconds_tables, tables
-from ranktune.tuner.evaluation.archive import cache_folder
 from ranktune.tuner.gp.hyperparameters import fit
 from ranktune.tuner.samplers.history import PAIRED, read
 from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler
 from ranktune.tuner.samplers.thompson import ThompsonSampler
+from ranktune.tuner.splits.archive import cache_folder
 
 VARIANTS: dict[str, Callable[..., BaseSampler]] = {
     "thompson:ei": partial(ThompsonSampler, acquisition="ei"),

@@ -25,7 +25,7 @@ from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.studies.papers.published import EACH, Entry, Measure, Point
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.split import Split
 
 TIMINGS = 15
 """Repetitions of a timing, of which the median counts."""

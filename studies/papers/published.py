@@ -34,7 +34,7 @@ from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.split import Split
 
 PAPERS = ("adarank", "domination", "elasticrank", "ranksvm", "solar")
 PROTOCOLS = ("folds", "every-point", "progressive")

@@ -18,8 +18,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part
 from ranktune.studies.papers.published import Entry, Measure, Paper, Table, datasets, recognised
 from ranktune.studies.readers.letor import read_letor
-from ranktune.tuner.evaluation.plans import random_orders
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.plans import random_orders
+from ranktune.tuner.splits.split import Split
 from ranktune.tuner.workers.executor import Executor, make_executor
 
 OnPart: TypeAlias = Callable[[int, int, str], None]

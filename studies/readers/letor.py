@@ -9,7 +9,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.readers.options import FolderOptions
 from ranktune.studies.readers.text import read_text
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.split import Split
 
 _PARTS = {"train": ("train",), "vali": ("vali", "valid", "validation"), "test": ("test",)}
 _ENDINGS = (".txt", ".txt.gz", ".txt.bz2", "")

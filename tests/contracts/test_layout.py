@@ -36,6 +36,7 @@ LAYERS = {
         ("study",),
         ("samplers", "workers"),
         ("gp", "statistics", "evaluation"),
+        ("splits",),
     ),
     "studies": (("benchmarks",), ("papers",), ("catalogue",), ("readers", "api_search", "summary")),
     "dashboards": (("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),

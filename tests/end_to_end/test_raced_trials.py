@@ -13,13 +13,13 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.objective import evaluate
-from ranktune.tuner.evaluation.plans import Plan, query_folds, random_orders
-from ranktune.tuner.evaluation.store import write_problem
-from ranktune.tuner.evaluation.task import PLAN, Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.joining import JoinedSplit
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.runner.worker import JoinedWorker
+from ranktune.tuner.splits.plans import PLAN, Plan, query_folds, random_orders
+from ranktune.tuner.splits.store import write_problem
 from ranktune.tuner.storage.leases import Leases
 from ranktune.tuner.storage.observations import observations
 from ranktune.tuner.storage.record import PATH, STOPPED, Record, number_of

@@ -16,7 +16,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarn
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.api_search import dataset as api_search
 from ranktune.studies.catalogue import load, read
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.split import Split
 
 TEXT = "2 qid:10 1:0.5 3:-2\n0 qid:10 2:100\n1 qid:12 1:1 2:2 3:3\n"
 X = np.array([[0.5, 0, -2], [0, 100, 0], [1, 2, 3]], dtype=np.float32)

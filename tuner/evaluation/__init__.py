@@ -1,1 +1,1 @@
-"""One configuration in, metrics per query out: splits, plans, the objective and early stopping of trials."""
+"""One configuration in, metrics per query out: the objective, early stopping of trials, and what they leave."""

@@ -20,10 +20,10 @@ from ranktune.solvers.models.base import Model
 from ranktune.tuner.evaluation.accumulator import ScoreAccumulator, mean_or_nan
 from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds
 from ranktune.tuner.evaluation.kept import keep_model, keep_scores
-from ranktune.tuner.evaluation.plans import Fold
 from ranktune.tuner.evaluation.racing import is_behind
 from ranktune.tuner.evaluation.refit import as_model
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.splits.plans import Fold
 
 
 def sample(numbers: Ints, count: int, seed: int) -> Ints:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import DataError, ModelFormatError, StudyError
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.tuner.evaluation.archive import located
 from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.archive import located
 
 KEPT = "kept"
 """Subfolder of a problem's folder."""

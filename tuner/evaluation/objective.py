@@ -20,10 +20,10 @@ from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
 from ranktune.tuner.evaluation.fitting import LimitReached, fitted
 from ranktune.tuner.evaluation.holdout import by_split, chosen_parameters
 from ranktune.tuner.evaluation.kept import keep_scores
-from ranktune.tuner.evaluation.plans import Fold, Plan, Progressive
 from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse, still_racing
-from ranktune.tuner.evaluation.store import read_development, read_plan
-from ranktune.tuner.evaluation.task import FRESH, Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.splits.plans import FRESH, Fold, Plan, Progressive
+from ranktune.tuner.splits.store import read_development, read_plan
 
 
 @runtime_checkable

@@ -16,8 +16,8 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.evaluation.fitting import unfitted
 from ranktune.tuner.evaluation.kept import kept_model
-from ranktune.tuner.evaluation.store import read_development, read_training
 from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.store import read_development, read_training
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
-
-PLAN, FRESH, LOOK = "plan", "fresh", "look"
-"""Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, and the
-first part of the plan, on which a first look compares the solvers."""
+from ranktune.tuner.splits.plans import PLAN
 
 
 @dataclass(frozen=True)

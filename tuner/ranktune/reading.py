@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies import catalogue
-from ranktune.tuner.evaluation.split import Split, nested_splits
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Progress, Silent
+from ranktune.tuner.splits.split import Split, nested_splits
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem

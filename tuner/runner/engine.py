@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.objective import evaluate
-from ranktune.tuner.evaluation.split import WHOLE
 from ranktune.tuner.runner.joining import Declaration, share
 from ranktune.tuner.runner.look import Look, look, worth_a_look
 from ranktune.tuner.runner.loop import Objective, TrialLoop
@@ -30,6 +29,7 @@ from ranktune.tuner.selection.leaderboard import alternatives, estimate, expecte
 from ranktune.tuner.selection.rescoring import rescored
 from ranktune.tuner.selection.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.selection.time_reserve import reserve
+from ranktune.tuner.splits.split import WHOLE
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.locations import Locations, record_name

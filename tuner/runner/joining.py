@@ -13,8 +13,8 @@ import optuna
 from ranktune.solvers.core.errors import StudyError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.models.base import this_version
-from ranktune.tuner.evaluation.archive import located, pack_problem, unpack_problem
 from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.archive import located, pack_problem, unpack_problem
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage, shown_url
 from ranktune.tuner.storage.leases import Leases

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ranktune.tuner.evaluation.objective import check_metrics
-from ranktune.tuner.evaluation.split import Split
 from ranktune.tuner.samplers.registry import make_sampler
+from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem, folder_name, write_split

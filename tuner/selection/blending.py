@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric
-from ranktune.tuner.evaluation.plans import Fold
+from ranktune.tuner.splits.plans import Fold
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 
 MAX_STEPS = 20

@@ -9,9 +9,9 @@ import numpy as np
 
 from ranktune.tuner.evaluation.kept import kept_scores
 from ranktune.tuner.evaluation.objective import evaluate
-from ranktune.tuner.evaluation.task import FRESH
 from ranktune.tuner.selection.candidates import Candidate, finalists, task_of
 from ranktune.tuner.selection.time_reserve import MARGIN, fit_in_time, reporting
+from ranktune.tuner.splits.plans import FRESH
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem

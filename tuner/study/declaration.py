@@ -13,9 +13,9 @@ from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, near
 from ranktune.solvers.core.space import Choice, Value, is_active
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import ALL, NAMES, SOLVERS, STANDARD, check_loadable, loadable, make, solver_class
-from ranktune.tuner.evaluation.plans import PLANS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.splits.plans import PLANS
 from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.settings import Declared, Settings, declared, documented
 

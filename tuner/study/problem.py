@@ -12,10 +12,9 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.plans import Plan, fresh_plan, save_plan
-from ranktune.tuner.evaluation.split import WHOLE, Split, validation_plan, with_test, without_shared
-from ranktune.tuner.evaluation.store import read_development, read_plan, read_queries, write_problem, write_queries
-from ranktune.tuner.evaluation.task import FRESH, PLAN
+from ranktune.tuner.splits.plans import FRESH, PLAN, Plan, fresh_plan, save_plan
+from ranktune.tuner.splits.split import WHOLE, Split, validation_plan, with_test, without_shared
+from ranktune.tuner.splits.store import read_development, read_plan, read_queries, write_problem, write_queries
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import NO_TEST
 

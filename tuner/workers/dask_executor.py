@@ -27,7 +27,7 @@ from distributed import Client
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError, WorkerLost
 from ranktune.solvers.models.base import this_version
-from ranktune.tuner.evaluation.archive import pack_problem
+from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.workers.dask_worker import (
     ProblemPlugin,
     WorkerInfo,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
-from ranktune.tuner.evaluation.memory import allow, own_memory
+from ranktune.tuner.splits.memory import allow, own_memory
 from ranktune.tuner.workers.loky_internals import dump, keep_large_processes
 
 MAX_RESULT_BYTES = 64 * 2**20

@@ -22,8 +22,8 @@ from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
-from ranktune.tuner.evaluation.split import Split
 from ranktune.tuner.selection.leaderboard import for_few_queries
+from ranktune.tuner.splits.split import Split
 from ranktune.tuner.statistics.intervals import Interval
 
 METRICS = (METRIC, f"{METRIC}:letor")

@@ -23,7 +23,7 @@ from ranktune.studies import catalogue
 from ranktune.studies.papers.protocols import all_queries
 from ranktune.studies.papers.reproduce import load_dataset
 from ranktune.studies.readers.letor import is_letor_folder
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.split import Split
 
 FOLDS = 5
 GIVEN, DEALT = "given", "dealt"

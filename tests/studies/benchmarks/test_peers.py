@@ -19,8 +19,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.turnkey import peers
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, Budget
-from ranktune.tuner.evaluation.split import Split
-from ranktune.tuner.evaluation.store import read_queries
+from ranktune.tuner.splits.split import Split
+from ranktune.tuner.splits.store import read_queries
 from tests.support.turnkey_samples import queries
 
 

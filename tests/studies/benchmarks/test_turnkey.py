@@ -18,7 +18,7 @@ from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, PEERS, Budget
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.split import Split
 from tests.support.turnkey_samples import finished, queries, write
 
 DETAIL = {

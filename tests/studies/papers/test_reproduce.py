@@ -24,7 +24,7 @@ from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.papers import protocols
 from ranktune.studies.papers.published import PAPERS, Entry, Measure, Paper, Table, datasets, load_paper, recognised
 from ranktune.studies.papers.reproduce import Dataset, Reproduced, Row, load_dataset, load_datasets, reproduce
-from ranktune.tuner.evaluation.split import Split
+from ranktune.tuner.splits.split import Split
 
 NDCG = Measure("ndcg@3", parse_metric("ndcg@3:letor,short=pad"))
 MAP = Measure("map", parse_metric("map:letor"))

@@ -16,9 +16,9 @@ import pytest
 from ranktune import api
 from ranktune.solvers.core.errors import RankTuneError, StudyError
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.archive import store
 from ranktune.tuner.runner.joining import DECLARED, DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.splits.archive import store
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.record import Record

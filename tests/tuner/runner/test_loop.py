@@ -15,11 +15,11 @@ from optuna.trial import TrialState
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.objective import evaluate
-from ranktune.tuner.evaluation.plans import query_folds
-from ranktune.tuner.evaluation.store import write_problem
-from ranktune.tuner.evaluation.task import PLAN, Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.loop import MAX_FAILURES, Objective, TrialLoop
 from ranktune.tuner.runner.progress import Silent, TrialReport
+from ranktune.tuner.splits.plans import PLAN, query_folds
+from ranktune.tuner.splits.store import write_problem
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -163,7 +163,7 @@ def test_the_end_has_its_time_put_aside(tmp_path: Path) -> None:
     record = Record(tmp_path, "s", STUDY.metric)
     deadline = Deadline.after(100.0, lambda: now[0])
     with InProcess() as executor:
-        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), slow, deadline, lambda seconds: 35.0).run()
+        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), slow, deadline, lambda total, seconds: 35.0).run()
     assert len(record.trials()) == 6
     record.close()
 

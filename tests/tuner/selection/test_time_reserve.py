@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.tuner.evaluation.plans import query_folds
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.candidates import Candidate
-from ranktune.tuner.selection.time_reserve import BAG, bag_size, fit_in_time, is_bagged, reserve
+from ranktune.tuner.selection.time_reserve import BAG, END_SHARE, bag_size, fit_in_time, is_bagged, reporting, reserve
+from ranktune.tuner.splits.plans import query_folds
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.problem import Problem
 from tests.support.engine_samples import judged
@@ -37,7 +37,7 @@ def test_without_a_deadline_everything_is_affordable() -> None:
 
 def test_where_time_is_short_the_best_comes_first_and_then_more_solvers() -> None:
     costs = [1.1 * 1.25 * one.seconds for one in FOUND]  # scored again, and learnt for use
-    fixed = 1.0 + 0.002 * 40 + 1e-9
+    fixed = reporting(PROBLEM) + 1e-9
     assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0])) == [0]
     assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0] + costs[1])) == [0, 1]
     assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0] + costs[1] + costs[3])) == [0, 1, 3]
@@ -49,21 +49,36 @@ def test_where_the_best_does_not_fit_nothing_else_stands_in_for_it() -> None:
     assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 8, within(5.0)) == [0, 1, 3, 2]  # in eight processes it does
 
 
-@pytest.mark.parametrize(("left", "seeds"), [(0.0, 1), (6.0, 2), (8.0, 3), (1000.0, BAG)])
+@pytest.mark.parametrize(("left", "seeds"), [(0.0, 1), (5.0, 2), (7.0, 3), (1000.0, BAG)])
 def test_bags_are_as_large_as_there_is_time(left: float, seeds: int) -> None:
-    """A seed of these trees takes 2.2 seconds, learning the others .3, what comes after 1.08."""
-    assert bag_size([FOUND[0], FOUND[1]], PROBLEM, 1, within(left)) == seeds
+    """A seed of these trees takes 2.2 seconds, the others .3."""
+    assert bag_size([FOUND[0], FOUND[1]], PROBLEM, 1, within(left + reporting(PROBLEM))) == seeds
+
+
+@pytest.mark.parametrize(("trees", "seeds"), [(1, 5), (2, 3), (3, 2), (5, 1)])
+def test_without_a_deadline_trees_that_are_blended_share_the_seeds(trees: int, seeds: int) -> None:
+    assert bag_size([*[FOUND[0]] * trees, FOUND[1]], PROBLEM, 1, Deadline()) == seeds
 
 
 def test_the_end_fits_into_what_is_put_aside_for_it() -> None:
     """What the trials' seconds put aside is enough to score all solvers again and learn all of them in full bags."""
     seconds = {one.solver: one.seconds for one in (FOUND[0], FOUND[2], FOUND[3])}
-    aside = reserve(PROBLEM, seconds)
+    aside = reserve(PROBLEM, 1000.0, seconds)
     own = [candidate(solver, took) for solver, took in seconds.items()]
     assert fit_in_time([0, 1, 2], own, PROBLEM, 1, within(aside)) == [0, 1, 2]
     again = 1.1 * sum(seconds.values())
     assert bag_size(own, PROBLEM, 1, within(aside - again)) == BAG
-    assert reserve(PROBLEM, {"RankSVM": 1.0}) < reserve(PROBLEM, {"LambdaMART": 1.0})
+    assert reserve(PROBLEM, 1000.0, {"RankSVM": 1.0}) < reserve(PROBLEM, 1000.0, {"LambdaMART": 1.0})
+
+
+@pytest.mark.parametrize("total", [1.0, 10.0, 30.0, 100.0, 1000.0])
+def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: float) -> None:
+    seconds = {one.solver: one.seconds for one in (FOUND[0], FOUND[2], FOUND[3])}
+    aside = reserve(PROBLEM, total, seconds) - reporting(PROBLEM)
+    assert 0.0 <= aside <= END_SHARE * total
+    assert aside <= reserve(PROBLEM, 2.0 * total, seconds) - reporting(PROBLEM)
+    best = 1.1 * 8.0 * 1.25 / 5
+    assert (aside >= best) == (END_SHARE * total >= best)
 
 
 def test_bags_are_of_trees_of_few_queries() -> None:

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError, StudyError, TooLong, WorkerLost
-from ranktune.tuner.evaluation.archive import pack_problem, store
 from ranktune.tuner.evaluation.objective import evaluate
-from ranktune.tuner.evaluation.plans import query_folds
-from ranktune.tuner.evaluation.store import read_development, write_problem
-from ranktune.tuner.evaluation.task import PLAN, Task
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.archive import pack_problem, store
+from ranktune.tuner.splits.plans import PLAN, query_folds
+from ranktune.tuner.splits.store import read_development, write_problem
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.dask_executor import DaskWorkers
 from ranktune.tuner.workers.executor import Executor, Limits, make_executor

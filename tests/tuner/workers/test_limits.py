@@ -13,10 +13,9 @@ import pytest
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.memory import uncounted
-from ranktune.tuner.evaluation.plans import query_folds
-from ranktune.tuner.evaluation.store import read_development, write_problem
-from ranktune.tuner.evaluation.task import PLAN
+from ranktune.tuner.splits.memory import uncounted
+from ranktune.tuner.splits.plans import PLAN, query_folds
+from ranktune.tuner.splits.store import read_development, write_problem
 from ranktune.tuner.workers.executor import InProcess, make_executor
 from ranktune.tuner.workers.limits import MAX_RESULT_BYTES, Limits, check_limits, pickled, run
 from ranktune.tuner.workers.processes import Processes

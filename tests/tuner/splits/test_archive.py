@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, StudyError
-from ranktune.tuner.evaluation.archive import located, pack_problem, store, unpack_problem, use_instead
 from ranktune.tuner.evaluation.objective import evaluate
-from ranktune.tuner.evaluation.plans import query_folds
-from ranktune.tuner.evaluation.store import read_development, write_problem
-from ranktune.tuner.evaluation.task import PLAN, Task
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.archive import located, pack_problem, store, unpack_problem, use_instead
+from ranktune.tuner.splits.plans import PLAN, query_folds
+from ranktune.tuner.splits.store import read_development, write_problem
 from tests.support.engine_samples import judged
 
 

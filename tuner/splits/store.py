@@ -19,10 +19,9 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.archive import located
-from ranktune.tuner.evaluation.memory import uncounted
-from ranktune.tuner.evaluation.plans import Plan, load_plan, save_plan
-from ranktune.tuner.evaluation.task import PLAN
+from ranktune.tuner.splits.archive import located
+from ranktune.tuner.splits.memory import uncounted
+from ranktune.tuner.splits.plans import PLAN, Plan, load_plan, save_plan
 
 CSR_PARTS = ("data", "indices", "indptr")
 

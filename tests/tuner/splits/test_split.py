@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.plans import (
+from ranktune.tuner.splits.plans import (
     Fold,
     Plan,
     Progressive,
@@ -19,7 +19,7 @@ from ranktune.tuner.evaluation.plans import (
     random_orders,
     save_plan,
 )
-from ranktune.tuner.evaluation.split import Split, validation_plan, with_test
+from ranktune.tuner.splits.split import Split, validation_plan, with_test
 
 
 def queries(count: int, first: int = 0, grades: tuple[float, ...] = (0.0, 1.0, 2.0)) -> Queries:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.tuner.evaluation.digests import NOTHING, query_digests
-from ranktune.tuner.evaluation.plans import DEFAULT_FOLDS, Fold, Plan, query_folds, random_orders
+from ranktune.tuner.splits.digests import NOTHING, query_digests
+from ranktune.tuner.splits.plans import DEFAULT_FOLDS, Fold, Plan, query_folds, random_orders
 
 
 @dataclass(frozen=True, eq=False)

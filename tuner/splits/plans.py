@@ -15,8 +15,11 @@ import numpy as np
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.digests import distinct
+from ranktune.tuner.splits.digests import distinct
 
+PLAN, FRESH, LOOK = "plan", "fresh", "look"
+"""Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, and the
+first part of the plan, on which a first look compares the solvers."""
 PLANS = ("auto", "split", "nested", "progressive")
 DEFAULT_FOLDS = 5
 DEFAULT_PERMUTATIONS = 10

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.store import read_queries, write_queries
+from ranktune.tuner.splits.store import read_queries, write_queries
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
