@@ -19,9 +19,9 @@ from ranktune.solvers.boosting.base import (
     check_range,
     check_share,
     check_single,
-    rows_of,
 )
-from ranktune.solvers.boosting.lightgbm_library import Booster, Data, Parameters
+from ranktune.solvers.boosting.lightgbm_bins import DENSE_SAMPLE, BinnedQueries
+from ranktune.solvers.boosting.lightgbm_library import Booster, Parameters
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.core.checks import RandomState, check_count
 from ranktune.solvers.data.queries import Queries
@@ -37,16 +37,13 @@ MAX_LEAVES = 131_072
 class LightGBMData:
     """Training data in the bins of LightGBM, which grows trees on them; factor multiplies the values of trees."""
 
-    data: Data
-    queries: Queries
+    data: BinnedQueries
     parameters: Parameters
     factor: float = 1.0
 
     def growth(self, queries: Ints | None, seed: int) -> LightGBMGrowth:
         """Return the growth of trees on the queries of these numbers (None: all)."""
-        data = self.data
-        if queries is not None:
-            data = data.subset(rows_of(self.queries, queries), self.queries.lengths[queries], self.parameters)
+        data = self.data.all() if queries is None else self.data.part(queries)
         return LightGBMGrowth(Booster(data, {**self.parameters, "seed": seed}), self.factor)
 
 
@@ -122,11 +119,11 @@ class LightGBMRanker(TreeRanker):
         labels, more = self._labels(queries)
         parameters = self._common() | self._objective() | self._leaf_limits(queries) | more
         parameters["is_enable_sparse"] = _bundled_bytes(queries.features) > MAX_BUNDLED_BYTES
-        weights = None if queries.query_weights is None else np.repeat(queries.query_weights, queries.lengths)
-        if weights is not None:
-            check_single(weights, "a query's weight")
-        data = Data(queries.features, labels, queries.lengths, weights, parameters)
-        return LightGBMData(data, queries, parameters, self._factor())
+        if not queries.is_sparse:
+            parameters["bin_construct_sample_cnt"] = DENSE_SAMPLE
+        if queries.query_weights is not None:
+            check_single(queries.query_weights, "a query's weight")
+        return LightGBMData(BinnedQueries(queries, labels, parameters), parameters, self._factor())
 
     def _factor(self) -> float:
         return 1.0

@@ -41,13 +41,9 @@ _SIGNATURES: Mapping[str, tuple[type, ...]] = {
 
 
 class Data:
-    """Binned features with labels, queries and weights. The features themselves are not kept."""
+    """Features in bins, and for training the labels, lengths of queries and weights. The features are not kept."""
 
-    def __init__(self, features: Features, labels: Floats, lengths: Ints, weights: Floats | None, params: Parameters):
-        """Bin features, with the label and weight of each document, (n_documents,).
-
-        lengths are the numbers of documents of the queries, (n_queries,).
-        """
+    def __init__(self, features: Features, params: Parameters) -> None:
         self._handle = c_void_p()
         where = ctypes.byref(self._handle)
         if not isinstance(features, np.ndarray):
@@ -60,13 +56,9 @@ class Data:
             dense = np.ascontiguousarray(features)
             _call("LGBM_DatasetCreateFromMat", *_pointer(dense), *dense.shape, 1, _text(params), None, where)
         weakref.finalize(self, _library().LGBM_DatasetFree, self._handle)
-        self._set("label", labels.astype(np.float32))
-        self._set("group", lengths.astype(np.int32))
-        if weights is not None:
-            self._set("weight", weights.astype(np.float32))
 
-    def subset(self, rows: Ints, lengths: Ints, params: Parameters) -> Data:
-        """Return the same bins of some rows, ascending, which are queries of these lengths."""
+    def subset(self, rows: Ints, params: Parameters) -> Data:
+        """Return a copy of the bins of some rows, ascending."""
         part = object.__new__(Data)
         part._handle = c_void_p()
         chosen = rows.astype(np.int32)
@@ -75,8 +67,21 @@ class Data:
             ctypes.byref(part._handle),
         )
         weakref.finalize(part, _library().LGBM_DatasetFree, part._handle)
-        part._set("group", lengths.astype(np.int32))
         return part
+
+    def describe(
+        self, labels: Floats, lengths: Ints, weights: Floats | None = None, scores: Floats | None = None
+    ) -> None:
+        """Set what trees are grown for: the label, weight and first score of each document, (n_documents,).
+
+        lengths are the numbers of documents of the queries, (n_queries,).
+        """
+        self._set("label", labels.astype(np.float32))
+        self._set("group", lengths.astype(np.int32))
+        if weights is not None:
+            self._set("weight", weights.astype(np.float32))
+        if scores is not None:
+            self._set("init_score", scores.astype(np.float64))
 
     def _set(self, name: str, values: Array) -> None:
         kind = _TYPES[values.dtype]

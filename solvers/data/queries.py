@@ -19,6 +19,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grouping import group_rows
+from ranktune.solvers.data.origins import note_selection
 
 Weights: TypeAlias = Sequence[float] | Array | Mapping[Any, float]
 
@@ -214,7 +215,7 @@ class Queries:
         starts = np.concatenate([[0], np.cumsum(self.lengths[numbers])]).astype(np.int64)
         ids = None if self.document_ids is None else self.document_ids[rows]
         weights = None if self.query_weights is None else self.query_weights[numbers]
-        return Queries(
+        selected = Queries(
             self.features[rows],
             self.grades[rows],
             starts,
@@ -223,6 +224,8 @@ class Queries:
             self.feature_names,
             query_weights=weights,
         )
+        note_selection(selected, self, numbers)
+        return selected
 
     def documents_of(self, queries: Ints) -> Ints | slice:
         """Return the rows of the documents of queries, one query after another; of consecutive queries, as a slice."""

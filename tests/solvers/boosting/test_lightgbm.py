@@ -242,7 +242,7 @@ BAD_OF_EACH = [(name, *bad) for name, kind in THREE.items() for bad in BAD if ba
 def test_parameters_are_refused_before_anything_is_learnt(
     name: str, parameter: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm_growth.Data", None)
+    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm_bins.Data", None)
     with pytest.raises(ParameterError, match="metric 'ndgc'" if parameter == "metric" else f"^{parameter}="):
         THREE[name](**{parameter: value}).fit(judged())
 

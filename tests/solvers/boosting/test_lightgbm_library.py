@@ -37,6 +37,12 @@ def wide(X: Any) -> Any:
     return thin
 
 
+def data_of(X: Any, labels: Any, lengths: Any, weights: Any = None, params: Any = PARAMS) -> Data:
+    data = Data(X, params)
+    data.describe(labels, lengths, weights)
+    return data
+
+
 def body(text: str) -> str:
     return text[text.index("\nTree=") : text.index("\nend of trees")]
 
@@ -57,7 +63,7 @@ def test_the_trees_are_those_of_the_package(layout: Any, dtype: Any, weighted: b
     given = weights if weighted else None
     theirs = lightgbm.Dataset(X, label=labels, group=LENGTHS, weight=given, params=PARAMS)
     booster = lightgbm.train(PARAMS, theirs, num_boost_round=ROUNDS)
-    assert ours(Data(X, labels, LENGTHS, given, PARAMS)) == body(booster.model_to_string())
+    assert ours(data_of(X, labels, LENGTHS, given)) == body(booster.model_to_string())
 
 
 def test_a_subset_gives_the_trees_of_the_package() -> None:
@@ -68,14 +74,15 @@ def test_a_subset_gives_the_trees_of_the_package() -> None:
     rows = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in chosen])
     whole = lightgbm.Dataset(X, label=labels, group=LENGTHS, weight=weights, params=PARAMS, free_raw_data=False)
     booster = lightgbm.train(PARAMS, whole.construct().subset(rows), num_boost_round=ROUNDS)
-    part = Data(X, labels, LENGTHS, weights, PARAMS).subset(rows, LENGTHS[chosen], PARAMS)
+    part = Data(X, PARAMS).subset(rows, PARAMS)
+    part.describe(labels[rows], LENGTHS[chosen], weights[rows])
     assert ours(part) == body(booster.model_to_string())
-    assert ours(part) != ours(Data(X, labels, LENGTHS, weights, PARAMS))
+    assert ours(part) != ours(data_of(X, labels, LENGTHS, weights))
 
 
 def test_trees_can_be_read_one_by_one() -> None:
     X, labels, _ = problem()
-    booster = Booster(Data(X, labels, LENGTHS, None, PARAMS), PARAMS)
+    booster = Booster(data_of(X, labels, LENGTHS), PARAMS)
     each = []
     for number in range(ROUNDS):
         booster.update()
@@ -88,7 +95,7 @@ def test_trees_can_be_read_one_by_one() -> None:
 def test_long_text_comes_whole() -> None:
     generator = np.random.default_rng(1)
     X, params = generator.normal(size=(300, 4_000)), {"objective": "regression", "verbosity": -1, "num_threads": 1}
-    booster = Booster(Data(X, generator.normal(size=300), np.array([300]), None, params), params)
+    booster = Booster(data_of(X, generator.normal(size=300), np.array([300]), None, params), params)
     booster.update()
     text = booster.text(0, 1)
     assert len(text) > 2**16 and "end of trees" in text
@@ -97,9 +104,9 @@ def test_long_text_comes_whole() -> None:
 def test_an_error_of_lightgbm_has_its_message(capfd: pytest.CaptureFixture[str]) -> None:
     X, labels, _ = problem()
     with pytest.raises(DataError, match=r"LightGBM cannot learn from these data: .*num_leaves"):
-        Booster(Data(X, labels, LENGTHS, None, PARAMS), {**PARAMS, "num_leaves": 10**7})
+        Booster(data_of(X, labels, LENGTHS), {**PARAMS, "num_leaves": 10**7})
     with pytest.raises(DataError, match="query counts"):
-        Data(X, labels, LENGTHS[:-1], None, PARAMS)
+        data_of(X, labels, LENGTHS[:-1])
     capfd.readouterr()  # LightGBM writes to standard error as well
 
 
@@ -117,8 +124,11 @@ def test_nothing_is_kept_of_what_is_no_longer_used(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(lightgbm_library, "_library", Watched)
     X, labels, _ = problem()
-    data = Data(X, labels, LENGTHS, None, PARAMS)
-    booster = Booster(data.subset(np.arange(44), LENGTHS[:3], PARAMS), PARAMS)
+    data = data_of(X, labels, LENGTHS)
+    part = data.subset(np.arange(44), PARAMS)
+    part.describe(labels[:44], LENGTHS[:3])
+    booster = Booster(part, PARAMS)
+    del part
     gc.collect()
     assert given_back == []
     del booster
@@ -128,7 +138,7 @@ def test_nothing_is_kept_of_what_is_no_longer_used(monkeypatch: pytest.MonkeyPat
     gc.collect()
     assert len(given_back) == 3
     with pytest.raises(DataError):
-        Data(X, labels[:-1], LENGTHS, None, PARAMS)
+        data_of(X, labels[:-1], LENGTHS)
     gc.collect()
     assert len(given_back) == 4
 

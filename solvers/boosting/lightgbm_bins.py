@@ -1,0 +1,105 @@
+"""Features in the bins of LightGBM. Folds, samples and trials of one data set share them.
+
+Bins depend on features alone. Those of queries that were selected from others (Queries.select) are the bins of the
+queries that they come from, which are kept until those are gone.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from threading import Lock
+
+import numpy as np
+
+from ranktune.solvers.boosting.base import rows_of
+from ranktune.solvers.boosting.lightgbm_library import Data, Parameters
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.data.origins import origin_of
+from ranktune.solvers.data.queries import Queries
+
+MAX_KEPT = 2
+"""Data sets whose bins are kept in a process."""
+MAX_KEPT_BYTES = 2**30
+"""Of the bins of a data set that are kept; bins of more are made for each fit."""
+MIN_SHARE = 0.05
+"""Of the documents of a data set: a smaller part of it gets its own bins, which is faster."""
+DENSE_SAMPLE = 50_000
+"""Documents that the limits of the bins of dense features are found from; more take longer and are no better."""
+
+
+class SharedBins:
+    """The bins of the last data sets, the latest last."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bins: OrderedDict[tuple[int, str], Data] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, queries: Queries, params: Parameters) -> Data:
+        """Return the bins of queries, made with params where they are not kept."""
+        key = id(queries), str(sorted(params.items()))
+        with self._lock:
+            if key not in self._bins:
+                self._bins[key] = Data(queries.features, params)
+                weakref.finalize(queries, self._bins.pop, key, None)
+                while len(self._bins) > self._most:
+                    self._bins.popitem(last=False)
+            self._bins.move_to_end(key)
+            return self._bins[key]
+
+    def __len__(self) -> int:
+        """Return the number of data sets."""
+        return len(self._bins)
+
+
+KEPT = SharedBins(MAX_KEPT)
+
+
+class BinnedQueries:
+    """Queries in the bins of LightGBM, with the label and first score of each document, (n_documents,)."""
+
+    def __init__(self, queries: Queries, labels: Floats, params: Parameters, scores: Floats | None = None) -> None:
+        self._queries, self._labels, self._params, self._scores = queries, labels, params, scores
+        self._weights = None
+        if queries.query_weights is not None:
+            self._weights = np.repeat(queries.query_weights, queries.lengths)
+        self._bins, self._rows = _bins_of(queries, params)
+        self._all: Data | None = None
+
+    def all(self) -> Data:
+        """Return the data of all queries."""
+        if self._all is None:
+            self._all = self._bins if self._rows is None else self._bins.subset(self._rows, self._params)
+            self._all.describe(self._labels, self._queries.lengths, self._weights, self._scores)
+        return self._all
+
+    def part(self, numbers: Ints) -> Data:
+        """Return the data of the queries of these numbers, ascending."""
+        rows = rows_of(self._queries, numbers)
+        data = self._bins.subset(rows if self._rows is None else self._rows[rows], self._params)
+        weights = None if self._weights is None else self._weights[rows]
+        scores = None if self._scores is None else self._scores[rows]
+        data.describe(self._labels[rows], self._queries.lengths[numbers], weights, scores)
+        return data
+
+
+def _bins_of(queries: Queries, params: Parameters) -> tuple[Data, Ints | None]:
+    """Return bins and the rows of queries in them; without rows, the bins are those of queries and not shared.
+
+    The bins of sparse features are never shared: which of them are kept depends on the least size of a leaf.
+    """
+    origin, numbers = origin_of(queries)
+    if queries.n_documents < MIN_SHARE * origin.n_documents or (np.diff(numbers) < 0).any():
+        origin, numbers = queries, np.arange(queries.n_queries)
+    if queries.is_sparse or origin.n_documents * origin.n_features > MAX_KEPT_BYTES:
+        return Data(queries.features, params), None
+    own = {name: value for name, value in params.items() if name in _OF_BINS}
+    return KEPT.of(origin, {**own, "min_data_in_leaf": 1}), rows_of(origin, numbers)
+
+
+_OF_BINS = (
+    *("max_bin", "min_data_in_bin", "bin_construct_sample_cnt", "data_random_seed", "use_missing", "is_enable_sparse"),
+    *("feature_pre_filter", "force_col_wise", "verbosity"),
+)
+"""The parameters of LightGBM that bins depend on."""
