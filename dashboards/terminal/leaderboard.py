@@ -75,6 +75,7 @@ def conclusion(result: JsonView) -> str:
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         lines.append(f"{failed} ({last['solver']}) with: {last['error']}")
     lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
+    lines += filter(None, [result.get("ended_early", "")])
     return "\n".join(lines)
 
 

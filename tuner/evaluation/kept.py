@@ -12,13 +12,13 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import DataError, ModelFormatError, StudyError
 from ranktune.solvers.models.base import Model, load_model
+from ranktune.tuner.evaluation.serialization import DAMAGED
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import located
 
@@ -58,8 +58,8 @@ def keep_scores(task: Task, scores: NDArray[np.float32]) -> None:
 
 def kept_scores(task: Task, n_documents: int) -> NDArray[np.float32] | None:
     """Return the scores of a task, (n_documents,), None if they were not kept."""
-    with suppress(OSError, ValueError, EOFError, KeyError, BadZipFile, StudyError):
-        with np.load(_path(task, "npz"), allow_pickle=False) as archive:
+    with suppress(*DAMAGED, StudyError):
+        with open(_path(task, "npz"), "rb") as file, np.load(file, allow_pickle=False) as archive:
             found = archive["scores"]
         if found.shape == (n_documents,) and found.dtype == np.float32:
             return np.asarray(found)

@@ -22,10 +22,11 @@ from ranktune.tuner.evaluation.task import Outcome
 RESULT_CAP = 64 * 2**20
 """Bytes that the outcome of one trial may take."""
 
-_DAMAGED = (
+DAMAGED = (
     ValueError, KeyError, TypeError, OSError, EOFError, NotImplementedError, RuntimeError,
     zipfile.BadZipFile, zlib.error, struct.error,
 )  # fmt: skip
+"""What reading damaged archives and arrays may raise."""
 Number = TypeVar("Number", np.float32, np.float64)
 _MEMBER = "outcome.json"
 _NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "begun", "ended", "bulk")
@@ -46,7 +47,7 @@ def unpack(packed: bytes) -> Outcome:
     """Return the outcome that was packed; damaged or too many bytes become a failure."""
     try:
         return _unpacked(packed)
-    except _DAMAGED as error:
+    except DAMAGED as error:
         return Outcome(error=f"its result came back damaged ({type(error).__name__}: {error})")
 
 

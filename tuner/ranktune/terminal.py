@@ -28,8 +28,6 @@ class Lines:
 
     def __init__(self) -> None:
         self._last_line = 0.0
-        self._begun = time.monotonic()
-        self._done_before = 0
         self._best: float | None = None
 
     def stage(self, text: str) -> None:
@@ -38,7 +36,7 @@ class Lines:
 
     def split(self, name: str, total: int, done: int) -> None:
         """Print that the trials of a split begin."""
-        self._begun, self._done_before, self._best = time.monotonic(), done, None
+        self._best = None
         before = f", {done} done before" if done else ""
         self._print(f"{_label(name)}{total} trials{before}")
 
@@ -53,18 +51,13 @@ class Lines:
             outcome = f"stopped after {report.stopped}, significantly worse"
         best = "" if report.best is None else f"  best {report.best:.4f} ({report.best_solver})"
         head = f"{_label(report.split)}trial {report.done} of {report.total}"
-        self._print(f"{head}  {report.solver}  {outcome}{best}  {self._left(report)}")
+        self._print(f"{head}  {report.solver}  {outcome}{best}  {_time_left(report)}".rstrip())
 
     def event(self, text: str) -> None:
         """Print nothing."""
 
     def close(self) -> None:
         """Do nothing."""
-
-    def _left(self, report: TrialReport) -> str:
-        done_now = max(report.done - self._done_before, 1)
-        seconds = (time.monotonic() - self._begun) / done_now * (report.total - report.done)
-        return f"{int(seconds) // 60}:{int(seconds) % 60:02d} left"
 
     def _print(self, text: str) -> None:
         self._last_line = time.monotonic()
@@ -92,9 +85,7 @@ class Live:
             progress.MofNCompleteColumn(),
             progress.TextColumn("{task.fields[best]}", markup=False),
             progress.TimeElapsedColumn(),
-            progress.TextColumn("elapsed,"),
-            progress.TimeRemainingColumn(),
-            progress.TextColumn("left"),
+            progress.TextColumn("elapsed{task.fields[left]}", markup=False),
             console=Console(stderr=True),
         )
         self._task: TaskID | None = None
@@ -109,7 +100,7 @@ class Live:
         """Begin a bar."""
         self._bar.start()
         self._stopped = 0
-        self._task = self._bar.add_task(f"{_label(name)}trials", total=total, completed=done, best="")
+        self._task = self._bar.add_task(f"{_label(name)}trials", total=total, completed=done, best="", left="")
 
     def trial(self, report: TrialReport) -> None:
         """Advance the bar."""
@@ -117,7 +108,8 @@ class Live:
         self._stopped += bool(report.stopped)
         best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
         best += f", {self._stopped} stopped early" if self._stopped else ""
-        self._bar.update(self._task, completed=report.done, best=best)
+        left = _time_left(report)
+        self._bar.update(self._task, completed=report.done, best=best, left=left and f", {left}")
         if report.error is not None:
             self.stage(f"trial {report.number} ({report.solver}) failed: {report.error}")
 
@@ -127,6 +119,13 @@ class Live:
     def close(self) -> None:
         """Stop the bar and show the cursor."""
         self._bar.stop()
+
+
+def _time_left(report: TrialReport) -> str:
+    if report.seconds_left is None:
+        return ""
+    seconds = max(0, round(report.seconds_left))
+    return f"{seconds // 60}:{seconds % 60:02d} left"
 
 
 def _label(split: str) -> str:

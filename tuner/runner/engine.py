@@ -45,6 +45,8 @@ from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import Executor
 
+UNUSED = 0.1
+"""Share of the given time that may be left without an explanation."""
 LOOKED = "look.json"
 """File of the first look, beside the record of a split."""
 
@@ -153,9 +155,11 @@ class _Part:
     failures: list[Failure]
     model: Path
     stopped: int
+    ended_early: str
 
 
 def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
+    given = deadline.left
     study, own = run.study, run.folder.split(problem.name)
     space = study.union_space()
     label = f"{problem.name}: " if problem.name else ""
@@ -166,7 +170,7 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
         if looked is not None and looked.parts == 1:
             problem = problem.by_first_part()
         run.stage("search", "")
-        TrialLoop(
+        loop = TrialLoop(
             study,
             problem.name,
             record,
@@ -180,7 +184,8 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             per_solver=problem.development.n_queries < FEW_QUERIES,
             events=run.events,
             check=run.check,
-        ).run()
+        )
+        loop.run()
         run.check()
         run.stage("rescoring", label + "scoring the best candidates again, on fresh folds" if problem.fresh else "")
         found = rescored(study, problem, best_candidates(record, space, study.limits), run.executor, deadline)
@@ -203,9 +208,17 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             failures(record, space, problem.name) + unfit,
             (own / "model.json").resolve(),
             sum(trial.state == TrialState.PRUNED for trial in record.trials()),
+            _unused(given, deadline.left, loop.ended),
         )
     finally:
         record.close()
+
+
+def _unused(given: float, left: float, why: str) -> str:
+    """Return why much of the given time was not used, in words; empty where most of it was."""
+    if given == float("inf") or left <= UNUSED * given:
+        return ""
+    return f"{left:.0f} of {given:.0f} seconds were not used: {why}."
 
 
 def _look(run: StudyRun, problem: Problem, tasks: Tasks, deadline: Deadline, *, begun: bool) -> Look | None:
@@ -263,6 +276,7 @@ def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
         seconds=0.0,
         model=(splits[-1] if nested else max(splits, key=lambda split: split.estimate.mean)).model,
         folder=str(folder.path.resolve()),
+        ended_early=" ".join(dict.fromkeys(part.ended_early for part in parts if part.ended_early)),
         folds=splits,
     )
 

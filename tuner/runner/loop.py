@@ -49,6 +49,9 @@ from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 MAX_FAILURES = 20
 """Failures in a row after which the study gives up."""
 
+OVERDUE = 0.5
+"""Seconds after its limit at which a trial in a process of its own is ended."""
+
 Objective = Callable[[Task], Outcome]
 
 _EVENTS = {
@@ -112,10 +115,13 @@ class TrialLoop:
         self.scheduler.remember((trial, self._add(trial, self._per_query(trial))) for trial in finished)
         self.begun = Counter(self.space.split(trial.params)[0] for trial in finished)
         done = {number_of(trial) for trial in finished}
-        self.done = len(done)
+        self.done = self.done_before = len(done)
+        self.begun_at = self.clock.now()
         self.missing = [number for number in range(self.study.n_trials) if number not in done]
         self.failed_in_a_row = 0
         self._waiting: Running | None = None
+        self._due = float("inf")
+        self.ended = "all trials were run"
 
     def _per_query(self, trial: FrozenTrial) -> Floats | None:
         return self.record.per_query(trial)[self.study.metric] if trial.state == TrialState.COMPLETE else None
@@ -163,9 +169,16 @@ class TrialLoop:
             self.check()
             for trial, outcome in self.dispatcher.completed():
                 self._complete(trial, outcome)
+            self._cut()
         if interrupts.requested:
             self.progress.stage("stopping: running trials have a few seconds to finish; Ctrl-C again ends at once")
             self._stop(GRACE)
+
+    def _cut(self) -> None:
+        """End the trials that are still running well after their limit, between whose steps there was no end."""
+        if self.dispatcher.busy and self.clock.now() > self._due + OVERDUE:
+            self.missing.clear()
+            self._stop(0.0)
 
     def _stop(self, grace: float) -> None:
         with closing(self.dispatcher.stop(grace)) as ending:
@@ -179,14 +192,16 @@ class TrialLoop:
         """
         if not self.done or self.deadline.left == float("inf"):
             return float("inf")
+        jobs = self.executor.jobs
+        return self.deadline.left - self.reserve(self.total * jobs, self._best_seconds()) / jobs
+
+    def _best_seconds(self) -> dict[str, float]:
+        """Return the seconds of each competitive solver's best trial, the best solver first."""
         ranked = sorted(self.best.items(), key=lambda own: -(own[1].value or 0.0))
         competitive = [(s, trial) for s, trial in ranked if not self.scheduler.is_significantly_worse(s)]
         seconds = {solver: seconds_of(trial) for solver, trial in competitive}
         expected = self.scheduler.untried_leader()
-        if expected is not None:
-            seconds = dict([expected]) | seconds
-        jobs = self.executor.jobs
-        return self.deadline.left - self.reserve(self.total * jobs, seconds) / jobs
+        return seconds if expected is None else dict([expected]) | seconds
 
     def _request(self, number: int) -> None:
         """Start the trial of that number, or end the search if no trial fits into the time left."""
@@ -194,6 +209,7 @@ class TrialLoop:
         params = self.scheduler.next(number, left) if left > 0.0 else None
         if params is None:
             self.missing.clear()
+            self.ended = "no further trial fits into the time" if left < self.total / 2 else "nothing is left to try"
             return
         self._waiting = self._begin(number, params, left)
 
@@ -201,6 +217,7 @@ class TrialLoop:
         """Start the trial that waits, unless it needs more of the workers than are free; return whether none waits."""
         if self._waiting is not None and self.dispatcher.free >= self._waiting.task.threads:
             self.dispatcher.start(self._waiting)
+            self._due = self.clock.now() + self._waiting.task.limit
             self._waiting = None
         return self._waiting is None
 
@@ -261,6 +278,16 @@ class TrialLoop:
                 "What had finished is in the record; `ranktune resume` goes on."
             )
 
+    def _seconds_left(self) -> float | None:
+        """Return how long the split will go on: the mean time of its trials for each to come, and that of its end."""
+        ran = self.done - self.done_before
+        if ran == 0:
+            return None
+        now = self.clock.now()
+        to_come = (now - self.begun_at) / ran * max(self.study.n_trials - self.done, 0)
+        ending = self.reserve(float("inf"), self._best_seconds()) / self.executor.jobs
+        return min(to_come + ending, max(self.deadline.left, 0.0))
+
     def _log(self, number: int, outcome: Outcome, written: FrozenTrial) -> None:
         for at, what, value in outcome.steps:
             self.events.write(Event.STEP, at=at, trial=number, split=self.split, step=what, value=value)
@@ -281,6 +308,7 @@ class TrialLoop:
             value=written.value,
             error=written.user_attrs.get(ERROR),
             stopped=str(written.user_attrs.get(STOPPED, "")),
+            seconds_left=self._seconds_left(),
             best=None if best is None else best.value,
             best_solver=best_solver,
         )

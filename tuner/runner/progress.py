@@ -24,6 +24,8 @@ class TrialReport:
         Why it failed.
     best, best_solver : float or None, str or None
         The best complete trial of the split so far.
+    seconds_left : float or None
+        Until the split has ended, its last stage included, as far as its trials say.
     stopped : str
         The part of the plan after which the trial was significantly worse than the best; empty if it was complete.
     """
@@ -37,6 +39,7 @@ class TrialReport:
     error: str | None
     best: float | None
     best_solver: str | None
+    seconds_left: float | None = None
     stopped: str = ""
 
 

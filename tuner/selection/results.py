@@ -130,6 +130,8 @@ class Result:
         Folder of the study.
     stopped : int
         Trials that were stopped early.
+    ended_early : str
+        Why much of the given time was not used, empty where it was, or where none was given.
     folds : tuple of SplitResult
         The results of the single splits.
 
@@ -158,6 +160,7 @@ class Result:
     model: str
     folder: str
     stopped: int = 0
+    ended_early: str = ""
     folds: tuple[SplitResult, ...] = field(default=())
 
     @property
@@ -184,10 +187,10 @@ def load_result(path: Path) -> Json:
     """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
     try:
         found: Json = json.loads(path.read_text(encoding="utf-8"))
-        required = {field.name for field in fields(Result)} - {"folds", "stopped"}
+        required = {field.name for field in fields(Result)} - {"folds", "stopped", "ended_early"}
         if not isinstance(found, dict) or not required <= set(found):
             raise ValueError("it is no result of a study")
-        found.setdefault("stopped", 0)  # older studies
+        found = {"stopped": 0, "ended_early": ""} | found  # older studies
     except (OSError, ValueError) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
     return found

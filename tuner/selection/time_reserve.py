@@ -63,6 +63,8 @@ def reserve(problem: Problem, total: float, seconds: Mapping[str, float]) -> flo
     took = list(seconds.values())
     others = max(min(MAX_FINALISTS - len(took), (PER_SOLVER - 1) * len(took)), 0)
     again = (sum(took) + others * float(np.median(took or [0.0]))) * rescore_ratio(problem)
+    if total == float("inf"):  # without a time limit nothing is rescored
+        again = 0.0
     use = {solver: own * (BAG if is_bagged(solver, problem) else 1) for solver, own in seconds.items()}
     best = next(iter(seconds), "")
     forms = [again + sum(use.values()) * refit_ratio(problem)]

@@ -1,0 +1,117 @@
+"""Evaluation on a given split: boosting grows until validation stops it, samples come first, and results are kept."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.boosting.lightgbm import LambdaMART
+from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.registry import make
+from ranktune.tuner.evaluation import fitting
+from ranktune.tuner.evaluation.holdout import sample
+from ranktune.tuner.evaluation.kept import kept_model, kept_scores
+from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.plans import PLAN, Fold
+from ranktune.tuner.splits.store import read_development, write_problem
+from tests.support.engine_samples import judged
+
+TRAIN, VALI = judged(60, 0), judged(25, 1)
+METRIC = "ndcg@10"
+TREES = {"trees": 30, "learning_rate": 0.3, "leaves": 4, "min_documents": 5}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("problem")
+    split = Fold(np.arange(60), np.arange(60, 85))
+    write_problem(concatenate([TRAIN, VALI]), {PLAN: (split,)}, where)
+    return where
+
+
+def train_of(folder: Path) -> Queries:
+    """The training queries as trials see them: their bins are those of all development queries."""
+    return read_development(str(folder)).select(np.arange(60))
+
+
+def boosting(folder: Path) -> Task:
+    return Task(str(folder), (METRIC,), "LambdaMART", TREES, 0, bound=200, path_parameter="trees", path=(10, 30))
+
+
+def test_a_smaller_sample_is_a_part_of_a_larger_one() -> None:
+    numbers = np.arange(3, 200, 2)
+    found = [sample(numbers, size, 5) for size in (1, 10, 40, len(numbers), 0)]
+    assert [len(own) for own in found] == [1, 10, 40, len(numbers), len(numbers)]
+    for small, large in itertools.pairwise(found):
+        assert set(small) <= set(large) <= set(numbers)
+        assert (np.diff(large) > 0).all()
+
+
+def test_boosting_grows_until_the_validation_queries_stop_it(folder: Path) -> None:
+    outcome = evaluate(boosting(folder))
+    ranker = make("LambdaMART", {**TREES, "trees": 200}, 0).set_params(metric=METRIC).fit(train_of(folder), vali=VALI)
+    assert isinstance(ranker, LambdaMART)
+    assert outcome.error is None
+    assert (outcome.path_parameter, outcome.chosen) == ("trees", ranker.rounds_[0])
+    np.testing.assert_array_equal(outcome.per_query[METRIC], parse_metric(METRIC).per_query(ranker.predict(VALI), VALI))
+    assert 1 <= ranker.rounds_[0] < 200
+
+
+def test_what_was_grown_at_the_limit_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = evaluate(boosting(folder))
+    now = [0.0]
+
+    def tick() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    monkeypatch.setattr(fitting.time, "monotonic", tick)
+    cut = evaluate(replace(boosting(folder), limit=3.0))
+    assert cut.error is None
+    assert cut.chosen is not None
+    assert whole.chosen is not None
+    assert 1 <= cut.chosen < whole.chosen
+    again = evaluate(replace(boosting(folder), bound=int(cut.chosen)))
+    np.testing.assert_array_equal(cut.per_query[METRIC], again.per_query[METRIC])
+
+
+@pytest.mark.parametrize("shift", [-0.2, 0.2])
+def test_a_trial_is_stopped_where_it_is_behind_on_a_sample(folder: Path, shift: float) -> None:
+    task = replace(boosting(folder), samples=(20,))
+    free = evaluate(task)
+    assert (len(free.samples), free.stopped) == (1, "")
+    known = evaluate(replace(boosting(folder), queries=20))
+    np.testing.assert_array_equal(free.samples[0], known.per_query[METRIC])
+    raced = evaluate(replace(task, incumbent=free.samples[0], incumbent_samples=(free.samples[0] + shift,)))
+    assert raced.stopped == ("a sample of 20 queries" if shift > 0.0 else "")
+    wanted = free.samples[0] if shift > 0.0 else free.per_query[METRIC]
+    np.testing.assert_array_equal(raced.per_query[METRIC], wanted)
+
+
+@pytest.mark.parametrize("solver", ["LambdaMART", "RankSVM", "RidgeRanker"])
+def test_the_model_and_the_scores_are_kept_under_the_chosen_parameters(folder: Path, solver: str) -> None:
+    parameters = {"LambdaMART": TREES, "RankSVM": {"C": 1.0}, "RidgeRanker": {"alpha": 1.0}}[solver]
+    task = Task(str(folder), (METRIC,), solver, parameters, 0, keep=True)
+    paths = {"LambdaMART": ("trees", ()), "RankSVM": ("C", (0.1, 1.0)), "RidgeRanker": ("alpha", (50.0, 1.0))}
+    name, path = paths[solver]
+    outcome = evaluate(replace(task, path_parameter=name, path=path, bound=200 if solver == "LambdaMART" else 0))
+    assert outcome.chosen is not None
+    chosen = replace(task, parameters={**parameters, name: type(parameters[name])(outcome.chosen)})
+    model, scores = kept_model(chosen), kept_scores(chosen, VALI.n_documents)
+    assert model is not None
+    assert scores is not None
+    np.testing.assert_allclose(model.predict(VALI), scores, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        make(solver, chosen.parameters, 0).fit(train_of(folder)).predict(VALI), scores, rtol=1e-4, atol=1e-4
+    )
+
+
+def test_only_the_finished_parts_of_a_fit_that_cannot_be_cut_are_given_up(folder: Path) -> None:
+    late = evaluate(Task(str(folder), (METRIC,), "RankSVM", {"C": 1.0}, 0, limit=0.0))
+    assert late.given_up
