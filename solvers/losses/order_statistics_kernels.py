@@ -1,0 +1,307 @@
+"""Loops over queries and their sorted positions; the notation is that of order_statistics.
+
+Kernels of few grades call no other, because numba compiles what a kernel calls again for each caller. Those of the rest
+are compiled only where a query has more than MAX_TABLE_GRADES grades.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Codes, Floats, Ints
+from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.grades import MAX_TABLE_GRADES
+from ranktune.solvers.losses.window_sums import (
+    sum_adjacent,
+    sum_all,
+    sum_and_count_adjacent,
+    sum_and_count_all,
+    sum_and_count_many,
+    sum_many,
+)
+
+STEP = np.triu(np.ones((8, 8)), 1)
+"""STEP[c, g] is 1 where grade c is below grade g."""
+
+
+@compiled
+def rank(
+    scores: Floats,
+    starts: Ints,
+    of_document: Codes,
+    n_grades: Codes,
+    margin: float,
+    bucket: Codes,
+    ends: Codes,
+    order: Codes,
+    low: Codes,
+    high: Codes,
+    codes: Codes,
+    ranked: Floats,
+) -> None:
+    """Overwrite the last five arrays: the windows, the grades by position, and the sorted scores less their mean.
+
+    Only differences of scores matter, and small numbers round less in the sums. bucket (longest query,) and ends
+    (2 * longest query + 1,) are scratch. Of a query with one grade, nothing is active and nothing is sorted.
+
+    Scores spread over 2 n buckets of equal width are nearly sorted, and insertion ends it: about n steps, a sixth of a
+    comparison sort. Where the buckets fill too unevenly for that (one score far from all others), it is Shell's sort.
+    """
+    for q in range(len(starts) - 1):
+        a, b = starts[q], starts[q + 1]
+        n, s, o, t, c, lo, hi = b - a, scores[a:b], order[a:b], ranked[a:b], codes[a:b], low[a:b], high[a:b]
+        grade = of_document[a:b]
+        if n_grades[q] < 2:
+            for r in range(n):
+                o[r], lo[r], hi[r], c[r], t[r] = r, 0, 0, 0, 0.0
+            continue
+        least, most, total = s[0], s[0], 0.0
+        for i in range(n):
+            least = s[i] if s[i] < least else least
+            most = s[i] if s[i] > most else most
+            total += s[i]
+        width = (2 * n - 1) / (most - least) if most > least else 0.0
+        if not (np.isfinite(width) and np.isfinite(total)):  # beyond float64: keep memory safe, the loss says NaN
+            width = 0.0
+        for at in range(2 * n + 1):
+            ends[at] = 0
+        for i in range(n):
+            bucket[i] = np.uint32((s[i] - least) * width) if width > 0.0 else 0
+            ends[bucket[i] + 1] += 1
+        for at in range(2 * n):
+            ends[at + 1] += ends[at]
+        for i in range(n):
+            at = ends[bucket[i]]
+            ends[bucket[i]] = at + 1
+            t[at] = s[i]
+            o[at] = i
+        moves, gap = 0, 0
+        for r in range(1, n):
+            key, document, p = t[r], o[r], r
+            while p > 0 and t[p - 1] > key:
+                t[p], o[p] = t[p - 1], o[p - 1]
+                p -= 1
+            t[p], o[p] = key, document
+            moves += r - p
+            if moves > 8 * n:
+                gap = n // 2
+                break
+        while gap > 0:
+            for r in range(gap, n):
+                key, document, p = t[r], o[r], r
+                while p >= gap and t[p - gap] > key:
+                    t[p], o[p] = t[p - gap], o[p - gap]
+                    p -= gap
+                t[p], o[p] = key, document
+            gap = 1 if gap == 2 else gap * 5 // 11
+        for r in range(n):
+            c[r] = grade[o[r]]
+        # One merge; both ends use the same difference, so that a pair is active from both or neither. The position
+        # that advances is unpredictable, so there is no branch: both are written, and the last value stays.
+        r = at_high = 0
+        while r < n:
+            far = t[r] - t[at_high] >= margin
+            lo[r], hi[at_high] = at_high, r
+            at_high += far
+            r += 1 - far
+        for r in range(at_high, n):
+            hi[r] = n
+        mean = 0.0
+        for r in range(n):
+            mean += t[r]
+        mean /= n
+        for r in range(n):
+            t[r] -= mean
+
+
+@compiled
+def slopes_few(
+    starts: Ints,
+    n_grades: Codes,
+    weights: Floats,
+    margin: float,
+    adjacent: bool,
+    order: Codes,
+    low: Codes,
+    high: Codes,
+    codes: Codes,
+    ranked: Floats,
+    table: Floats,
+    degree: Floats,
+    slope: Floats,
+) -> tuple[float, float]:
+    """Return the weighted losses, and overwrite degree and slope, of queries with up to MAX_TABLE_GRADES grades.
+
+    table, (longest query + 1, 16), is scratch: row r has the sum, and from 8 on the count, of the positions before r
+    with grades below g. Half the degrees is the number of pairs.
+    """
+    squared, linear = 0.0, 0.0
+    for q in range(len(starts) - 1):
+        a, b, weight = starts[q], starts[q + 1], weights[q]
+        if n_grades[q] < 2:
+            for r in range(a, b):
+                degree[r], slope[r] = 0.0, 0.0
+            continue
+        if n_grades[q] > MAX_TABLE_GRADES:
+            continue
+        n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
+        degrees, slopes, part, hinge = degree[a:b], slope[a:b], 0.0, 0.0
+        for g in range(16):
+            table[0, g] = 0.0
+        for r in range(n):
+            for g in range(8):
+                table[r + 1, g] = table[r, g] + t[r] * STEP[c[r], g]
+            for g in range(8):
+                table[r + 1, 8 + g] = table[r, 8 + g] + STEP[c[r], g]
+        for r in range(n):
+            g, x, y = c[r], lo[r], hi[r]
+            total = (table[n, g] - table[x, g]) + (table[y, 7] - table[y, g + 1])
+            worse = table[n, 8 + g] - table[x, 8 + g]
+            better = table[y, 15] - table[y, 9 + g]
+            if adjacent:
+                f, h = g - 1 if g > 0 else 0, g + 2 if g < 6 else 7
+                total -= (table[n, f] - table[x, f]) + (table[y, 7] - table[y, h])
+                worse -= table[n, 8 + f] - table[x, 8 + f]
+                better -= table[y, 15] - table[y, 8 + h]
+            d, m = better + worse, better - worse
+            quadratic = d * t[r] - total
+            part += t[r] * (quadratic + 2.0 * margin * m) + 0.5 * margin * margin * d
+            hinge += t[r] * m + 0.5 * margin * d
+            degrees[r] = d
+            slopes[o[r]] = 2.0 * weight * (quadratic + margin * m)
+        if not part < 0.0:  # only by rounding; NaN must stay
+            squared += weight * part
+        if not hinge < 0.0:
+            linear += weight * hinge
+    return squared, linear
+
+
+@compiled
+def multiply_few(
+    starts: Ints,
+    n_grades: Codes,
+    weights: Floats,
+    adjacent: bool,
+    order: Codes,
+    low: Codes,
+    high: Codes,
+    codes: Codes,
+    degree: Floats,
+    by_document: Floats,
+    table: Floats,
+    ranked: Floats,
+    out: Floats,
+) -> None:
+    """Overwrite out of queries with up to MAX_TABLE_GRADES grades; table and ranked are scratch, see slopes_few."""
+    for q in range(len(starts) - 1):
+        a, b, twice = starts[q], starts[q + 1], 2.0 * weights[q]
+        if n_grades[q] < 2:
+            for r in range(a, b):
+                out[r] = 0.0
+            continue
+        if n_grades[q] > MAX_TABLE_GRADES:
+            continue
+        n, v, c, lo, hi, o = b - a, by_document[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
+        degrees, result, mean = degree[a:b], out[a:b], 0.0
+        for r in range(n):
+            ranked[r] = v[o[r]]
+            mean += ranked[r]
+        mean /= n
+        for g in range(8):
+            table[0, g] = 0.0
+        for r in range(n):
+            ranked[r] -= mean
+            for g in range(8):
+                table[r + 1, g] = table[r, g] + ranked[r] * STEP[c[r], g]
+        for r in range(n):
+            g, x, y = c[r], lo[r], hi[r]
+            total = (table[n, g] - table[x, g]) + (table[y, 7] - table[y, g + 1])
+            if adjacent:
+                f, h = g - 1 if g > 0 else 0, g + 2 if g < 6 else 7
+                total -= (table[n, f] - table[x, f]) + (table[y, 7] - table[y, h])
+            result[o[r]] = twice * (degrees[r] * ranked[r] - total)
+
+
+@compiled
+def slopes_rest(
+    starts: Ints,
+    n_grades: Codes,
+    weights: Floats,
+    margin: float,
+    adjacent: bool,
+    order: Codes,
+    low: Codes,
+    high: Codes,
+    codes: Codes,
+    ranked: Floats,
+    sums: Floats,
+    counts: Floats,
+    total: Floats,
+    excess: Floats,
+    degree: Floats,
+    slope: Floats,
+) -> tuple[float, float]:
+    """Do what slopes_few does for the other queries; sums, counts, total and excess are scratch."""
+    squared, linear = 0.0, 0.0
+    for q in range(len(starts) - 1):
+        a, b, k, weight = starts[q], starts[q + 1], n_grades[q], weights[q]
+        if k <= MAX_TABLE_GRADES:
+            continue
+        n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
+        d, slopes, part, hinge, g, m = degree[a:b], slope[a:b], 0.0, 0.0, total[: b - a], excess[: b - a]
+        if adjacent:
+            sum_and_count_adjacent(t, c, k, lo, hi, sums, counts, g, d, m)
+        elif lo[n - 1] == 0 and hi[0] == n:
+            sum_and_count_all(t, c, k, sums, counts, g, d, m)
+        else:
+            sum_and_count_many(t, c, k, lo, hi, sums, counts, g, d, m)
+        for r in range(n):
+            quadratic = d[r] * t[r] - g[r]
+            part += t[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r]
+            hinge += t[r] * m[r] + 0.5 * margin * d[r]
+            slopes[o[r]] = 2.0 * weight * (quadratic + margin * m[r])
+        if not part < 0.0:
+            squared += weight * part
+        if not hinge < 0.0:
+            linear += weight * hinge
+    return squared, linear
+
+
+@compiled
+def multiply_rest(
+    starts: Ints,
+    n_grades: Codes,
+    weights: Floats,
+    adjacent: bool,
+    order: Codes,
+    low: Codes,
+    high: Codes,
+    codes: Codes,
+    degree: Floats,
+    by_document: Floats,
+    sums: Floats,
+    ranked: Floats,
+    total: Floats,
+    out: Floats,
+) -> None:
+    """Do what multiply_few does for the other queries; sums, ranked and total are scratch."""
+    for q in range(len(starts) - 1):
+        a, b, k, twice = starts[q], starts[q + 1], n_grades[q], 2.0 * weights[q]
+        if k <= MAX_TABLE_GRADES:
+            continue
+        n, v, c, lo, hi, o = b - a, by_document[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
+        d, result, mean, t, g = degree[a:b], out[a:b], 0.0, ranked[: b - a], total[: b - a]
+        for r in range(n):
+            t[r] = v[o[r]]
+            mean += t[r]
+        mean /= n
+        for r in range(n):
+            t[r] -= mean
+        if adjacent:
+            sum_adjacent(t, c, k, lo, hi, sums, g)
+        elif lo[n - 1] == 0 and hi[0] == n:
+            sum_all(t, c, k, sums, g)
+        else:
+            sum_many(t, c, k, lo, hi, sums, g)
+        for r in range(n):
+            result[o[r]] = twice * (d[r] * t[r] - g[r])
