@@ -22,48 +22,20 @@ Source: Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26, sec
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Ints
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES, grade_cells, partners_by_cell
-from ranktune.solvers.losses.order_statistics_kernels import multiply_few, multiply_rest, rank, slopes_few, slopes_rest
-
-
-class Judged(NamedTuple):
-    """The grades of queries, numbered (see data.grades), and the weight of each query, (n_queries,)."""
-
-    starts: Ints
-    codes: Codes
-    n_grades: Codes
-    weights: Floats
-
-    def part(self, first: int, last: int) -> Judged:
-        """Return those of the queries first to last - 1."""
-        starts = self.starts[first : last + 1]
-        a, b = starts[0], starts[-1]
-        return Judged(starts - a, self.codes[a:b], self.n_grades[first:last], self.weights[first:last])
-
-
-class Windows(NamedTuple):
-    """The active pairs of one squared hinge, (n_documents,) each, by position but for slope, which is by document.
-
-    degree is the number of active pairs of a document, slope the gradient by score.
-    """
-
-    order: Codes
-    low: Codes
-    high: Codes
-    codes: Codes
-    degree: Floats
-    slope: Floats
-
-    def part(self, a: int, b: int) -> Windows:
-        """Return those of the documents a to b - 1, which are whole queries."""
-        order, low, high, codes, degree, slope = self
-        return Windows(order[a:b], low[a:b], high[a:b], codes[a:b], degree[a:b], slope[a:b])
+from ranktune.solvers.losses.order_statistics_kernels import (
+    Judged,
+    Windows,
+    multiply_few,
+    multiply_rest,
+    rank,
+    slopes_few,
+    slopes_rest,
+)
 
 
 def slopes_of_ties(judged: Judged, adjacent: bool) -> Floats:
@@ -93,8 +65,7 @@ class ActivePairs:
     """The squared hinge of queries and its derivatives, with scratch for one caller at a time."""
 
     def __init__(self, judged: Judged, adjacent: bool) -> None:
-        self._starts, self._codes, self._n_grades, self._weights = judged
-        self._adjacent = adjacent
+        self._judged, self._adjacent = judged, adjacent
         longest, self._most = int(np.diff(judged.starts).max()), int(judged.n_grades.max())
         self._bucket, self._ends = np.empty((2, 2 * longest + 1), dtype=np.uint32)
         self._sorted, self._table = np.empty(judged.starts[-1]), np.empty((longest + 1, 16))
@@ -105,14 +76,11 @@ class ActivePairs:
 
         Fills the windows, the last being the gradient of the squared hinge by score: it may be the array of scores.
         """
-        starts, n_grades, scratch = self._starts, self._n_grades, (self._bucket, self._ends)
-        order, low, high, codes, degree, slope = windows
-        rank(scores, starts, self._codes, n_grades, margin, *scratch, order, low, high, codes, self._sorted)
-        given = (starts, n_grades, self._weights, margin, self._adjacent, order, low, high, codes, self._sorted)
-        squared, linear = slopes_few(*given, self._table, degree, slope)
+        rank(scores, self._judged, margin, self._bucket, self._ends, windows, self._sorted)
+        given = (self._judged, margin, self._adjacent, windows, self._sorted)
+        squared, linear = slopes_few(*given, self._table)
         if self._most > MAX_TABLE_GRADES:
-            rooms = (_room(self._most), _room(self._most), self._total, self._ranked)
-            more = slopes_rest(*given, *rooms, degree, slope)
+            more = slopes_rest(*given, _room(self._most), _room(self._most), self._total, self._ranked)
             squared, linear = squared + more[0], linear + more[1]
         return squared, linear
 
@@ -121,11 +89,10 @@ class ActivePairs:
 
         out may be by_document.
         """
-        order, low, high, codes, degree, _ = windows
-        given = (self._starts, self._n_grades, self._weights, self._adjacent, order, low, high, codes, degree)
-        multiply_few(*given, by_document, self._table, self._ranked, out)
+        given = (self._judged, self._adjacent, windows, by_document)
+        multiply_few(*given, self._table, self._ranked, out)
         if self._most > MAX_TABLE_GRADES:
-            multiply_rest(*given, by_document, _room(self._most), self._ranked, self._total, out)
+            multiply_rest(*given, _room(self._most), self._ranked, self._total, out)
 
 
 def _room(n_grades: int) -> Floats:

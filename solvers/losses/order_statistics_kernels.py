@@ -6,6 +6,8 @@ are compiled only where a query has more than MAX_TABLE_GRADES grades.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
@@ -24,22 +26,45 @@ STEP = np.triu(np.ones((8, 8)), 1)
 """STEP[c, g] is 1 where grade c is below grade g."""
 
 
+class Judged(NamedTuple):
+    """The grades of queries, numbered (see data.grades), and the weight of each query, (n_queries,)."""
+
+    starts: Ints
+    codes: Codes
+    n_grades: Codes
+    weights: Floats
+
+    def part(self, first: int, last: int) -> Judged:
+        """Return those of the queries first to last - 1."""
+        starts = self.starts[first : last + 1]
+        a, b = starts[0], starts[-1]
+        return Judged(starts - a, self.codes[a:b], self.n_grades[first:last], self.weights[first:last])
+
+
+class Windows(NamedTuple):
+    """The active pairs of one squared hinge, (n_documents,) each, by position but for slope, which is by document.
+
+    degree is the number of active pairs of a document, slope the gradient by score.
+    """
+
+    order: Codes
+    low: Codes
+    high: Codes
+    codes: Codes
+    degree: Floats
+    slope: Floats
+
+    def part(self, a: int, b: int) -> Windows:
+        """Return those of the documents a to b - 1, which are whole queries."""
+        order, low, high, codes, degree, slope = self
+        return Windows(order[a:b], low[a:b], high[a:b], codes[a:b], degree[a:b], slope[a:b])
+
+
 @compiled
 def rank(
-    scores: Floats,
-    starts: Ints,
-    of_document: Codes,
-    n_grades: Codes,
-    margin: float,
-    bucket: Codes,
-    ends: Codes,
-    order: Codes,
-    low: Codes,
-    high: Codes,
-    codes: Codes,
-    ranked: Floats,
+    scores: Floats, judged: Judged, margin: float, bucket: Codes, ends: Codes, windows: Windows, ranked: Floats
 ) -> None:
-    """Overwrite the last five arrays: the windows, the grades by position, and the sorted scores less their mean.
+    """Fill windows, but for degree and slope, and overwrite ranked with the sorted scores less their mean.
 
     Only differences of scores matter, and small numbers round less in the sums. bucket (longest query,) and ends
     (2 * longest query + 1,) are scratch. Of a query with one grade, nothing is active and nothing is sorted.
@@ -47,6 +72,8 @@ def rank(
     Scores spread over 2 n buckets of equal width are nearly sorted, and insertion ends it: about n steps, a sixth of a
     comparison sort. Where the buckets fill too unevenly for that (one score far from all others), it is Shell's sort.
     """
+    starts, of_document, n_grades, _ = judged
+    order, low, high, codes, _, _ = windows
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
         n, s, o, t, c, lo, hi = b - a, scores[a:b], order[a:b], ranked[a:b], codes[a:b], low[a:b], high[a:b]
@@ -116,25 +143,15 @@ def rank(
 
 @compiled
 def slopes_few(
-    starts: Ints,
-    n_grades: Codes,
-    weights: Floats,
-    margin: float,
-    adjacent: bool,
-    order: Codes,
-    low: Codes,
-    high: Codes,
-    codes: Codes,
-    ranked: Floats,
-    table: Floats,
-    degree: Floats,
-    slope: Floats,
+    judged: Judged, margin: float, adjacent: bool, windows: Windows, ranked: Floats, table: Floats
 ) -> tuple[float, float]:
     """Return the weighted losses, and overwrite degree and slope, of queries with up to MAX_TABLE_GRADES grades.
 
     table, (longest query + 1, 16), is scratch: row r has the sum, and from 8 on the count, of the positions before r
     with grades below g. Half the degrees is the number of pairs.
     """
+    starts, _, n_grades, weights = judged
+    order, low, high, codes, degree, slope = windows
     squared, linear = 0.0, 0.0
     for q in range(len(starts) - 1):
         a, b, weight = starts[q], starts[q + 1], weights[q]
@@ -178,21 +195,14 @@ def slopes_few(
 
 @compiled
 def multiply_few(
-    starts: Ints,
-    n_grades: Codes,
-    weights: Floats,
-    adjacent: bool,
-    order: Codes,
-    low: Codes,
-    high: Codes,
-    codes: Codes,
-    degree: Floats,
-    by_document: Floats,
-    table: Floats,
-    ranked: Floats,
-    out: Floats,
+    judged: Judged, adjacent: bool, windows: Windows, by_document: Floats, table: Floats, ranked: Floats, out: Floats
 ) -> None:
-    """Overwrite out of queries with up to MAX_TABLE_GRADES grades; table and ranked are scratch, see slopes_few."""
+    """Overwrite out, of queries with up to MAX_TABLE_GRADES grades, with the second derivative times by_document.
+
+    table and ranked are scratch, see slopes_few.
+    """
+    starts, _, n_grades, weights = judged
+    order, low, high, codes, degree, _ = windows
     for q in range(len(starts) - 1):
         a, b, twice = starts[q], starts[q + 1], 2.0 * weights[q]
         if n_grades[q] < 2:
@@ -224,24 +234,19 @@ def multiply_few(
 
 @compiled
 def slopes_rest(
-    starts: Ints,
-    n_grades: Codes,
-    weights: Floats,
+    judged: Judged,
     margin: float,
     adjacent: bool,
-    order: Codes,
-    low: Codes,
-    high: Codes,
-    codes: Codes,
+    windows: Windows,
     ranked: Floats,
     sums: Floats,
     counts: Floats,
     total: Floats,
     excess: Floats,
-    degree: Floats,
-    slope: Floats,
 ) -> tuple[float, float]:
     """Do what slopes_few does for the other queries; sums, counts, total and excess are scratch."""
+    starts, _, n_grades, weights = judged
+    order, low, high, codes, degree, slope = windows
     squared, linear = 0.0, 0.0
     for q in range(len(starts) - 1):
         a, b, k, weight = starts[q], starts[q + 1], n_grades[q], weights[q]
@@ -269,15 +274,9 @@ def slopes_rest(
 
 @compiled
 def multiply_rest(
-    starts: Ints,
-    n_grades: Codes,
-    weights: Floats,
+    judged: Judged,
     adjacent: bool,
-    order: Codes,
-    low: Codes,
-    high: Codes,
-    codes: Codes,
-    degree: Floats,
+    windows: Windows,
     by_document: Floats,
     sums: Floats,
     ranked: Floats,
@@ -285,6 +284,8 @@ def multiply_rest(
     out: Floats,
 ) -> None:
     """Do what multiply_few does for the other queries; sums, ranked and total are scratch."""
+    starts, _, n_grades, weights = judged
+    order, low, high, codes, degree, _ = windows
     for q in range(len(starts) - 1):
         a, b, k, twice = starts[q], starts[q + 1], n_grades[q], 2.0 * weights[q]
         if k <= MAX_TABLE_GRADES:

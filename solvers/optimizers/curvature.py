@@ -19,7 +19,7 @@ from scipy import linalg
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.products import blocks
-from ranktune.solvers.losses.order_statistics import Windows
+from ranktune.solvers.losses.order_statistics_kernels import Windows
 from ranktune.solvers.optimizers.newton import Point, Solve
 from ranktune.solvers.optimizers.pairwise_objective import WORTH_THREADS, RankObjective
 

@@ -29,7 +29,7 @@ from ranktune.solvers.data.grades import count_pairs, number_grades
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
-from ranktune.solvers.losses.order_statistics import Judged, Windows
+from ranktune.solvers.losses.order_statistics_kernels import Judged, Windows
 from ranktune.solvers.optimizers.passes import Hinges
 
 BLOCK_BYTES = 1 << 22

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.losses.order_statistics import ActivePairs, Judged, Windows
+from ranktune.solvers.losses.order_statistics import ActivePairs
+from ranktune.solvers.losses.order_statistics_kernels import Judged, Windows
 
 
 class Hinges:

@@ -89,7 +89,7 @@ def fenwick(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floa
 
 @compiled
 def table(v: Floats, codes: Codes, low: Codes, high: Codes, rows: Floats, out: Floats) -> None:
-    """Overwrite out with the sums of v, by rows of prefix sums, as order_statistics_kernels.multiply_few computes them."""
+    """Overwrite out with the sums of v, by rows of prefix sums, as multiply_few computes them."""
     n = len(v)
     for g in range(8):
         rows[0, g] = 0.0
