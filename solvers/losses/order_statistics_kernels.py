@@ -1,7 +1,7 @@
 """Loops over queries and their sorted positions; the notation is that of order_statistics.
 
-Kernels of few grades call no other, because numba compiles what a kernel calls again for each caller. Those of the rest
-are compiled only where a query has more than MAX_TABLE_GRADES grades.
+Kernels of few grades call no other but the sort, because numba compiles what a kernel calls again for each caller.
+Those of the rest are compiled only where a query has more than MAX_TABLE_GRADES grades.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.grades import MAX_TABLE_GRADES
+from ranktune.solvers.data.grades import MAX_TABLE_GRADES, sort_with_order
 from ranktune.solvers.losses.window_sums import (
     sum_adjacent,
     sum_all,
@@ -68,9 +68,6 @@ def rank(
 
     Only differences of scores matter, and small numbers round less in the sums. bucket (longest query,) and ends
     (2 * longest query + 1,) are scratch. Of a query with one grade, nothing is active and nothing is sorted.
-
-    Scores spread over 2 n buckets of equal width are nearly sorted, and insertion ends it: about n steps, a sixth of a
-    comparison sort. Where the buckets fill too unevenly for that (one score far from all others), it is Shell's sort.
     """
     starts, of_document, n_grades, _ = judged
     order, low, high, codes, _, _ = windows
@@ -82,45 +79,7 @@ def rank(
             for r in range(n):
                 o[r], lo[r], hi[r], c[r], t[r] = r, 0, 0, 0, 0.0
             continue
-        least, most, total = s[0], s[0], 0.0
-        for i in range(n):
-            least = s[i] if s[i] < least else least
-            most = s[i] if s[i] > most else most
-            total += s[i]
-        width = (2 * n - 1) / (most - least) if most > least else 0.0
-        if not (np.isfinite(width) and np.isfinite(total)):  # beyond float64: keep memory safe, the loss says NaN
-            width = 0.0
-        for at in range(2 * n + 1):
-            ends[at] = 0
-        for i in range(n):
-            bucket[i] = np.uint32((s[i] - least) * width) if width > 0.0 else 0
-            ends[bucket[i] + 1] += 1
-        for at in range(2 * n):
-            ends[at + 1] += ends[at]
-        for i in range(n):
-            at = ends[bucket[i]]
-            ends[bucket[i]] = at + 1
-            t[at] = s[i]
-            o[at] = i
-        moves, gap = 0, 0
-        for r in range(1, n):
-            key, document, p = t[r], o[r], r
-            while p > 0 and t[p - 1] > key:
-                t[p], o[p] = t[p - 1], o[p - 1]
-                p -= 1
-            t[p], o[p] = key, document
-            moves += r - p
-            if moves > 8 * n:
-                gap = n // 2
-                break
-        while gap > 0:
-            for r in range(gap, n):
-                key, document, p = t[r], o[r], r
-                while p >= gap and t[p - gap] > key:
-                    t[p], o[p] = t[p - gap], o[p - gap]
-                    p -= gap
-                t[p], o[p] = key, document
-            gap = 1 if gap == 2 else gap * 5 // 11
+        sort_with_order(s, o, t, bucket, ends)
         for r in range(n):
             c[r] = grade[o[r]]
         # One merge; both ends use the same difference, so that a pair is active from both or neither. The position
