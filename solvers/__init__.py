@@ -12,9 +12,9 @@ from ranktune.solvers.names import MODULES
 
 if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.boosting.adarank import AdaRank as AdaRank
-    from ranktune.solvers.boosting.lightgbm import GBDTRanker as GBDTRanker
     from ranktune.solvers.boosting.lightgbm import LambdaMART as LambdaMART
-    from ranktune.solvers.boosting.lightgbm import RandomForestRanker as RandomForestRanker
+    from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker as GBDTRanker
+    from ranktune.solvers.boosting.lightgbm_regression import RandomForestRanker as RandomForestRanker
     from ranktune.solvers.boosting.rank_boost import RankBoost as RankBoost
     from ranktune.solvers.boosting.xgboost import XGBoostRanker as XGBoostRanker
     from ranktune.solvers.data.queries import Queries as Queries

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_par
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import (
     RandomState,
+    check_choice,
     check_count,
     check_not_negative,
     check_part,
@@ -26,18 +27,26 @@ from ranktune.solvers.core.checks import (
 )
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.gains import can_double, gains
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
 from ranktune.solvers.models.base import Model, Origin
+from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
 
 TREE_GAINS = ("auto", "exponential", "linear")
 MAX_THREADS = 4_096
+START_ALPHA = 1.0
+"""The penalty of the ridge regression that boosting can start from."""
+
+
+STARTS = ("none", "linear")
+"""What boosting can start from."""
 
 
 class TreeRanker(BaseRanker):
-    """A ranker whose score is the sum of the values of trees, trees_.
+    """A ranker whose score is the sum of the values of trees, trees_, and of the scores of a model, start_, if any.
 
     A subclass passes the training data to its library (_source), and has the parameters trees, seeds and random_state.
     """
@@ -47,20 +56,26 @@ class TreeRanker(BaseRanker):
     random_state: RandomState
     trees_: Trees
     rounds_: tuple[int, ...]
+    start_: Model | None = None
 
     def _check_parameters(self) -> None:
         for name in ("trees", "seeds"):
             check_count(name, getattr(self, name))
         check_random_state(self.random_state, "the seed 0")
 
-    def _source(self, queries: Queries) -> TrainingData:
-        """Return queries in the form of the library."""
+    def _source(self, queries: Queries, start: Floats | None = None) -> TrainingData:
+        """Return queries in the form of the library; start, (n_documents,), are their scores before the first tree."""
         raise NotImplementedError
+
+    def _started(self, queries: Queries) -> TrainingData:
+        """Return queries in the form of the library, with the scores of start_."""
+        return self._source(queries, None if self.start_ is None else _scores(self.start_, queries))
 
     def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
         """Grow a member of the bag for each seed; their mean is the model."""
         queries = self._training_queries(queries)
-        source = self._source(queries)
+        self._find_start(queries)
+        source = self._started(queries)
         members: list[Trees] = []
         count = 0
         for seed in self._seeds():
@@ -77,6 +92,9 @@ class TreeRanker(BaseRanker):
     def _training_queries(self, queries: Queries) -> Queries:
         """Return the queries that the objective can use."""
         return queries
+
+    def _find_start(self, queries: Queries) -> None:
+        """Set the model that the trees are added to."""
 
     def _seeds(self) -> Iterator[int]:
         generator = np.random.default_rng(0 if self.random_state is None else self.random_state)
@@ -96,21 +114,30 @@ class TreeRanker(BaseRanker):
             yield trees, float("nan")
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
-        """Return the scores of the rows of X, (n_documents,), in their order; qid and group have no effect."""
+        """Return the scores of the rows of X, (n_documents,), in their order.
+
+        qid and group have no effect, unless learning continued from a model that scores a query as a whole.
+        """
         self._check_fitted("trees_")
+        if self.start_ is not None:
+            model = self._model(solver="", parameters={}, feature_names=None, metric=None, fingerprint=None)
+            return model.predict(X if isinstance(X, Queries) else self._validated(X, reset=False), qid=qid, group=group)
         if isinstance(X, Queries):
             return X.in_caller_order(self.trees_.scores(X.features))
         return self.trees_.scores(self._validated(X, reset=False))
 
     def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("trees_")
-        return TreeModel(self.trees_, self.n_features_in_, **origin)
+        trees = TreeModel(self.trees_, self.n_features_in_, **origin)
+        if self.start_ is None:
+            return trees
+        return blended([trees, self.start_], [1.0, 1.0], origin["solver"], origin["parameters"])
 
 
 class BoostedRanker(TreeRanker):
     """A ranker whose trees correct the errors of those before them, so that too many can overfit.
 
-    It has the parameters validation, patience and metric as well.
+    It has the parameters validation, patience, metric and start as well.
     """
 
     validated: ClassVar[bool] = True
@@ -119,9 +146,48 @@ class BoostedRanker(TreeRanker):
     validation: float
     patience: int
     metric: str
+    start: str
+    _earlier: Model | None = None
+
+    def continue_from(self, model: Model | None) -> Self:
+        """Let the next calls of fit add trees to a model instead of beginning from nothing.
+
+        The fitted ranker is the model and the new trees together; trees, rounds_ and early stopping count the new ones.
+        A ranker with other parameters, or of another solver, can continue a model, a linear one too.
+
+        Parameters
+        ----------
+        model : Model or None
+            What as_model of a fitted ranker returns; None: begin from what the parameter start says.
+
+        Returns
+        -------
+        self
+        """
+        self._earlier = model
+        return self
+
+    def _find_start(self, queries: Queries) -> None:
+        """Take the model to continue, or fit a linear one to the grades."""
+        if self._earlier is not None:
+            if self._earlier.n_features != queries.n_features:
+                raise DataError(
+                    f"the model to continue has {self._earlier.n_features} features, the training data "
+                    f"{queries.n_features}: both must have the same features."
+                )
+            self.start_ = self._earlier
+        elif self.start == "linear":
+            self.start_ = self._linear_model(queries)
+        else:
+            self.start_ = None
+
+    def _linear_model(self, queries: Queries) -> Model:
+        """Return the linear model that boosting starts from."""
+        return RidgeRanker(alpha=START_ALPHA).fit(queries).as_model()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_choice("start", self.start, STARTS)
         check_count("patience", self.patience)
         check_part("validation", self.validation)
         if self.metric != "auto":
@@ -145,7 +211,9 @@ class BoostedRanker(TreeRanker):
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Grow all members of the bag but the last completely, and the last one from value to value."""
-        source = self._source(self._training_queries(queries))
+        queries = self._training_queries(queries)
+        self._find_start(queries)
+        source = self._started(queries)
         ends = [int(value) for value in values]
         *earlier, last = [in_parts(source.growth(None, seed), ends) for seed in self._seeds()]
         complete = [list(member) for member in earlier]
@@ -157,8 +225,14 @@ class BoostedRanker(TreeRanker):
 
     def _watched(self, growth: Growth, queries: Queries, vali: Queries) -> Iterator[tuple[Trees, float]]:
         metric = chosen_metric(self.metric, queries, vali)
-        start = np.zeros(vali.n_documents)
+        start = np.zeros(vali.n_documents) if self.start_ is None else _scores(self.start_, vali)
         return watched(growth, int(self.trees), vali, metric, Patience(int(self.patience)), start)
+
+
+def _scores(model: Model, queries: Queries) -> Floats:
+    """Return the scores of the documents of queries in their order there."""
+    scores = model.predict(queries)
+    return scores if queries.rows is None else scores[queries.rows]
 
 
 def gains_of(grades: Floats, gain: str) -> Floats:

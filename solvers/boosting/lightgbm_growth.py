@@ -14,6 +14,7 @@ import numpy as np
 
 from ranktune.solvers.boosting.base import (
     MAX_THREADS,
+    STARTS,
     TreeRanker,
     check_penalty,
     check_range,
@@ -24,6 +25,7 @@ from ranktune.solvers.boosting.lightgbm_bins import DENSE_SAMPLE, BinnedQueries
 from ranktune.solvers.boosting.lightgbm_library import Booster, Parameters
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.core.checks import RandomState, check_count
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
@@ -31,6 +33,17 @@ MAX_BUNDLED_BYTES = 2**32
 """Bytes of bins of sparse features that may be kept as bundled columns."""
 MAX_LEAVES = 131_072
 """The limit of LightGBM."""
+
+
+BOOSTED_SPACE: tuple[Parameter, ...] = (
+    Int("trees", 30, 500, log=True),
+    Float("learning_rate", 0.02, 0.3, log=True),
+    Int("leaves", 4, 64, log=True),
+    Int("min_documents", 5, 200, log=True),
+    Float("l2", 1e-2, 100.0, log=True),
+    Float("feature_share", 0.2, 1.0),
+    Choice("start", STARTS),
+)
 
 
 @dataclass(frozen=True)
@@ -115,15 +128,22 @@ class LightGBMRanker(TreeRanker):
         check_single(queries.grades, "a grade")
         return queries.grades, {}
 
-    def _source(self, queries: Queries) -> LightGBMData:
+    def _source(self, queries: Queries, start: Floats | None = None) -> LightGBMData:
         labels, more = self._labels(queries)
+        if start is not None:
+            start = self._first_scores(start, labels)
         parameters = self._common() | self._objective() | self._leaf_limits(queries) | more
         parameters["is_enable_sparse"] = _bundled_bytes(queries.features) > MAX_BUNDLED_BYTES
         if not queries.is_sparse:
             parameters["bin_construct_sample_cnt"] = DENSE_SAMPLE
         if queries.query_weights is not None:
             check_single(queries.query_weights, "a query's weight")
-        return LightGBMData(BinnedQueries(queries, labels, parameters), parameters, self._factor())
+        return LightGBMData(BinnedQueries(queries, labels, parameters, start), parameters, self._factor())
+
+    def _first_scores(self, start: Floats, labels: Floats) -> Floats:
+        """Return the scores before the first tree, (n_documents,)."""
+        level: Floats = start + (labels.mean() - start.mean())  # grades are fitted: start may be off by a constant
+        return level
 
     def _factor(self) -> float:
         return 1.0

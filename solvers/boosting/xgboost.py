@@ -1,19 +1,24 @@
 """Boosted trees grown by XGBoost, an extra: pip install "ranktune[trees]".
 
-XGBoost is imported when a model is fitted, and its trees are converted to our own arrays at once (xgboost_trees).
+XGBoost is imported when a model is fitted, and its trees are converted to our own arrays at once. XGBoost compares in
+single precision and sends x < t left; ours send x <= threshold left in double precision. Both send every number,
+rounded to single precision by XGBoost, the same way if the threshold is the largest double that rounds to less than t.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ranktune.solvers.boosting.base import (
     MAX_THREADS,
+    STARTS,
     TREE_GAINS,
     BoostedRanker,
     check_penalty,
@@ -24,15 +29,14 @@ from ranktune.solvers.boosting.base import (
     rows_of,
 )
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
-from ranktune.solvers.boosting.xgboost_trees import trees_of
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, dense, stored_values
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.space import Float, Int, Parameter
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.trees import Trees
+from ranktune.solvers.models.trees import Trees, joined, one_tree
 
 MAX_CELLS = 2**32
 """Cells of sparse data: XGBoost would treat absent values as missing, so that each cell is stored in a byte."""
@@ -49,18 +53,22 @@ class XGBoostData:
     labels: Floats
     parameters: JsonView
     bins: int
+    start: Floats | None = None
 
     def growth(self, queries: Ints | None, seed: int) -> XGBoostGrowth:
         """Return the growth of trees on the queries of these numbers (None: all)."""
-        part, labels = self.queries, self.labels
+        part, labels, start = self.queries, self.labels, self.start
         if queries is not None:
-            part, labels = part.select(queries), labels[rows_of(part, queries)]
+            rows = rows_of(part, queries)
+            part, labels, start = part.select(queries), labels[rows], None if start is None else start[rows]
         limits = {}
         if part.query_weights is not None:  # XGBoost divides them by their mean, so the limits must be divided too
             mean = float(part.query_weights.mean())
             part = part.weighted_by(part.query_weights / mean)
             limits = {name: self.parameters[name] / mean for name in ("lambda", "min_child_weight")}
         data = self._binned(part, labels)
+        if start is not None:
+            data.set_base_margin(start)
         return XGBoostGrowth(self.library.Booster({**self.parameters, **limits, "seed": seed}, [data]), data)
 
     def _binned(self, part: Queries, labels: Floats) -> Any:
@@ -149,6 +157,9 @@ class XGBoostRanker(BoostedRanker):
     gain : {"auto", "exponential", "linear"}, default="auto"
         The gain of a grade: "exponential": 2^grade - 1, for whole grades from 0 to 30; "linear": the grade, at least 0;
         "auto": exponential where the grades allow it, else the difference to the lowest grade.
+    start : {"none", "linear"}, default="none"
+        What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
+        is a sum of both, and not of trees alone.
     validation : float, default=0.0
         The share of the queries that is held out to find the number of rounds. The model is then trained on all
         queries, with proportionally more rounds. 0, or fewer than two queries with different grades: all rounds.
@@ -172,6 +183,8 @@ class XGBoostRanker(BoostedRanker):
         The trees.
     rounds_ : tuple of int
         The rounds of each seed.
+    start_ : Model or None
+        What the trees are added to.
 
     References
     ----------
@@ -198,6 +211,7 @@ class XGBoostRanker(BoostedRanker):
         Float("l2", 1e-2, 100.0, log=True),
         Float("feature_share", 0.2, 1.0),
         Float("row_share", 0.4, 1.0),
+        Choice("start", STARTS),
     )
 
     def __init__(
@@ -212,6 +226,7 @@ class XGBoostRanker(BoostedRanker):
         row_share: float = 0.7,
         truncation: int = 30,
         gain: str = "auto",
+        start: str = "none",
         validation: float = 0.0,
         patience: int = 50,
         metric: str = "auto",
@@ -229,6 +244,7 @@ class XGBoostRanker(BoostedRanker):
         self.row_share = row_share
         self.truncation = truncation
         self.gain = gain
+        self.start = start
         self.validation = validation
         self.patience = patience
         self.metric = metric
@@ -253,7 +269,7 @@ class XGBoostRanker(BoostedRanker):
     def _training_queries(self, queries: Queries) -> Queries:
         return queries_with_pairs(queries)
 
-    def _source(self, queries: Queries) -> XGBoostData:
+    def _source(self, queries: Queries, start: Floats | None = None) -> XGBoostData:
         _check_fits(queries)
         labels = gains_of(queries.grades, self.gain)
         check_single(labels, "a gain")
@@ -263,7 +279,7 @@ class XGBoostRanker(BoostedRanker):
             check_single(
                 np.array([self.min_weight, self.l2]) / mean, "min_weight or l2, by the mean weight of queries,"
             )
-        return XGBoostData(libraries.load("xgboost"), queries, labels, self._parameters(), int(self.bins))
+        return XGBoostData(libraries.load("xgboost"), queries, labels, self._parameters(), int(self.bins), start)
 
     def _parameters(self) -> Json:
         return {
@@ -301,3 +317,46 @@ def _check_fits(queries: Queries) -> None:
             f"a feature is {largest:.3g}: XGBoostRanker rounds features to single precision, at most 3.4e38. "
             "Scale the features."
         )
+
+
+def trees_of(raw: bytes | bytearray) -> Trees:
+    """Return the trees in the JSON of a booster of finite, numerical features."""
+    found = json.loads(bytes(raw))["learner"]["gradient_booster"]["model"]["trees"]
+    return joined([_tree(tree) for tree in found])
+
+
+def last_below(limits: ArrayLike) -> Floats:
+    """Return the largest doubles that round to single-precision numbers below limits, which are such numbers."""
+    t = np.asarray(limits, dtype=np.float32)
+    below = np.nextafter(t, np.float32(-np.inf))
+    middle = below.astype(np.float64) / 2.0 + t.astype(np.float64) / 2.0  # exact: doubles have more bits
+    belongs = middle.astype(np.float32) == below  # a tie goes to the even one of the two
+    threshold: Floats = np.where(belongs, middle, np.nextafter(middle, -np.inf))
+    return threshold
+
+
+def _tree(tree: JsonView) -> Trees:
+    """Return one tree, whose nodes XGBoost keeps in one list: a leaf has no left child, and its value as condition."""
+    left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
+    splits = left >= 0
+    reached = _reached(left, right)
+    number = np.empty(len(left), dtype=np.int64)
+    inner, leaves = reached[splits[reached]], reached[~splits[reached]]
+    number[inner], number[leaves] = np.arange(len(inner)), ~np.arange(len(leaves))
+    conditions = np.array(tree["split_conditions"], dtype=np.float32)
+    return one_tree(
+        np.array(tree["split_indices"])[inner],
+        last_below(conditions[inner]),
+        number[left[inner]],
+        number[right[inner]],
+        conditions[leaves].astype(np.float64),
+    )
+
+
+def _reached(left: Ints, right: Ints) -> Ints:
+    """Return the nodes that can be reached from the root, parents before children."""
+    order = [0]
+    for node in order:
+        if left[node] >= 0:
+            order += [int(left[node]), int(right[node])]
+    return np.array(order)

@@ -7,7 +7,7 @@ of a query's features in their scaling either. A query's weight counts as copies
 
 X        (n_documents, n_features)          starts   (n_queries + 1,) first row of each query, and the number of rows
 weights  (n_queries,) how often each counts  about   (n_features,) where deviations are taken from; empty: query means
-ranges   (n_features,) maximum - minimum, the widest of any query; overall if about is given
+ranges   (n_features,) maximum - minimum, overall or the widest of any query
 squares  (n_features,) weighted sum of squared deviations
 """
 
@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Indices, Ints, Matrix, as_floats, as_ints
+from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.centring import weighted_means
+from ranktune.solvers.data.products import csr_parts
 from ranktune.solvers.data.queries import Queries
 
 SCALINGS = ("none", "minmax", "standard")
@@ -55,21 +56,44 @@ def query_factors(queries: Queries, scaling: str) -> Floats:
     check_scaling(scaling)
     if scaling == "none":
         return np.ones(queries.n_features)
-    ranges, deviations = _spreads(queries, np.zeros(0))
+    ranges, deviations = _spreads(queries, None)
     return _inverse(deviations if scaling == "standard" else ranges)
 
 
-def _spreads(queries: Queries, about: Floats) -> tuple[Floats, Floats]:
-    """Return ranges and standard deviations, (n_features,) each; a deviation is exactly 0 where the range is."""
-    ranges, squares = np.zeros((2, queries.n_features))
+def _spreads(queries: Queries, about: Floats | None) -> tuple[Floats, Floats]:
+    """Return ranges and standard deviations, (n_features,) each; a deviation is exactly 0 where the range is.
+
+    They are of all documents, deviations from about, or with None within queries.
+    """
     X, weights = queries.features, as_floats(queries.weight_of_query)
-    starts = as_ints(queries.starts)
-    if isinstance(X, np.ndarray):
-        _dense_spreads(X, starts, weights, about, ranges, squares)
+    if about is not None:
+        by_row = np.repeat(weights, queries.lengths)
+        ranges, squares = _overall(X, by_row, about)
     else:
-        _csr_spreads(X.data, X.indices, X.indptr, starts, weights, about, ranges, squares)
+        ranges, squares = np.zeros((2, queries.n_features))
+        starts = as_ints(queries.starts)
+        a, b, c, d = np.zeros((4, queries.n_features))
+        if isinstance(X, np.ndarray):
+            _dense_by_query(X, starts, weights, a, b, c, d, ranges, squares)
+        else:
+            columns = np.empty(queries.n_features, dtype=np.int64)
+            _csr_by_query(*csr_parts(X), starts, weights, columns, a, b, c, d, ranges, squares)
     total = float(weights @ queries.lengths)
     return ranges, np.where(ranges > 0.0, np.sqrt(squares / total), 0.0)
+
+
+def _overall(X: Features, by_row: Floats, about: Floats) -> tuple[Floats, Floats]:
+    """Return the ranges over all rows, and the sums of by_row (x - about)^2."""
+    low, high = np.full_like(about, np.inf), np.full_like(about, -np.inf)
+    squares = np.zeros_like(about)
+    if isinstance(X, np.ndarray):
+        _dense_sums(X, by_row, about, low, high, squares)
+        return high - low, squares
+    stored, filled = np.zeros((2, len(about)))
+    _csr_sums(*csr_parts(X), by_row, about, low, high, stored, filled, squares)
+    gaps = filled < len(by_row)  # of a full column, what rounding leaves of the sum less stored would count as zeros
+    low, high = np.where(gaps, np.minimum(low, 0.0), low), np.where(gaps, np.maximum(high, 0.0), high)
+    return high - low, squares + np.where(gaps, (by_row.sum() - stored) * about * about, 0.0)
 
 
 def _inverse(spread: Floats) -> Floats:
@@ -77,90 +101,116 @@ def _inverse(spread: Floats) -> Floats:
 
 
 @compiled
-def _dense_spreads(X: Matrix, starts: Ints, weights: Floats, about: Floats, ranges: Floats, squares: Floats) -> None:
-    """Overwrite ranges, and add to squares."""
-    d, overall = X.shape[1], len(about) > 0
-    low, high = np.full(d, np.inf), np.full(d, -np.inf)
-    mean, sums = about.copy() if overall else np.zeros(d), np.zeros(d)
+def _dense_sums(X: Matrix, by_row: Floats, about: Floats, low: Floats, high: Floats, squares: Floats) -> None:
+    """Note the extremes of each column, and add by_row (x - about)^2 to squares."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            x = np.float64(X[i, j])
+            low[j] = x if x < low[j] else low[j]
+            high[j] = x if x > high[j] else high[j]
+            squares[j] += by_row[i] * (x - about[j]) * (x - about[j])
+
+
+@compiled
+def _dense_by_query(
+    X: Matrix,
+    starts: Ints,
+    weights: Floats,
+    low: Floats,
+    high: Floats,
+    mean: Floats,
+    sums: Floats,
+    ranges: Floats,
+    squares: Floats,
+) -> None:
+    """Raise ranges to those within a query, and add to squares; low, high, mean and sums are scratch."""
+    d = X.shape[1]
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
-        if not overall:
-            low[:], high[:], mean[:] = np.inf, -np.inf, 0.0
+        for j in range(d):
+            low[j], high[j], mean[j], sums[j] = np.inf, -np.inf, 0.0, 0.0
         for i in range(a, b):
             for j in range(d):
                 x = np.float64(X[i, j])
                 low[j] = x if x < low[j] else low[j]
                 high[j] = x if x > high[j] else high[j]
-        if not overall:
-            for i in range(a, b):
-                for j in range(d):
-                    mean[j] += X[i, j]
-            for j in range(d):
-                mean[j] /= b - a
-        sums[:] = 0.0
+                mean[j] += x
+        n = np.float64(b - a)
+        for j in range(d):
+            mean[j] /= n
         for i in range(a, b):
             for j in range(d):
                 off = X[i, j] - mean[j]
                 sums[j] += off * off
         for j in range(d):
             squares[j] += weights[q] * sums[j]
-            ranges[j] = max(ranges[j], high[j] - low[j])
+            spread = high[j] - low[j]
+            ranges[j] = spread if spread > ranges[j] else ranges[j]
 
 
 @compiled
-def _csr_spreads(
+def _csr_sums(
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
+    by_row: Floats,
+    about: Floats,
+    low: Floats,
+    high: Floats,
+    stored: Floats,
+    filled: Floats,
+    squares: Floats,
+) -> None:
+    """Note of each column its extremes, and add up by_row, the count, and by_row (x - about)^2 of what is stored."""
+    for i in range(len(by_row)):
+        weight = by_row[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            c, x = indices[p], np.float64(data[p])
+            low[c] = x if x < low[c] else low[c]
+            high[c] = x if x > high[c] else high[c]
+            stored[c] += weight
+            filled[c] += 1.0
+            squares[c] += weight * (x - about[c]) * (x - about[c])
+
+
+@compiled
+def _csr_by_query(
     data: Matrix,
     indices: Indices,
     indptr: Indices,
     starts: Ints,
     weights: Floats,
-    about: Floats,
+    columns: Ints,
+    low: Floats,
+    high: Floats,
+    mean: Floats,
+    filled: Floats,
     ranges: Floats,
     squares: Floats,
 ) -> None:
-    """Overwrite ranges, and add to squares. Cost: the nonzeros."""
-    d, overall, n_queries = len(ranges), len(about) > 0, len(starts) - 1
-    low, high, mean, stored, filled = np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d)
-    seen = np.zeros(d, dtype=np.bool_)
-    columns = np.empty(d, dtype=np.int64)
-    m, rows, total = 0, 0, 0.0
-    if overall:
-        mean[:] = about
-    for q in range(n_queries):
-        first, last, weight = indptr[starts[q]], indptr[starts[q + 1]], weights[q] if overall else 1.0
-        rows += starts[q + 1] - starts[q]
-        total += weight * (starts[q + 1] - starts[q])
+    """Do what _dense_by_query does; filled must hold zeros. Cost: the nonzeros."""
+    for q in range(len(starts) - 1):
+        first, last, m, rows = indptr[starts[q]], indptr[starts[q + 1]], 0, np.float64(starts[q + 1] - starts[q])
         for p in range(first, last):
             c, x = indices[p], np.float64(data[p])
-            if not seen[c]:
-                seen[c] = True
+            if filled[c] == 0.0:
                 columns[m] = c
                 m += 1
-                low[c], high[c], stored[c], filled[c] = x, x, 0.0, 0.0
-                if not overall:
-                    mean[c] = 0.0
-            low[c], high[c] = min(low[c], x), max(high[c], x)
-            stored[c] += weight
+                low[c], high[c], mean[c] = x, x, 0.0
+            low[c] = x if x < low[c] else low[c]
+            high[c] = x if x > high[c] else high[c]
             filled[c] += 1.0
-            if not overall:
-                mean[c] += x
-        if overall:
-            for p in range(first, last):
-                off = data[p] - mean[indices[p]]
-                squares[indices[p]] += weight * off * off
-            if q < n_queries - 1:
-                continue
+            mean[c] += x
         for r in range(m):
             c = columns[r]
-            if not overall:
-                mean[c] /= rows
-            if filled[c] < rows:  # of a full column, what rounding leaves of total - stored would count as zeros
-                low[c], high[c] = min(low[c], 0.0), max(high[c], 0.0)
-                squares[c] += (1.0 if overall else weights[q]) * (total - stored[c]) * mean[c] * mean[c]
-            ranges[c] = max(ranges[c], high[c] - low[c])
-            seen[c] = False
-        if not overall:
-            for p in range(first, last):
-                off = data[p] - mean[indices[p]]
-                squares[indices[p]] += weights[q] * off * off
-            m, rows, total = 0, 0, 0.0
+            mean[c] /= rows
+            if filled[c] < rows:
+                low[c] = 0.0 if low[c] > 0.0 else low[c]
+                high[c] = 0.0 if high[c] < 0.0 else high[c]
+                squares[c] += weights[q] * (rows - filled[c]) * mean[c] * mean[c]
+            spread = high[c] - low[c]
+            ranges[c] = spread if spread > ranges[c] else ranges[c]
+            filled[c] = 0.0
+        for p in range(first, last):
+            off = data[p] - mean[indices[p]]
+            squares[indices[p]] += weights[q] * off * off

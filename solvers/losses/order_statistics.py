@@ -22,224 +22,79 @@ Source: Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26, sec
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.grade_tree import offsets
-from ranktune.solvers.data.grades import MAX_TABLE_GRADES, documents_below, sort_with_order
-from ranktune.solvers.losses.window_sums import (
-    steps,
-    sum_adjacent,
-    sum_all,
-    sum_and_count_adjacent,
-    sum_and_count_all,
-    sum_and_count_few,
-    sum_and_count_many,
-    sum_few,
-    sum_many,
+from ranktune.solvers.data.grades import MAX_TABLE_GRADES, grade_cells, partners_by_cell
+from ranktune.solvers.losses.order_statistics_kernels import (
+    Judged,
+    Windows,
+    multiply_few,
+    multiply_rest,
+    rank,
+    slopes_few,
+    slopes_rest,
 )
 
 
-class Judged(NamedTuple):
-    """The grades of queries, numbered (see data.grades), and the weight of each query, (n_queries,)."""
-
-    starts: Ints
-    codes: Codes
-    n_grades: Codes
-    weights: Floats
-
-
-class Windows(NamedTuple):
-    """The active pairs of one squared hinge, (n_documents,) each, by position but for slope, which is by document.
-
-    degree is the number of active pairs of a document, slope the gradient by score. For several hinges, each array has
-    a row a hinge.
-    """
-
-    order: Codes
-    low: Codes
-    high: Codes
-    codes: Codes
-    degree: Floats
-    slope: Floats
-
-
-@compiled
-def windows_of(windows: Windows, term: int) -> Windows:
-    """Return the windows of one of several hinges."""
-    order, low, high, codes, degree, slope = windows
-    return Windows(order[term], low[term], high[term], codes[term], degree[term], slope[term])
-
-
-@compiled
-def slopes_of_ties(judged: Judged, adjacent: bool, slope: Floats) -> None:
-    """Overwrite slope with better less worse partners of each document, weighted, where all scores are equal.
+def slopes_of_ties(judged: Judged, adjacent: bool) -> Floats:
+    """Return better less worse partners of each document, weighted, where all scores are equal: (n_documents,).
 
     That is half the gradient by score of the squared hinge of margin 1.
     """
     starts, codes, n_grades, weights = judged
-    for q in range(len(starts) - 1):
-        a, b = starts[q], starts[q + 1]
-        k = int(np.int64(n_grades[q]))
-        up_to = documents_below(codes[a:b], k)
-        of_grade = np.empty(k)
-        for c in range(k):
-            last, first = (min(c + 2, k), max(c, 1) - 1) if adjacent else (k, 0)
-            better, worse = up_to[last] - up_to[c + 1], up_to[c] - up_to[first]
-            of_grade[c] = weights[q] * (better - worse)
-        for i in range(a, b):
-            slope[i] = of_grade[codes[i]]
+    cells, counts, below = grade_cells(starts, codes, n_grades)
+    worse, better = partners_by_cell(counts, below, n_grades, adjacent)
+    slopes: Floats = (np.repeat(weights, n_grades) * (better - worse))[cells]
+    return slopes
 
 
-@compiled
 def windows_of_ties(judged: Judged, adjacent: bool, windows: Windows) -> None:
     """Fill windows as evaluate does where all scores are equal, but for the slopes. Cost: no sorting."""
     starts, codes, n_grades, _ = judged
-    order, low, high, sorted_codes, degree, _ = windows
-    for q in range(len(starts) - 1):
-        a, b, k = starts[q], starts[q + 1], n_grades[q]
-        count = np.zeros(k + 2)  # count[c + 1]: documents of grade c
-        for i in range(a, b):
-            count[codes[i] + 1] += 1.0
-        for i in range(a, b):
-            c = codes[i]
-            order[i], low[i], high[i], sorted_codes[i] = i - a, 0, b - a, c
-            degree[i] = count[c] + count[c + 2] if adjacent else b - a - count[c + 1]
+    lengths = np.diff(starts)
+    cells, counts, below = grade_cells(starts, codes, n_grades)
+    worse, better = partners_by_cell(counts, below, n_grades, adjacent)
+    windows.order[:] = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    windows.low[:], windows.high[:], windows.codes[:] = 0, np.repeat(lengths, lengths), codes
+    windows.degree[:] = (worse + better)[cells]
 
 
-@compiled
-def evaluate(
-    scores: Floats, first: int, last: int, judged: Judged, margin: float, adjacent: bool, windows: Windows
-) -> tuple[float, float]:
-    """Return the weighted losses of queries first to last, the squared hinge and the hinge, of margin.
+class ActivePairs:
+    """The squared hinge of queries and its derivatives, with scratch for one caller at a time."""
 
-    Fills their windows, the last being the gradient of the squared hinge by score: it may be the very array of scores.
-    """
-    starts, codes, n_grades, weights = judged
-    order, low, high, sorted_codes, degree, slope = windows
-    longest, longest_few, most = _extremes(starts, n_grades, first, last)
-    ranked, total, better_less_worse = np.empty(longest), np.empty(longest), np.empty(longest)
-    bucket, ends = np.empty(longest, dtype=np.uint32), np.empty(2 * longest + 1, dtype=np.uint32)
-    table, step = np.empty((longest_few + 1, 16)), steps()
-    sums, counts = _scratch(most, adjacent), _scratch(most, adjacent)
-    squared, linear = 0.0, 0.0
-    for q in range(first, last):
-        a, b = starts[q], starts[q + 1]
-        n, k = b - a, n_grades[q]
-        if k < 2:
-            order[a:b] = np.arange(n)
-            low[a:b], high[a:b], sorted_codes[a:b] = 0, 0, 0
-            degree[a:b], slope[a:b] = 0.0, 0.0
-            continue
-        s, o, lo, hi, c = ranked[:n], order[a:b], low[a:b], high[a:b], sorted_codes[a:b]
-        sort_with_order(scores[a:b], o, s, bucket, ends)
-        of_document = codes[a:b]
-        for r in range(n):
-            c[r] = of_document[o[r]]
-        _find_windows(s, margin, lo, hi)
-        _centre(s)
-        d, m, g = degree[a:b], better_less_worse[:n], total[:n]
-        if adjacent:
-            sum_and_count_adjacent(s, c, k, lo, hi, sums, counts, g, d, m)
-        elif lo[n - 1] == 0 and hi[0] == n:
-            sum_and_count_all(s, c, k, sums, counts, g, d, m)
-        elif k <= MAX_TABLE_GRADES:
-            sum_and_count_few(s, c, lo, hi, table, step, g, d, m)
-        else:
-            sum_and_count_many(s, c, k, lo, hi, sums, counts, g, d, m)
-        # half the degrees is the number of pairs
-        part, hinge, slopes, weight = 0.0, 0.0, slope[a:b], weights[q]
-        for r in range(n):
-            quadratic = d[r] * s[r] - g[r]
-            part += s[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r]
-            hinge += s[r] * m[r] + 0.5 * margin * d[r]
-            slopes[o[r]] = 2.0 * weight * (quadratic + margin * m[r])
-        if not part < 0.0:  # only by rounding; NaN must stay
-            squared += weight * part
-        if not hinge < 0.0:
-            linear += weight * hinge
-    return squared, linear
+    def __init__(self, judged: Judged, adjacent: bool) -> None:
+        self._judged, self._adjacent = judged, adjacent
+        longest, self._most = int(np.diff(judged.starts).max()), int(judged.n_grades.max())
+        self._bucket, self._ends = np.empty((2, 2 * longest + 1), dtype=np.uint32)
+        self._sorted, self._table = np.empty(judged.starts[-1]), np.empty((longest + 1, 16))
+        self._ranked, self._total = np.empty((2, longest))
+
+    def evaluate(self, scores: Floats, margin: float, windows: Windows) -> tuple[float, float]:
+        """Return the weighted losses, the squared hinge and the hinge, of margin.
+
+        Fills the windows, the last being the gradient of the squared hinge by score: it may be the array of scores.
+        """
+        rank(scores, self._judged, margin, self._bucket, self._ends, windows, self._sorted)
+        given = (self._judged, margin, self._adjacent, windows, self._sorted)
+        squared, linear = slopes_few(*given, self._table)
+        if self._most > MAX_TABLE_GRADES:
+            more = slopes_rest(*given, _room(self._most), _room(self._most), self._total, self._ranked)
+            squared, linear = squared + more[0], linear + more[1]
+        return squared, linear
+
+    def multiply(self, by_document: Floats, windows: Windows, out: Floats) -> None:
+        """Overwrite out with the second derivative of the squared hinge by score, at the windows, times by_document.
+
+        out may be by_document.
+        """
+        given = (self._judged, self._adjacent, windows, by_document)
+        multiply_few(*given, self._table, self._ranked, out)
+        if self._most > MAX_TABLE_GRADES:
+            multiply_rest(*given, _room(self._most), self._ranked, self._total, out)
 
 
-@compiled
-def multiply(
-    by_document: Floats, first: int, last: int, judged: Judged, adjacent: bool, windows: Windows, out: Floats
-) -> None:
-    """Overwrite out with the second derivative of the squared hinge by score, at the windows, times by_document."""
-    starts, _, n_grades, weights = judged
-    order, low, high, sorted_codes, degree, _ = windows
-    longest, longest_few, most = _extremes(starts, n_grades, first, last)
-    ranked, total = np.empty(longest), np.empty(longest)
-    table, step, sums = np.empty((longest_few + 1, 8)), steps(), _scratch(most, adjacent)
-    for q in range(first, last):
-        a, b = starts[q], starts[q + 1]
-        n, k = b - a, n_grades[q]
-        if k < 2:
-            out[a:b] = 0.0
-            continue
-        t, o, g = ranked[:n], order[a:b], total[:n]
-        v, result, d = by_document[a:b], out[a:b], degree[a:b]
-        for r in range(n):
-            t[r] = v[o[r]]
-        _centre(t)
-        c, lo, hi = sorted_codes[a:b], low[a:b], high[a:b]
-        if adjacent:
-            sum_adjacent(t, c, k, lo, hi, sums, g)
-        elif lo[n - 1] == 0 and hi[0] == n:
-            sum_all(t, c, k, sums, g)
-        elif k <= MAX_TABLE_GRADES:
-            sum_few(t, c, lo, hi, table, step, g)
-        else:
-            sum_many(t, c, k, lo, hi, sums, g)
-        twice = 2.0 * weights[q]
-        for r in range(n):
-            result[o[r]] = twice * (d[r] * t[r] - g[r])
-
-
-@compiled
-def _extremes(starts: Ints, n_grades: Codes, first: int, last: int) -> tuple[int, int, int]:
-    """Return the documents of the longest query from first to last, of the longest with few grades, the most grades."""
-    longest, longest_few = 0, 0
-    most = 0
-    for q in range(first, last):
-        n, k = starts[q + 1] - starts[q], int(np.int64(n_grades[q]))
-        longest, most = max(longest, n), max(most, k)
-        if k <= MAX_TABLE_GRADES:
-            longest_few = max(longest_few, n)
-    return longest, longest_few, most
-
-
-@compiled
-def _scratch(most: int, adjacent: bool) -> Floats:
-    """Return room for a number a grade and their tree."""
-    return np.empty(most + 2 if adjacent else offsets(most)[-1])
-
-
-@compiled
-def _centre(values: Floats) -> None:
-    """Subtract the mean from values: only their differences matter, and small numbers round less in the sums."""
-    mean = 0.0
-    for r in range(len(values)):
-        mean += values[r]
-    mean /= len(values)
-    for r in range(len(values)):
-        values[r] -= mean
-
-
-@compiled
-def _find_windows(ranked: Floats, margin: float, low: Codes, high: Codes) -> None:
-    """Fill low and high by one merge; both use the same difference, so that a pair is active from both ends or neither.
-
-    The position that advances is unpredictable, so there is no branch: both are written, and the last value stays.
-    """
-    n = len(ranked)
-    r = at = 0
-    while r < n:
-        far = ranked[r] - ranked[at] >= margin
-        low[r], high[at] = at, r
-        at += far
-        r += 1 - far
-    high[at:] = n
+def _room(n_grades: int) -> Floats:
+    """Return scratch for sums by grade, or by node of a tree, of a query with n_grades grades."""
+    return np.empty(max(int(offsets(n_grades)[-1]), n_grades + 2))

@@ -19,8 +19,14 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.grades import sort_with_order
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
+
+WIDE = 250.0
+"""Scores of a list that are further apart are not taken to the exponent one by one: exp(-250) is 1e-109."""
+SMALL, LARGE = 1e-100, 1e100
+"""Between them, a product takes one more factor from 1e-109 to 2 without an overflow or loss of digits."""
 
 
 class PairRule(NamedTuple):
@@ -50,22 +56,27 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
     for q in range(len(lists.starts) - 1):
         a, b = lists.starts[q], lists.starts[q + 1]
         if lists.n_grades[q] < 2:
-            slope[a:b] = 0.0
+            for i in range(a, b):
+                slope[i] = 0.0
             continue
         loss = list_loss(rule, scores[a:b], lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope[a:b])
         total += weights[q] * loss
-        slope[a:b] *= weights[q]
+        for i in range(a, b):
+            slope[i] *= weights[q]
         count += weights[q]
     if count == 0.0:
         return 0.0
-    slope /= count
+    for i in range(len(slope)):
+        slope[i] /= count
     return total / count
 
 
 @compiled
 def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, slope: Floats) -> float:
     """Return the loss of one list divided by the sum of its weights, and overwrite slope with its derivative."""
-    if len(rule.values) > 0:
+    if len(rule.values) > 0 and rule.phi == LOGISTIC and spread(s) < WIDE:
+        loss, weight = logistic_swaps(rule.values, s, codes, k, u, slope)
+    elif len(rule.values) > 0:
         loss, weight = swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, slope)
     elif rule.phi == LOGISTIC:
         loss, weight = logistic_pairs(s, codes, slope)
@@ -149,22 +160,123 @@ def swap_pairs(
 
 
 @compiled
+def spread(s: Floats) -> float:
+    """Return the highest score less the lowest."""
+    low = high = s[0]
+    for i in range(len(s)):
+        low = s[i] if s[i] < low else low
+        high = s[i] if s[i] > high else high
+    return float(high - low)
+
+
+@compiled
+def logistic_swaps(v: Floats, s: Floats, codes: Codes, k: int, u: Floats, slope: Floats) -> tuple[float, float]:
+    """Return what swap_pairs does for the logistic loss, with one exponential a document, and few logarithms.
+
+    With e_i = exp(s_i - high), phi(s_i - s_j) = log(e_i + e_j) - log e_i, and its derivative is -e_j / (e_i + e_j). The
+    documents behind the first K ranks are put in the order of their grades. Those of a grade make pairs of one weight
+    with a document of the first ranks, so that their logarithms are the one of a product.
+    """
+    n = len(s)
+    K = min(len(v), n)
+    top = np.empty(K, dtype=np.int64)
+    best(s, codes, top)
+    high = s[top[0]]
+    behind = np.ones(n, dtype=np.bool_)
+    for r in range(K):
+        behind[top[r]] = False
+    slope[:] = 0.0
+    ends, worth, logs = np.zeros(k + 1, dtype=np.int64), np.zeros(k), np.zeros(k)
+    for i in range(n):
+        worth[codes[i]] = u[i]
+        if behind[i]:
+            ends[codes[i] + 1] += 1
+            logs[codes[i]] += s[i] - high
+    for c in range(k):
+        ends[c + 1] += ends[c]
+    at = np.empty(k, dtype=np.int64)
+    for c in range(k):
+        at[c] = ends[c]
+    document, e = np.empty(n - K, dtype=np.int64), np.empty(n - K)
+    for i in range(n):
+        if behind[i]:
+            document[at[codes[i]]] = i
+            e[at[codes[i]]] = np.exp(s[i] - high)
+            at[codes[i]] += 1
+    first_ranks = np.empty(K)
+    for r in range(K):
+        first_ranks[r] = np.exp(s[top[r]] - high)
+    by_rest, shares, sums = np.zeros(n - K), np.empty(n - K), np.empty(n - K)
+    loss, weights = 0.0, 0.0
+    for r in range(K):
+        a = top[r]
+        mine = first_ranks[r]
+        for c in range(k):
+            weight = abs(u[a] - worth[c]) * v[r]
+            first, last = ends[c], ends[c + 1]
+            if weight == 0.0 or first == last:
+                continue
+            better = codes[a] > c
+            sign = weight if better else -weight
+            for p in range(first, last):
+                sums[p] = mine + e[p]
+                shares[p] = (e[p] if better else mine) / sums[p]
+                by_rest[p] += sign * shares[p]
+            share, log = totals(shares, sums, first, last)
+            slope[a] -= sign * share
+            loss += weight * (log - ((last - first) * (s[a] - high) if better else logs[c]))
+            weights += weight * (last - first)
+    for r in range(K):
+        a = top[r]
+        for t in range(r + 1, K):
+            b = top[t]
+            weight = abs(u[a] - u[b]) * (v[r] - v[t])
+            if weight == 0.0:
+                continue
+            sign = 1.0 if codes[a] > codes[b] else -1.0
+            both = first_ranks[r] + first_ranks[t]
+            change = sign * weight * (first_ranks[t] if sign > 0.0 else first_ranks[r]) / both
+            loss += weight * (np.log(both) - ((s[a] if sign > 0.0 else s[b]) - high))
+            weights += weight
+            slope[a] -= change
+            slope[b] += change
+    for p in range(n - K):
+        slope[document[p]] = by_rest[p]
+    return max(loss, 0.0), weights
+
+
+@compiled
+def totals(shares: Floats, sums: Floats, first: int, last: int) -> tuple[float, float]:
+    """Return the sum of shares[first:last] and that of the logarithms of sums[first:last], each from 1e-109 to 2."""
+    share0 = share1 = log = 0.0
+    product0 = product1 = 1.0
+    for p in range(first, last - 1, 2):
+        share0 += shares[p]
+        share1 += shares[p + 1]
+        product0 *= sums[p]
+        product1 *= sums[p + 1]
+        if not (SMALL < product0 < LARGE and SMALL < product1 < LARGE):
+            log += np.log(product0) + np.log(product1)
+            product0 = product1 = 1.0
+    if (last - first) % 2 == 1:
+        share0 += shares[last - 1]
+        product0 *= sums[last - 1]
+    return share0 + share1, log + np.log(product0) + np.log(product1)
+
+
+@compiled
 def logistic_pairs(s: Floats, codes: Codes, slope: Floats) -> tuple[float, float]:
     """Sum over all pairs, one by one."""
-    order = np.argsort(codes)
     slope[:] = 0.0
-    loss, count, lower = 0.0, 0.0, 0  # the documents order[:lower] have lower grades than i
-    for r in range(len(s)):
-        i = order[r]
-        while codes[order[lower]] < codes[i]:
-            lower += 1
-        for p in range(lower):
-            j = order[p]
-            value, change = phi_and_slope(LOGISTIC, 0.0, s[i] - s[j])
-            loss += value
-            slope[i] += change
-            slope[j] -= change
-        count += lower
+    loss, count = 0.0, 0.0
+    for i in range(len(s)):
+        for j in range(len(s)):
+            if codes[j] < codes[i]:
+                value, change = phi_and_slope(LOGISTIC, 0.0, s[i] - s[j])
+                loss += value
+                slope[i] += change
+                slope[j] -= change
+                count += 1.0
     return loss, count
 
 
@@ -176,7 +288,12 @@ def hinge_pairs(phi: int, margin: float, s: Floats, codes: Codes, k: int, slope:
     sum of scores. Both test s_better - s_worse < margin by the same subtraction, so they agree on every pair.
     """
     n = len(s)
-    order = np.argsort(s)
+    order, bucket, ends = (
+        np.empty(n, dtype=np.uint32),
+        np.empty(n, dtype=np.uint32),
+        np.empty(2 * n + 1, dtype=np.uint32),
+    )
+    sort_with_order(s, order, np.empty(n), bucket, ends)
     centre = s[order[n // 2]]  # small numbers keep sums accurate
     counts, sums = np.zeros(k + 1), np.zeros(k + 1)
     loss, end = 0.0, 0

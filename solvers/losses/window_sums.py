@@ -1,4 +1,4 @@
-"""Sums and counts over the active partners of every document of a query: three structures for one question.
+"""Sums and counts over the active partners of every document of a query: structures for many grades, or few to look at.
 
 Documents are sorted by score (notation: order_statistics). The worse partners of r have a grade below its own and a
 position >= low[r], the better ones a grade above and a position < high[r]. All kernels overwrite their last arrays:
@@ -13,62 +13,6 @@ import numpy as np
 from ranktune.solvers.core.arrays import Codes, Floats
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import add, below, offsets
-
-
-@compiled
-def steps() -> Floats:
-    """Return step[c, g] = 1 where grade c is below grade g."""
-    step = np.zeros((8, 8))
-    for c in range(8):
-        step[c, c + 1 :] = 1.0
-    return step
-
-
-@compiled
-def sum_few(v: Floats, codes: Codes, low: Codes, high: Codes, table: Floats, step: Floats, out: Floats) -> None:
-    """Overwrite out with the sums of v over all active partners; table[r, g] sums the grades below g before r."""
-    n = len(v)
-    for g in range(8):
-        table[0, g] = 0.0
-    for r in range(n):
-        for g in range(8):
-            table[r + 1, g] = table[r, g] + v[r] * step[codes[r], g]
-    for r in range(n):
-        c = codes[r]
-        worse = table[n, c] - table[low[r], c]
-        better = table[high[r], 7] - table[high[r], c + 1]
-        out[r] = worse + better
-
-
-@compiled
-def sum_and_count_few(
-    v: Floats,
-    codes: Codes,
-    low: Codes,
-    high: Codes,
-    table: Floats,
-    step: Floats,
-    total: Floats,
-    degree: Floats,
-    excess: Floats,
-) -> None:
-    """Do what sum_few does, and overwrite degree with the number of active partners, excess with better less worse."""
-    n = len(v)
-    for g in range(16):
-        table[0, g] = 0.0
-    for r in range(n):
-        c = codes[r]
-        for g in range(8):
-            table[r + 1, g] = table[r, g] + v[r] * step[c, g]
-        for g in range(8):
-            table[r + 1, 8 + g] = table[r, 8 + g] + step[c, g]
-    for r in range(n):
-        c, lo, hi = codes[r], low[r], high[r]
-        total[r] = (table[n, c] - table[lo, c]) + (table[hi, 7] - table[hi, c + 1])
-        worse = table[n, 8 + c] - table[lo, 8 + c]
-        better = table[hi, 15] - table[hi, 9 + c]
-        degree[r] = better + worse
-        excess[r] = better - worse
 
 
 @compiled

@@ -118,8 +118,8 @@ class PairwiseOnlineRanker(OnlineRanker):
             draws = self._generator.random(lists.limit * limited)
             kernels.learn(rows, lists, part, draws, self._rule(), self._state, scores)
             self._publish()
-            _, pairs, loss, _ = self._state.counters - before
-            yield Step(self.n_queries_seen_, loss / max(pairs, 1.0))
+            seen = self._state.counters - before
+            yield Step(self.n_queries_seen_, seen[2] / max(seen[1], 1.0))
 
     def _work(self, queries: Queries, lists: Lists) -> Floats:
         """Return the approximate multiplications of each query, (n_queries,)."""

@@ -19,7 +19,7 @@ from scipy import linalg
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.products import blocks
-from ranktune.solvers.losses.order_statistics import Windows
+from ranktune.solvers.losses.order_statistics_kernels import Windows
 from ranktune.solvers.optimizers.newton import Point, Solve
 from ranktune.solvers.optimizers.pairwise_objective import WORTH_THREADS, RankObjective
 
@@ -159,7 +159,8 @@ def _half_sum(objective: RankObjective, windows: Windows) -> Floats:
         else:
             np.take(queries.features, by_score[a:b], axis=0, out=X, mode="clip")  # "raise" would copy
         starts, n_grades = queries.starts[first : last + 1] - a, objective.n_grades[first:last]
-        _half_laplacian(X, starts, low[a:b], codes[a:b], n_grades, degree[a:b], objective.adjacent, Y)
+        tree = np.empty((int(n_grades.max()) + 1, queries.n_features))
+        _half_laplacian(X, starts, low[a:b], codes[a:b], n_grades, degree[a:b], objective.adjacent, tree, Y)
         Y *= factors[a:b, None].astype(dtype)
         part = X.T @ Y
         rooms.put(room)
@@ -175,9 +176,19 @@ def _half_sum(objective: RankObjective, windows: Windows) -> Floats:
 
 @compiled
 def _half_laplacian(
-    X: Matrix, starts: Ints, low: Codes, codes: Codes, n_grades: Codes, degree: Floats, adjacent: bool, out: Matrix
+    X: Matrix,
+    starts: Ints,
+    low: Codes,
+    codes: Codes,
+    n_grades: Codes,
+    degree: Floats,
+    adjacent: bool,
+    tree: Floats,
+    out: Matrix,
 ) -> None:
     """Overwrite out with (D - 2 A) X for pairs of weight 1; the rows of X and out are sorted by score.
+
+    tree, (most grades of a query + 1, n_features), is scratch.
 
     One downward sweep a query for the worse partners, with a row of X in the place of a number: in a Fenwick tree over
     the grades (whose sums take the fewest rows), or in a row a grade where pairs are of adjacent grades.
@@ -185,19 +196,21 @@ def _half_laplacian(
     n_features = X.shape[1]
     for q in range(len(starts) - 1):
         a, b, k = starts[q], starts[q + 1], n_grades[q]
-        tree = np.zeros((k + 1, n_features))
+        for at in range(k + 1):
+            for j in range(n_features):
+                tree[at, j] = 0.0
         added = b
         for r in range(b - 1, a - 1, -1):
             while added > a + low[r]:
                 added -= 1
-                at = int(np.int64(codes[added])) + 1
+                at = int(codes[added]) + 1
                 while at <= k:
                     for j in range(n_features):
                         tree[at, j] += X[added, j]
                     at = k + 1 if adjacent else at + (at & -at)
             for j in range(n_features):
                 out[r, j] = degree[r] * X[r, j]
-            at = int(np.int64(codes[r]))
+            at = int(codes[r])
             while at > 0:
                 for j in range(n_features):
                     out[r, j] -= 2.0 * tree[at, j]

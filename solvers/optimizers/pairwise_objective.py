@@ -29,8 +29,8 @@ from ranktune.solvers.data.grades import count_pairs, number_grades
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
-from ranktune.solvers.losses.order_statistics import Judged, Windows
-from ranktune.solvers.optimizers import passes as rank_passes
+from ranktune.solvers.losses.order_statistics_kernels import Judged, Windows
+from ranktune.solvers.optimizers.passes import Hinges
 
 BLOCK_BYTES = 1 << 22
 """Features of one block: they should stay in cache between the two products, and make the call worth while."""
@@ -68,10 +68,10 @@ class RankObjective:
         self._codes, self.n_grades = number_grades(queries.grades, queries.starts)
         self._scores = np.empty(n)
         # Of one term, the slopes can take the place of the scores, which have done their work by then.
-        slopes = self._scores[None] if smoothing is None else np.empty((2, n))
-        order, low, high, codes = (np.empty(slopes.shape, dtype=np.uint32) for _ in range(4))
-        self._windows = Windows(order, low, high, codes, np.empty(slopes.shape), slopes)
-        self.windows = [Windows(*term) for term in zip(*self._windows, strict=True)]
+        by_term = self._scores[None] if smoothing is None else np.empty((2, n))
+        order, low, high, codes = (np.empty(by_term.shape, dtype=np.uint32) for _ in range(4))
+        arrays = (order, low, high, codes, np.empty(by_term.shape), by_term)
+        self.windows = [Windows(*term) for term in zip(*arrays, strict=True)]
         self.hinges = np.zeros(2)
         often = products.often_first(queries.features) if queries.is_sparse else None
         self._features: Features
@@ -81,7 +81,7 @@ class RankObjective:
         row_bytes = (2 * features.data.nbytes if queries.is_sparse else features.nbytes) / queries.n_documents
         rows = max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
         self._blocks = [
-            _Block(queries.starts, self._features, first, last, rows, threads)
+            _Block(queries.starts, self._features, first, last, rows, threads, self._hinges(first, last))
             for first, last in blocks(queries.starts, rows)
         ]
 
@@ -124,8 +124,7 @@ class RankObjective:
 
         The last weights stay what they are. Cost: a product with X', no sorting.
         """
-        slope = self._scores
-        order_statistics.slopes_of_ties(self._judged, self.adjacent, slope)
+        slope = order_statistics.slopes_of_ties(self._judged, self.adjacent)
         value, steepness = (1.0, 2.0) if self.smoothing is None else (1.0 - 0.5 * self.smoothing, 1.0)
         gradient = self._sum_blocks(lambda block, out: block.add_transposed(slope, out), executor)
         return value * float(self.query_weights @ self.pairs), steepness * self._by_weight(gradient)
@@ -148,18 +147,14 @@ class RankObjective:
 
         Where the scores are known, as image, they need not be computed.
         """
-        raw, scores, hinges = self._by_column(weights), self._scores, self._squared_hinges
+        raw, scores, terms = self._by_column(weights), self._scores, self.terms
         if image is not None:
             scores[:] = image
 
         def work(block: _Block, out: Floats) -> None:
-            rest = (block.first, block.last, hinges, scores, block.losses)
-            if block.in_one_call and image is None:
-                rank_passes.dense_gradient(block.features, raw, *rest, out)
-                return
             if image is None:
                 block.times(raw, scores)
-            rank_passes.slopes(*rest)
+            block.hinges.slopes(terms, scores, block.losses)
             block.add_transposed(scores, out)
 
         gradient = self._sum_blocks(work, self.executor)
@@ -167,13 +162,12 @@ class RankObjective:
         with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not finite: the caller takes a shorter
             return 0.5 * float(weights @ weights) + self.C * loss, weights + self.C * self._by_weight(gradient)
 
+    def _hinges(self, first: int, last: int) -> Hinges:
+        return Hinges(self._judged, first, last, self.adjacent, self.windows)
+
     @property
     def _judged(self) -> Judged:
         return Judged(self.queries.starts, self._codes, self.n_grades, self.query_weights)
-
-    @property
-    def _squared_hinges(self) -> rank_passes.Hinges:
-        return rank_passes.Hinges(self._judged, self.adjacent, self._windows, np.array(self.terms))
 
     def image(self, weights: Floats) -> Floats | None:
         """Return the scores X M weights, (n_documents,), of sparse features; None of dense ones.
@@ -195,17 +189,13 @@ class RankObjective:
         Cost: one pass over X.
         """
         raw = self._by_column(direction)
-        out, hinges = self._scores, self._squared_hinges  # the slopes are not needed again
-        by_term = out[None] if self.smoothing is None else np.empty((2, len(out)))
+        out, terms = self._scores, self.terms  # the slopes are not needed again
         image = np.empty_like(out) if self.queries.is_sparse else None
 
         def work(block: _Block, total: Floats) -> None:
-            if block.in_one_call:
-                rank_passes.dense_curvature(block.features, raw, block.first, block.last, hinges, out, by_term, total)
-                return
             by_document = out if image is None else image
             block.times(raw, by_document)
-            rank_passes.curvatures(block.first, block.last, hinges, by_document, by_term, out)
+            block.hinges.curvatures(terms, by_document, out)
             block.add_transposed(out, total)
 
         product = self.C * self._by_weight(self._sum_blocks(work, self.executor))
@@ -253,13 +243,14 @@ class RankObjective:
 class _Block:
     """Queries first to last. A long one is cut up: its products are done in parts of rows, the rest on all of it."""
 
-    def __init__(self, starts: Ints, features: Features, first: int, last: int, rows: int, threads: int) -> None:
-        self.first, self.last, self.features = first, last, features
+    def __init__(
+        self, starts: Ints, features: Features, first: int, last: int, rows: int, threads: int, hinges: Hinges
+    ) -> None:
+        self.features, self.hinges = features, hinges
         self.losses = np.zeros((2, 2))
         self.executor: Executor | None = None
         start, stop = int(starts[first]), int(starts[last])
         self.is_cut_up = stop - start > 2 * rows
-        self.in_one_call = not self.is_cut_up and not sparse.issparse(features)
         n_parts = 1
         if self.is_cut_up:  # of the same size for any number of threads where bits matter
             n_parts = threads if sparse.issparse(features) else -(-(stop - start) // rows)

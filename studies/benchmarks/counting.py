@@ -18,7 +18,8 @@ from ranktune.solvers.core.arrays import Codes, Floats
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
-from ranktune.solvers.losses.window_sums import steps, sum_few, sum_many
+from ranktune.solvers.losses.order_statistics_kernels import STEP
+from ranktune.solvers.losses.window_sums import sum_many
 
 LENGTHS = (1000, 10_000, 100_000)
 GRADES = (2, 3, 5, 7, 8, 16, 32, 64, 128, 1000, 10_000, 100_000)
@@ -86,6 +87,20 @@ def fenwick(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floa
         out[r] += total
 
 
+@compiled
+def table(v: Floats, codes: Codes, low: Codes, high: Codes, rows: Floats, out: Floats) -> None:
+    """Overwrite out with the sums of v, by rows of prefix sums, as multiply_few computes them."""
+    n = len(v)
+    for g in range(8):
+        rows[0, g] = 0.0
+    for r in range(n):
+        for g in range(8):
+            rows[r + 1, g] = rows[r, g] + v[r] * STEP[codes[r], g]
+    for r in range(n):
+        g = codes[r]
+        out[r] = (rows[n, g] - rows[low[r], g]) + (rows[high[r], 7] - rows[high[r], g + 1])
+
+
 def problem(length: int, n_grades: int) -> tuple[Floats, Codes, Codes, Codes]:
     """Return v, codes, low, high of documents with correlated scores and grades; about half of the pairs are active."""
     generator = np.random.default_rng(length + n_grades)
@@ -114,12 +129,12 @@ def measure(length: int, n_grades: int, repeats: int) -> dict[str, float]:
     """Return nanoseconds a document of each structure, nan where it does not apply."""
     v, codes, low, high = problem(length, n_grades)
     room, out = np.empty(max(offsets(n_grades)[-1], n_grades + 1)), np.empty(length)
-    table, step = np.empty((length + 1, 8)), steps()
+    rows = np.empty((length + 1, 8))
     works: dict[str, tuple[bool, Callable[[], None]]] = {
         "direct": (n_grades <= DIRECT_AT_MOST, lambda: direct(v, codes, n_grades, low, high, room, out)),
         "Fenwick": (True, lambda: fenwick(v, codes, n_grades, low, high, room, out)),
         "tree of 32": (True, lambda: sum_many(v, codes, n_grades, low, high, room, out)),
-        "table": (n_grades <= FEW, lambda: sum_few(v, codes, low, high, table, step, out)),
+        "table": (n_grades <= FEW, lambda: table(v, codes, low, high, rows, out)),
     }
     return {
         name: nanoseconds(work, length, repeats) if applies else float("nan") for name, (applies, work) in works.items()

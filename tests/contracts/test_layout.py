@@ -22,8 +22,9 @@ from tests.support.paths import FOLDERS, ROOT
 LAYERS = {
     "solvers": (
         ("registry",),
+        ("boosting",),
         ("linear",),
-        ("boosting", "online", "optimizers"),
+        ("online", "optimizers"),
         ("base", "losses", "export"),
         ("models", "metrics"),
         ("data",),

@@ -55,9 +55,9 @@ class Ranker(BoostedRanker):
         metric: str = "pairwise", random_state: Any = None,
     ) -> None:  # fmt: skip
         self.trees, self.last, self.seeds, self.validation = trees, last, seeds, validation
-        self.patience, self.metric, self.random_state = patience, metric, random_state
+        self.patience, self.metric, self.random_state, self.start = patience, metric, random_state, "none"
 
-    def _source(self, queries: Queries) -> Scripted:
+    def _source(self, queries: Queries, start: Any = None) -> Scripted:
         self.source_ = Scripted(self.last)
         return self.source_
 

@@ -10,8 +10,9 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.early_stopping import held_out_numbers, with_pairs
-from ranktune.solvers.boosting.lightgbm import GBDTRanker, LambdaMART, RandomForestRanker
+from ranktune.solvers.boosting.lightgbm import LambdaMART
 from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker
+from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker, RandomForestRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate

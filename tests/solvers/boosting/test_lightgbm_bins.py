@@ -11,9 +11,10 @@ from scipy import sparse
 
 from ranktune.solvers.boosting import lightgbm_bins
 from ranktune.solvers.boosting.base import rows_of
-from ranktune.solvers.boosting.lightgbm import GBDTRanker, LambdaMART
+from ranktune.solvers.boosting.lightgbm import LambdaMART
 from ranktune.solvers.boosting.lightgbm_bins import KEPT, MAX_KEPT, MIN_SHARE
 from ranktune.solvers.boosting.lightgbm_library import Data
+from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker
 from ranktune.solvers.data.queries import Queries
 
 

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from ranktune.solvers.boosting import xgboost as xgboost_ranker
 from ranktune.solvers.boosting.base import rows_of
-from ranktune.solvers.boosting.xgboost import XGBoostRanker
-from ranktune.solvers.boosting.xgboost_trees import last_below, trees_of
+from ranktune.solvers.boosting.xgboost import XGBoostRanker, last_below, trees_of
 from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate

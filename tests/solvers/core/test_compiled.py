@@ -14,7 +14,7 @@ from ranktune.solvers.core import compiled as module
 from ranktune.solvers.core import grade_tree
 from ranktune.solvers.data import products
 from ranktune.solvers.linear import domination_columns
-from ranktune.solvers.losses import order_statistics, window_sums
+from ranktune.solvers.losses import order_statistics_kernels, window_sums
 
 INNER = "from ranktune.solvers.core.compiled import compiled\n@compiled\ndef inner(x):\n    return x + {}\n"
 OUTER = """from ranktune.solvers.core.compiled import compiled
@@ -53,7 +53,7 @@ def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_pa
         (products.dense_times, {"products", "vectors"}),
         (window_sums.sum_many, {"window_sums", "grade_tree"}),
         (rank_boost_kernels.potentials, {"rank_boost_kernels"}),
-        (order_statistics.multiply, {"order_statistics", "window_sums", "grade_tree", "grades"}),
+        (order_statistics_kernels.rank, {"order_statistics_kernels", "grades", "window_sums", "grade_tree"}),
         (grade_tree.add, {"grade_tree"}),
         (domination_columns.bounded_sweep, {"domination_columns", "domination_kernels", "coordinate_descent"}),
     ],

@@ -55,10 +55,3 @@ def test_every_structure_gives_the_sums_over_active_partners(n: int, k: int, adj
     for found in (out, total):
         np.testing.assert_allclose(found, expected, atol=1e-12 * n)
     np.testing.assert_array_equal([degree, excess], counts)
-    if k <= 7 and not adjacent:
-        table = np.empty((n + 1, 16))
-        window_sums.sum_and_count_few(v, codes, low, high, table, window_sums.steps(), total, degree, excess)
-        window_sums.sum_few(v, codes, low, high, table[:, :8].copy(), window_sums.steps(), out)
-        for found in (out, total):
-            np.testing.assert_allclose(found, expected, atol=1e-12 * n)
-        np.testing.assert_array_equal([degree, excess], counts)

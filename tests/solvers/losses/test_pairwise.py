@@ -207,6 +207,22 @@ def test_long_lists_by_sorting_equal_all_pairs(loss: PairwiseLoss, grades: int) 
     np.testing.assert_allclose(gradient, (slope.sum(axis=0) - slope.sum(axis=1)) / pair.sum(), atol=1e-9)
 
 
+@pytest.mark.parametrize("width", [1e-3, 20.0, 249.0, 251.0, 1e4])
+@pytest.mark.parametrize("weight", [DeltaNDCG(1), DeltaNDCG(7), DeltaNDCG(100), DeltaRecall(7)], ids=repr)
+def test_the_logistic_loss_of_a_long_list_equals_all_pairs(weight: PairWeight, width: float) -> None:
+    """A few logarithms of products, of factors down to exp(-250), are the sum over the pairs."""
+    generator = np.random.default_rng(1)
+    queries, loss = grouped(generator.integers(0, 5, 70).astype(float)), PairwiseLogistic(weight)
+    scores = generator.normal(size=70)
+    scores *= width / np.ptp(scores)
+    value, gradient = loss.value_and_gradient(scores, queries)
+    weights = pair_weights(loss, scores, queries.grades)
+    by_pair = weights / weights.sum() / (1.0 + np.exp(np.clip(scores[:, None] - scores, -700.0, 700.0)))
+    assert value == pytest.approx(brute_value(loss, scores, queries, [weights]), rel=1e-12)
+    expected = by_pair.sum(axis=0) - by_pair.sum(axis=1)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-13)
+
+
 def test_too_many_pairs_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     queries = grouped(np.arange(2000.0) % 3)
     monkeypatch.setattr(losses_module, "MAX_PAIRS", 1e6)

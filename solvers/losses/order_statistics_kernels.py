@@ -1,0 +1,267 @@
+"""Loops over queries and their sorted positions; the notation is that of order_statistics.
+
+Kernels of few grades call no other but the sort, because numba compiles what a kernel calls again for each caller.
+Those of the rest are compiled only where a query has more than MAX_TABLE_GRADES grades.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Codes, Floats, Ints
+from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.grades import MAX_TABLE_GRADES, sort_with_order
+from ranktune.solvers.losses.window_sums import (
+    sum_adjacent,
+    sum_all,
+    sum_and_count_adjacent,
+    sum_and_count_all,
+    sum_and_count_many,
+    sum_many,
+)
+
+STEP = np.triu(np.ones((8, 8)), 1)
+"""STEP[c, g] is 1 where grade c is below grade g."""
+
+
+class Judged(NamedTuple):
+    """The grades of queries, numbered (see data.grades), and the weight of each query, (n_queries,)."""
+
+    starts: Ints
+    codes: Codes
+    n_grades: Codes
+    weights: Floats
+
+    def part(self, first: int, last: int) -> Judged:
+        """Return those of the queries first to last - 1."""
+        starts = self.starts[first : last + 1]
+        a, b = starts[0], starts[-1]
+        return Judged(starts - a, self.codes[a:b], self.n_grades[first:last], self.weights[first:last])
+
+
+class Windows(NamedTuple):
+    """The active pairs of one squared hinge, (n_documents,) each, by position but for slope, which is by document.
+
+    degree is the number of active pairs of a document, slope the gradient by score.
+    """
+
+    order: Codes
+    low: Codes
+    high: Codes
+    codes: Codes
+    degree: Floats
+    slope: Floats
+
+    def part(self, a: int, b: int) -> Windows:
+        """Return those of the documents a to b - 1, which are whole queries."""
+        order, low, high, codes, degree, slope = self
+        return Windows(order[a:b], low[a:b], high[a:b], codes[a:b], degree[a:b], slope[a:b])
+
+
+@compiled
+def rank(
+    scores: Floats, judged: Judged, margin: float, bucket: Codes, ends: Codes, windows: Windows, ranked: Floats
+) -> None:
+    """Fill windows, but for degree and slope, and overwrite ranked with the sorted scores less their mean.
+
+    Only differences of scores matter, and small numbers round less in the sums. bucket (longest query,) and ends
+    (2 * longest query + 1,) are scratch. Of a query with one grade, nothing is active and nothing is sorted.
+    """
+    starts, of_document, n_grades, _ = judged
+    order, low, high, codes, _, _ = windows
+    for q in range(len(starts) - 1):
+        a, b = starts[q], starts[q + 1]
+        n, s, o, t, c, lo, hi = b - a, scores[a:b], order[a:b], ranked[a:b], codes[a:b], low[a:b], high[a:b]
+        grade = of_document[a:b]
+        if n_grades[q] < 2:
+            for r in range(n):
+                o[r], lo[r], hi[r], c[r], t[r] = r, 0, 0, 0, 0.0
+            continue
+        sort_with_order(s, o, t, bucket, ends)
+        for r in range(n):
+            c[r] = grade[o[r]]
+        # One merge; both ends use the same difference, so that a pair is active from both or neither. The position
+        # that advances is unpredictable, so there is no branch: both are written, and the last value stays.
+        r = at_high = 0
+        while r < n:
+            far = t[r] - t[at_high] >= margin
+            lo[r], hi[at_high] = at_high, r
+            at_high += far
+            r += 1 - far
+        for r in range(at_high, n):
+            hi[r] = n
+        mean = 0.0
+        for r in range(n):
+            mean += t[r]
+        mean /= n
+        for r in range(n):
+            t[r] -= mean
+
+
+@compiled
+def slopes_few(
+    judged: Judged, margin: float, adjacent: bool, windows: Windows, ranked: Floats, table: Floats
+) -> tuple[float, float]:
+    """Return the weighted losses, and overwrite degree and slope, of queries with up to MAX_TABLE_GRADES grades.
+
+    table, (longest query + 1, 16), is scratch: row r has the sum, and from 8 on the count, of the positions before r
+    with grades below g. Half the degrees is the number of pairs.
+    """
+    starts, _, n_grades, weights = judged
+    order, low, high, codes, degree, slope = windows
+    squared, linear = 0.0, 0.0
+    for q in range(len(starts) - 1):
+        a, b, weight = starts[q], starts[q + 1], weights[q]
+        if n_grades[q] < 2:
+            for r in range(a, b):
+                degree[r], slope[r] = 0.0, 0.0
+            continue
+        if n_grades[q] > MAX_TABLE_GRADES:
+            continue
+        n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
+        degrees, slopes, part, hinge = degree[a:b], slope[a:b], 0.0, 0.0
+        for g in range(16):
+            table[0, g] = 0.0
+        for r in range(n):
+            for g in range(8):
+                table[r + 1, g] = table[r, g] + t[r] * STEP[c[r], g]
+            for g in range(8):
+                table[r + 1, 8 + g] = table[r, 8 + g] + STEP[c[r], g]
+        for r in range(n):
+            g, x, y = c[r], lo[r], hi[r]
+            total = (table[n, g] - table[x, g]) + (table[y, 7] - table[y, g + 1])
+            worse = table[n, 8 + g] - table[x, 8 + g]
+            better = table[y, 15] - table[y, 9 + g]
+            if adjacent:
+                f, h = g - 1 if g > 0 else 0, g + 2 if g < 6 else 7
+                total -= (table[n, f] - table[x, f]) + (table[y, 7] - table[y, h])
+                worse -= table[n, 8 + f] - table[x, 8 + f]
+                better -= table[y, 15] - table[y, 8 + h]
+            d, m = better + worse, better - worse
+            quadratic = d * t[r] - total
+            part += t[r] * (quadratic + 2.0 * margin * m) + 0.5 * margin * margin * d
+            hinge += t[r] * m + 0.5 * margin * d
+            degrees[r] = d
+            slopes[o[r]] = 2.0 * weight * (quadratic + margin * m)
+        if not part < 0.0:  # only by rounding; NaN must stay
+            squared += weight * part
+        if not hinge < 0.0:
+            linear += weight * hinge
+    return squared, linear
+
+
+@compiled
+def multiply_few(
+    judged: Judged, adjacent: bool, windows: Windows, by_document: Floats, table: Floats, ranked: Floats, out: Floats
+) -> None:
+    """Overwrite out, of queries with up to MAX_TABLE_GRADES grades, with the second derivative times by_document.
+
+    table and ranked are scratch, see slopes_few.
+    """
+    starts, _, n_grades, weights = judged
+    order, low, high, codes, degree, _ = windows
+    for q in range(len(starts) - 1):
+        a, b, twice = starts[q], starts[q + 1], 2.0 * weights[q]
+        if n_grades[q] < 2:
+            for r in range(a, b):
+                out[r] = 0.0
+            continue
+        if n_grades[q] > MAX_TABLE_GRADES:
+            continue
+        n, v, c, lo, hi, o = b - a, by_document[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
+        degrees, result, mean = degree[a:b], out[a:b], 0.0
+        for r in range(n):
+            ranked[r] = v[o[r]]
+            mean += ranked[r]
+        mean /= n
+        for g in range(8):
+            table[0, g] = 0.0
+        for r in range(n):
+            ranked[r] -= mean
+            for g in range(8):
+                table[r + 1, g] = table[r, g] + ranked[r] * STEP[c[r], g]
+        for r in range(n):
+            g, x, y = c[r], lo[r], hi[r]
+            total = (table[n, g] - table[x, g]) + (table[y, 7] - table[y, g + 1])
+            if adjacent:
+                f, h = g - 1 if g > 0 else 0, g + 2 if g < 6 else 7
+                total -= (table[n, f] - table[x, f]) + (table[y, 7] - table[y, h])
+            result[o[r]] = twice * (degrees[r] * ranked[r] - total)
+
+
+@compiled
+def slopes_rest(
+    judged: Judged,
+    margin: float,
+    adjacent: bool,
+    windows: Windows,
+    ranked: Floats,
+    sums: Floats,
+    counts: Floats,
+    total: Floats,
+    excess: Floats,
+) -> tuple[float, float]:
+    """Do what slopes_few does for the other queries; sums, counts, total and excess are scratch."""
+    starts, _, n_grades, weights = judged
+    order, low, high, codes, degree, slope = windows
+    squared, linear = 0.0, 0.0
+    for q in range(len(starts) - 1):
+        a, b, k, weight = starts[q], starts[q + 1], n_grades[q], weights[q]
+        if k <= MAX_TABLE_GRADES:
+            continue
+        n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
+        d, slopes, part, hinge, g, m = degree[a:b], slope[a:b], 0.0, 0.0, total[: b - a], excess[: b - a]
+        if adjacent:
+            sum_and_count_adjacent(t, c, k, lo, hi, sums, counts, g, d, m)
+        elif lo[n - 1] == 0 and hi[0] == n:
+            sum_and_count_all(t, c, k, sums, counts, g, d, m)
+        else:
+            sum_and_count_many(t, c, k, lo, hi, sums, counts, g, d, m)
+        for r in range(n):
+            quadratic = d[r] * t[r] - g[r]
+            part += t[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r]
+            hinge += t[r] * m[r] + 0.5 * margin * d[r]
+            slopes[o[r]] = 2.0 * weight * (quadratic + margin * m[r])
+        if not part < 0.0:
+            squared += weight * part
+        if not hinge < 0.0:
+            linear += weight * hinge
+    return squared, linear
+
+
+@compiled
+def multiply_rest(
+    judged: Judged,
+    adjacent: bool,
+    windows: Windows,
+    by_document: Floats,
+    sums: Floats,
+    ranked: Floats,
+    total: Floats,
+    out: Floats,
+) -> None:
+    """Do what multiply_few does for the other queries; sums, ranked and total are scratch."""
+    starts, _, n_grades, weights = judged
+    order, low, high, codes, degree, _ = windows
+    for q in range(len(starts) - 1):
+        a, b, k, twice = starts[q], starts[q + 1], n_grades[q], 2.0 * weights[q]
+        if k <= MAX_TABLE_GRADES:
+            continue
+        n, v, c, lo, hi, o = b - a, by_document[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
+        d, result, mean, t, g = degree[a:b], out[a:b], 0.0, ranked[: b - a], total[: b - a]
+        for r in range(n):
+            t[r] = v[o[r]]
+            mean += t[r]
+        mean /= n
+        for r in range(n):
+            t[r] -= mean
+        if adjacent:
+            sum_adjacent(t, c, k, lo, hi, sums, g)
+        elif lo[n - 1] == 0 and hi[0] == n:
+            sum_all(t, c, k, sums, g)
+        else:
+            sum_many(t, c, k, lo, hi, sums, g)
+        for r in range(n):
+            result[o[r]] = twice * (d[r] * t[r] - g[r])

@@ -1,0 +1,163 @@
+"""Boosting from a linear model, and on from an earlier model: the scores are those of the start and of the trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.boosting.base import START_ALPHA
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.pointwise import RidgeRanker
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import load_model
+from ranktune.solvers.models.blend import BlendModel
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.registry import make
+
+LIGHT = ["LambdaMART", "GBDTRanker"]
+BOOSTED = [*LIGHT, "XGBoostRanker"]
+NDCG = parse_metric("ndcg@10")
+
+
+def judged(seed: int = 0, queries: int = 60, layout: Any = np.asarray) -> Queries:
+    """A linear rule with one bend."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(5, 25, queries)
+    X = generator.normal(size=(lengths.sum(), 6)) * (generator.random((lengths.sum(), 6)) < 0.7)
+    score = X @ [2.0, -1.0, 0.5, 0.3, -0.2, 0.0] + 2.0 * (X[:, 5] > 0.5) + 0.2 * generator.normal(size=len(X))
+    grades = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95])).astype(np.float64)
+    return Queries.from_arrays(layout(X), grades, qid=np.repeat(np.arange(queries), lengths))
+
+
+def made(name: str, **params: Any) -> Any:
+    if name == "XGBoostRanker":
+        pytest.importorskip("xgboost")
+    return make(name, {"trees": 8, "learning_rate": 0.2, **params})
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("name", BOOSTED)
+def test_scores_are_those_of_the_linear_model_and_the_trees(name: str, layout: Any, tmp_path: Path) -> None:
+    queries, fresh = judged(layout=layout), judged(1, layout=layout)
+    ranker = made(name, start="linear").fit(queries)
+    linear = RidgeRanker(alpha=START_ALPHA).fit(queries)
+    expected = linear.predict(fresh) + ranker.trees_.scores(fresh.features)
+    assert np.allclose(ranker.predict(fresh), expected, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(ranker.predict(fresh.features), ranker.predict(fresh))
+    model = ranker.as_model(feature_names=list("abcdef"), metric="map", fingerprint="x")
+    assert isinstance(model, BlendModel) and (model.solver, model.metric, model.fingerprint) == (name, "map", "x")
+    assert model.feature_names == tuple("abcdef")
+    assert model.predict(fresh).tobytes() == ranker.predict(fresh).tobytes()
+    model.save(tmp_path / "model.json")
+    assert load_model(tmp_path / "model.json").predict(fresh).tobytes() == ranker.predict(fresh).tobytes()
+
+
+@pytest.mark.parametrize("name", BOOSTED)
+def test_without_a_start_the_model_is_trees(name: str) -> None:
+    ranker = made(name, start="linear").fit(judged())
+    ranker.set_params(start="none").fit(judged())
+    assert ranker.start_ is None and isinstance(ranker.as_model(), TreeModel)
+    assert ranker.predict(judged()).tobytes() == made(name).fit(judged()).predict(judged()).tobytes()
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_trees_are_those_that_lightgbm_adds_to_first_scores(name: str) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    queries = judged()
+    ranker = made(name, start="linear").fit(queries)
+    start = ranker.start_.predict(queries)
+    if name == "GBDTRanker":
+        start = start + (queries.grades - start).mean()
+    source = ranker._source(queries)
+    given = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1))}
+    data = lightgbm.Dataset(
+        queries.features, label=queries.grades, group=queries.lengths, init_score=start, params=given
+    )
+    booster = lightgbm.train(given, data, num_boost_round=8)
+    expected = booster.predict(queries.features, raw_score=True)
+    assert np.allclose(ranker.trees_.scores(queries.features), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", BOOSTED)
+def test_a_linear_rule_is_learnt_in_fewer_rounds(name: str) -> None:
+    queries, fresh = judged(queries=150), judged(1, queries=100)
+    linear = NDCG.mean(RidgeRanker(alpha=START_ALPHA).fit(queries).predict(fresh), fresh)
+    plain, started = (
+        NDCG.mean(made(name, start=start).fit(queries).predict(fresh), fresh) for start in ("none", "linear")
+    )
+    assert started > max(plain, linear) + 0.01
+
+
+@pytest.mark.parametrize("name", BOOSTED)
+def test_steps_path_and_bags_have_the_start(name: str) -> None:
+    queries, vali = judged(), judged(1)
+    params: dict[str, Any] = {"start": "linear", "seeds": 2, "random_state": 3}
+    for value, ranker in made(name, **params).fit_path(queries, [2, 8]):
+        expected = made(name, **{**params, "trees": value}).fit(queries).predict(vali)
+        assert ranker.predict(vali).tobytes() == expected.tobytes()
+        assert ranker.as_model().predict(vali).tobytes() == expected.tobytes()
+    ranker = made(name, **{**params, "trees": 60, "patience": 60, "seeds": 1})
+    best = -np.inf
+    for step in ranker.fit_steps(queries, vali=vali):
+        value = NDCG.mean(ranker.predict(vali), vali)
+        assert value == pytest.approx(-step.objective, abs=1e-9) and value >= best
+        best = value
+    assert ranker.rounds_[0] < 60
+    assert made(name, start="linear", validation=0.3).fit(queries).rounds_[0] <= 8
+
+
+@pytest.mark.parametrize("name", BOOSTED)
+def test_rounds_that_continue_a_model_are_those_of_one_longer_fit(name: str) -> None:
+    queries, fresh = judged(), judged(1)
+    share = "query_share" if name == "LambdaMART" else "row_share"
+    params: dict[str, Any] = {"feature_share": 1.0, share: 1.0, "l2": 0.0}
+    whole = made(name, **params, trees=12).fit(queries)
+    first = made(name, **params, trees=5).fit(queries)
+    rest = made(name, **params, trees=7).continue_from(first.as_model()).fit(queries)
+    assert rest.rounds_ == (7,)
+    model = rest.as_model()
+    assert isinstance(model, TreeModel) and model.trees.n_trees == 12
+    assert np.allclose(rest.predict(fresh), whole.predict(fresh), rtol=1e-4, atol=1e-4 * np.ptp(whole.predict(fresh)))
+    assert not np.allclose(first.predict(fresh), whole.predict(fresh), atol=1e-2)
+    alone = rest.continue_from(None).fit(queries)
+    assert alone.predict(fresh).tobytes() == made(name, **params, trees=7).fit(queries).predict(fresh).tobytes()
+
+
+def test_any_model_of_the_same_features_can_be_continued() -> None:
+    queries, fresh = judged(), judged(1)
+    started = made("GBDTRanker", start="linear").fit(queries)
+    by_list = LinearModel(np.array([2.0, -1.0, 0.0, 0.0, 0.0, 1.0]), "LinearSVM", list_scaling=True)
+    for earlier in (started.as_model(), by_list):
+        on = made("LambdaMART").continue_from(earlier).fit(queries)
+        expected = earlier.predict(fresh) + on.trees_.scores(fresh.features)
+        assert np.allclose(on.predict(fresh), expected, rtol=1e-12, atol=1e-12)
+        groups = fresh.query_of_document
+        assert np.array_equal(on.predict(fresh.features, qid=groups), on.predict(fresh))
+    narrow = queries.with_features(queries.features[:, :5].copy())
+    with pytest.raises(DataError, match="model to continue has 6 features, the training data 5"):
+        made("LambdaMART").continue_from(started.as_model()).fit(narrow)
+
+
+def test_rows_in_any_order_have_their_own_start() -> None:
+    queries = judged(queries=20)
+    shuffled = np.random.default_rng(0).permutation(queries.n_documents)
+    X, y, qid = queries.features[shuffled], queries.grades[shuffled], queries.query_of_document[shuffled]
+    mixed = Queries.from_arrays(X, y, qid=qid)
+    assert mixed.rows is not None
+    kept = Queries(mixed.features, mixed.grades, mixed.starts, mixed.query_ids)
+    for name in LIGHT:
+        expected = made(name, start="linear").fit(kept)
+        assert np.array_equal(made(name, start="linear").fit(mixed).predict(X), expected.predict(X))
+        on = made(name).continue_from(expected.as_model())
+        assert np.array_equal(on.fit(mixed).predict(X), on.fit(kept).predict(X))
+
+
+def test_an_unknown_start_is_refused() -> None:
+    with pytest.raises(ParameterError, match="start"):
+        made("LambdaMART", start="ridge").fit(judged())
