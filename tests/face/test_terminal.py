@@ -52,7 +52,7 @@ def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]
 
 
 def test_what_was_stopped_is_said_to_be_behind_and_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    stopped = TrialReport("", 4, 5, 10, "RankSVM", 0.41, None, 0.5, "RankSVM", "fold 2 of 5")
+    stopped = TrialReport("", 4, 5, 10, "RankSVM", 0.41, None, 0.5, "RankSVM", 12.0, "fold 2 of 5")
     lines = Lines()
     lines.trial(stopped)
     assert (

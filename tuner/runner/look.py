@@ -29,7 +29,7 @@ from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks, without_path
 from ranktune.tuner.workers.executor import Executor
 
-SHARE = 0.08
+SHARE = 0.1
 """Share of the time that the look may take."""
 SECONDS_A_CELL = 5e-7
 """Rough seconds to fit one feature of one document by boosting: decides whether to look, and the first sample."""
@@ -37,8 +37,10 @@ EXPENSIVE = 0.05
 """Share of the time from which a trial of boosting is expensive, so that a look pays."""
 MIN_SAMPLE, MIN_VALI = 30, 300
 """The smallest sample of training queries, and of validation queries where there are as many."""
-MAX_ROUNDS = 100
-"""Rounds of boosting on a sample."""
+MAX_ROUNDS, PATIENCE = 100, 15
+"""Rounds of boosting on a sample, and those without improvement after which it ends."""
+FIRST = 1.0 / 12.0
+"""Share of the time of the look that the first sample should take."""
 CHEAP = 0.05
 """A configuration is cheap if its trial takes less than this share of the leader's."""
 ONE_PART = 0.1
@@ -192,9 +194,10 @@ class _Arm:
 
     def is_hopeless(self, others: Sequence[_Arm], everything: int) -> bool:
         """Return whether it is significantly behind another after a sample of the same size, with all its growth."""
-        if len(self.scores) < 2:
+        if len(self.scores) < 2 and self.sizes[-1] < everything:
             return False
-        gain = max(0.0, self.growth) * math.log2(max(everything / self.sizes[-1], 1.0))
+        doublings = math.log2(everything / self.sizes[-1])
+        gain = max(0.0, self.growth) * doublings if doublings > 0.0 else 0.0
         same = [arm.scores[arm.sizes.index(self.sizes[-1])] for arm in others if self.sizes[-1] in arm.sizes]
         return any(z_score(scores, self.scores[-1] + gain) > SIGNIFICANT_Z for scores in same)
 
@@ -234,8 +237,8 @@ class _Looking:
         return Look(standings, self._everything, parts, round(time.monotonic() - begun, 3))
 
     def _first_size(self) -> int:
-        """Return the size of the first sample, such that boosting takes about a sixth of the budget."""
-        share = self._budget / 6.0 / (self._cells * SECONDS_A_CELL)
+        """Return the size of the first sample, by a rough estimate of the time of boosting."""
+        share = min(FIRST * self._budget / (self._cells * SECONDS_A_CELL), 0.25)
         return int(np.clip(self._everything * share, min(MIN_SAMPLE, self._everything), self._everything))
 
     def _fit(self, arms: Sequence[_Arm], size: int) -> None:
@@ -253,8 +256,10 @@ class _Looking:
     def _task(self, arm: _Arm, size: int) -> Task:
         task = self._tasks.of(arm.params)
         rounds = min(task.bound, MAX_ROUNDS)
+        parameters = {**task.parameters, "patience": PATIENCE} if rounds else task.parameters
         return replace(
             task if rounds else without_path(task),
+            parameters=parameters,
             plan=LOOK,
             path=(),
             bound=rounds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from ranktune.solvers.boosting.lightgbm import LambdaMART
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.tuner.evaluation import fitting
 from ranktune.tuner.evaluation.holdout import sample
 from ranktune.tuner.evaluation.kept import kept_model, kept_scores
 from ranktune.tuner.evaluation.objective import evaluate
@@ -71,7 +71,7 @@ def test_what_was_grown_at_the_limit_counts(folder: Path, monkeypatch: pytest.Mo
         now[0] += 1.0
         return now[0]
 
-    monkeypatch.setattr(fitting.time, "monotonic", tick)
+    monkeypatch.setattr(time, "monotonic", tick)
     cut = evaluate(replace(boosting(folder), limit=3.0))
     assert cut.error is None
     assert cut.chosen is not None

@@ -1,0 +1,136 @@
+"""The first look: who may still win, what a trial costs, and what a study does with it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.racing import estimate_by_sample
+from ranktune.tuner.runner.look import SHARE, Look, Standing, look, worth_a_look
+from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.splits.split import Split
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.events import read_events
+from ranktune.tuner.study.problem import Problem, write_split
+from ranktune.tuner.study.tasks import Tasks
+from ranktune.tuner.workers.executor import InProcess
+
+SOLVERS = ("BestFeature", "RidgeRanker", "GBDTRanker")
+
+
+def crossed(count: int, seed: int, *, linear: bool = False, features: int = 12) -> Queries:
+    """Grades by a product of two features, which no weighted sum follows, or by their sum."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(count * 20, features))
+    truth: Floats = X[:, 0] + X[:, 1] if linear else X[:, 0] * X[:, 1]
+    utility = truth + 0.2 * generator.normal(size=len(X))
+    y = np.searchsorted(np.quantile(utility, [0.6, 0.85]), utility)
+    return Queries.from_arrays(X, y, qid=np.repeat(np.arange(count), 20))
+
+
+def looked(folder: Path, seconds: float, *, linear: bool) -> Look:
+    study = Study(name="x", solvers=SOLVERS, trials=3, timeout=60.0, test="none")
+    split = Split("", crossed(300, 0, linear=linear), crossed(300, 1, linear=linear))
+    write_split(split, study, folder)
+    (own,) = folder.iterdir()
+    with InProcess() as executor:
+        return look(Problem.open(own, ""), study.union_space(), Tasks(study, own), executor, seconds)
+
+
+def test_who_cannot_win_is_found_on_samples(tmp_path: Path) -> None:
+    found = looked(tmp_path / "x", 40.0, linear=False)
+    assert found.standings[0].solver == "GBDTRanker"
+    assert {"RidgeRanker", "BestFeature"} == found.hopeless
+    assert [params[SOLVER] for params in found.first()] == ["GBDTRanker"]
+    found = looked(tmp_path / "y", 40.0, linear=True)
+    assert found.standings[0].solver == "RidgeRanker"
+    assert "RidgeRanker" not in found.hopeless
+    assert "BestFeature" in found.hopeless
+
+
+def test_samples_grow_by_doubling_and_end_with_their_time(tmp_path: Path) -> None:
+    found = looked(tmp_path, 40.0, linear=False)
+    for own in found.standings:
+        assert len(own.sizes) == len(own.values) == len(own.seconds)
+        assert all(large in (2 * small, found.queries) for small, large in zip(own.sizes, own.sizes[1:], strict=False))
+        assert own.sizes[-1] <= found.queries == 300
+    assert sum(sum(own.seconds) for own in found.standings) < 2.0 * SHARE * 40.0
+    short = looked(tmp_path / "short", 0.5, linear=False)
+    assert max(own.sizes[-1] for own in short.standings) < max(own.sizes[-1] for own in found.standings)
+
+
+def test_a_look_survives_being_written(tmp_path: Path) -> None:
+    found = looked(tmp_path, 2.0, linear=False)
+    again = Look.parse(found.text())
+    assert again.text() == found.text()
+    assert again.first() == found.first()
+    assert again.hopeless == found.hopeless
+
+
+def standing(solver: str, seconds: float, growth: float = math.nan, *, hopeless: bool = False) -> Standing:
+    return Standing({SOLVER: solver}, (100,), (0.5,), (seconds,), growth, hopeless)
+
+
+LOOK = Look(
+    (standing("A", 10.0, 0.02), standing("B", 0.1, 0.005), standing("C", 3.0), standing("D", 1.0, hopeless=True)),
+    800,
+    1,
+)
+
+
+def test_cheap_solvers_come_first_then_the_leader() -> None:
+    assert [params[SOLVER] for params in LOOK.first()] == ["B", "A", "C"]
+    assert LOOK.hopeless == {"D"}
+
+
+def test_a_trial_costs_in_proportion_to_its_queries() -> None:
+    assert LOOK.cost("A") == pytest.approx(80.0)
+    assert Look(LOOK.standings, 800, 5).cost("A") == pytest.approx(400.0)
+    assert LOOK.cost("unknown") == 0.0
+
+
+def test_a_solver_that_gains_more_from_queries_may_be_behind_on_a_sample() -> None:
+    assert LOOK.allowance("A", "B", 100) == pytest.approx(3 * 0.015)
+    assert LOOK.allowance("B", "A", 100) == 0.0
+    assert LOOK.allowance("A", "B", 800) == 0.0
+
+
+def test_the_estimate_of_a_trial_that_was_stopped_on_a_sample_is_paired() -> None:
+    generator = np.random.default_rng(0)
+    incumbent, in_sample = generator.random(50), generator.random(50)
+    found = estimate_by_sample(in_sample - 0.1, incumbent, in_sample)
+    assert found.value == pytest.approx(incumbent.mean() - 0.1)
+    assert found.variance == pytest.approx(0.0, abs=1e-30)
+    noise = generator.normal(size=50)
+    error = noise.std(ddof=1) / np.sqrt(50)
+    assert estimate_by_sample(in_sample + noise, incumbent, in_sample).variance == pytest.approx(error**2)
+
+
+def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: Path) -> None:
+    study = Study(name="x", solvers=SOLVERS, trials=3, test="none")
+    write_split(Split("", crossed(40, 0)), study, tmp_path)
+    (own,) = tmp_path.iterdir()
+    problem = Problem.open(own, "")
+    assert not worth_a_look(problem, SOLVERS, 60.0)
+    assert not worth_a_look(problem, SOLVERS, math.inf)
+    assert not worth_a_look(problem, SOLVERS[:1], 0.1)
+    assert worth_a_look(problem, SOLVERS, 0.1)
+
+
+def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path) -> None:
+    train, vali, test = (crossed(count, seed, features=60) for seed, count in enumerate((320, 310, 100)))
+    found = ranktune.tune(train, vali=vali, test=test, solvers=SOLVERS, timeout=4.0, name="x", home=tmp_path, jobs=1)
+    kept = json.loads((tmp_path / "x" / "look.json").read_text())
+    assert kept["parts"] == 1
+    stages = [event["name"] for event in read_events(tmp_path / "x") if event["event"] == "stage"]
+    assert stages[:3] == ["reading", "look", "search"]
+    assert found.best.solver in ("GBDTRanker", "Blend")
+    assert found.best.test is not None
+    assert found.best.test.mean > 0.6
