@@ -96,9 +96,7 @@ def diagonal_step(rule: Rule, state: State, rows: Rows, m: int, loss: float) -> 
 
 def current_covariance(rule: Rule, state: State) -> Floats:
     """Return Sigma, (d, d), or its diagonal, (d,)."""
-    if rule.kind != FULL:
-        return state.sigma[0]
-    sigma: Floats = state.sigma.copy()
+    sigma: Floats = state.sigma.copy() if rule.kind == FULL else state.sigma[0]
     for row in state.recent[: int(state.counters[4])]:
         sigma -= row[:, None] * row
     return sigma
