@@ -13,12 +13,13 @@ from ranktune.solvers.core.arrays import Floats, Ints, stored_values
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_random_state
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Int, Parameter
+from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import check_scaling, factors
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
-from ranktune.solvers.online.pairs import ORDERS, lists_of
-from ranktune.solvers.online.rows import rows_of
+from ranktune.solvers.online.pairs import ORDERS, listed_pairs, lists_of
+from ranktune.solvers.online.rows import Rows, rows_of
 
 WORK = 2e8
 """Approximate multiplications between two reported steps: a tenth of a second."""
@@ -105,21 +106,29 @@ class PairwiseOnlineRanker(OnlineRanker):
 
     def _publish(self) -> None:
         """Set the fitted attributes."""
-        self.coef_ = kernels.current_weights(self._rule(), self._state).copy()
+        self.coef_ = kernels.current_weights(self._rule(), self._state)
         seen = self._state.counters
         self.n_queries_seen_, self.n_pairs_seen_, self.cumulative_loss_ = int(seen[0]), int(seen[1]), float(seen[2])
         self._check_finite()
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
         lists, rows = lists_of(queries, self.pair_order, self.pairs_per_query), rows_of(queries.features)
-        for part in blocks_of_work(order, self._work(queries, lists)):
+        parts = order[:, None] if len(scores) else blocks_of_work(order, self._work(queries, lists))
+        for part in parts:
+            if len(scores):
+                a, b = queries.starts[part[0]], queries.starts[part[0] + 1]
+                scores[a:b] = products.scores(queries.features[a:b], self.coef_)
             before = self._state.counters.copy()
-            limited = np.count_nonzero(lists.pairs[part] > lists.limit) if lists.limit else 0
-            draws = self._generator.random(lists.limit * limited)
-            kernels.learn(rows, lists, part, draws, self._rule(), self._state, scores)
+            for better, worse in listed_pairs(lists, part, self._generator):
+                self._update(rows, better, worse)
+            self._state.counters[0] += np.count_nonzero(lists.pairs[part])
             self._publish()
             seen = self._state.counters - before
             yield Step(self.n_queries_seen_, seen[2] / max(seen[1], 1.0))
+
+    def _update(self, rows: Rows, better: Ints, worse: Ints) -> None:
+        """Learn from the pairs, better[t] to rank above worse[t], one after the other."""
+        kernels.learn(rows, better, worse, self._rule(), self._state)
 
     def _work(self, queries: Queries, lists: Lists) -> Floats:
         """Return the approximate multiplications of each query, (n_queries,)."""

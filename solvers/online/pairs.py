@@ -7,6 +7,8 @@ shift of all features of the query.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
@@ -14,7 +16,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
-from ranktune.solvers.online.kernels import Lists
+from ranktune.solvers.online.kernels import Lists, list_pairs
 
 ORDERS = ("shuffled", "rows", "worse")
 """shuffled: by the projection, each document with all later ones; rows: the same in the order of rows; worse: in the
@@ -22,6 +24,8 @@ order of rows, each document with all better ones.
 """
 MAX_PAIRS = 1e8
 """Pairs of one query beyond which learning from all of them is refused: it would take a minute or more."""
+LISTED = 1 << 20
+"""Pairs that are listed at once: 16 MB."""
 
 
 def projection(queries: Queries) -> Floats:
@@ -56,3 +60,28 @@ def lists_of(queries: Queries, pair_order: str, pairs_per_query: int | None) -> 
     sorted_rows = by_grade(queries) if drawn else np.zeros(0, dtype=np.int64)
     rows = visits(queries, pair_order)
     return Lists(judged.grades, judged.starts, rows, sorted_rows, pairs.astype(np.int64), limit, pair_order == "worse")
+
+
+def listed_pairs(lists: Lists, order: Ints, generator: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the better and the worse rows of the pairs of the queries in order, as they are visited.
+
+    Mostly at once: only a query of very many pairs that are all visited is cut up.
+    """
+    drawn = (0 < lists.limit) & (lists.pairs[order] > lists.limit)
+    draws = generator.random(lists.limit * np.count_nonzero(drawn))
+    counts = np.where(drawn, lists.limit, lists.pairs[order])
+    whole = (0, len(lists.rows))
+    if counts.sum() <= LISTED or drawn.any():
+        yield _listed(lists, order, whole, draws, int(counts.sum()))
+        return
+    for q in order:
+        a, b = int(lists.starts[q]), int(lists.starts[q + 1])
+        step = max(1, LISTED // (b - a))
+        for first in range(a, b, step):
+            yield _listed(lists, np.array([q]), (first, first + step), draws, min(step, b - a) * (b - a))
+
+
+def _listed(lists: Lists, order: Ints, places: tuple[int, int], draws: Floats, most: int) -> tuple[Ints, Ints]:
+    better, worse = np.empty((2, most), dtype=np.int64)
+    count = list_pairs(lists, order, *places, draws, better, worse)
+    return better[:count], worse[:count]

@@ -90,7 +90,7 @@ class PAMIR(SampledPairsRanker):
 
     def _learn_pairs(self, rows: Rows, better: Ints, worse: Ints) -> float:
         before = self._state.counters[2]
-        kernels.learn_listed(rows, better, worse, Rule(kernels.BOUNDED, float(self.C)), self._state)
+        kernels.learn(rows, better, worse, Rule(kernels.BOUNDED, float(self.C)), self._state)
         return float(self._state.counters[2] - before)
 
     def _current(self) -> Floats:

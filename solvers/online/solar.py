@@ -6,13 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import RandomState, check_choice, check_positive
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Float, Parameter
-from ranktune.solvers.online import kernels
+from ranktune.solvers.online import kernels, second_order
 from ranktune.solvers.online.base import PairwiseOnlineRanker
 from ranktune.solvers.online.kernels import Rule, State, new_state
+from ranktune.solvers.online.rows import Rows
 
 COVARIANCES = ("full", "diagonal", "auto")
 FULL_FEATURES = 2000
@@ -174,6 +175,9 @@ class SOLAR2(PairwiseOnlineRanker):
     def _rule(self) -> Rule:
         return Rule(kernels.FULL if self._is_full else kernels.DIAGONAL, float(self.gamma))
 
+    def _update(self, rows: Rows, better: Ints, worse: Ints) -> None:
+        second_order.learn(rows, better, worse, self._rule(), self._state)
+
     @property
     def _is_full(self) -> bool:
         if self.covariance == "auto":
@@ -194,5 +198,4 @@ class SOLAR2(PairwiseOnlineRanker):
     @property
     def covariance_(self) -> Floats:
         """Sigma, (n_features, n_features), or its diagonal, (n_features,)."""
-        sigma = self._state.sigma
-        return sigma if self._is_full else sigma[0]
+        return second_order.current_covariance(self._rule(), self._state)

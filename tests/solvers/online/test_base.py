@@ -16,7 +16,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
-from ranktune.solvers.online.kernels import Rule, learn, new_state
+from ranktune.solvers.online.kernels import Rule, learn, list_pairs, new_state
 from ranktune.solvers.online.perceptrons import Prank
 from ranktune.solvers.online.rows import rows_of
 from tests.support.plain_solvers import (
@@ -259,6 +259,19 @@ def test_features_that_overflow_are_refused() -> None:
             ranker.fit(X, [0.0, 1.0, 2.0])
 
 
+@pytest.mark.parametrize("pair_order", online_pairs.ORDERS)
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_pairs_that_are_listed_in_parts_leave_the_same_bits(
+    pair_order: str, covariance: str, hard_queries: Queries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranker = solar2(5.0, covariance=covariance, pair_order=pair_order)
+    whole = clone(ranker).fit(hard_queries)
+    monkeypatch.setattr(online_pairs, "LISTED", 20)
+    in_parts = clone(ranker).fit(hard_queries)
+    assert np.array_equal(in_parts.coef_, whole.coef_) and np.array_equal(in_parts.covariance_, whole.covariance_)
+    assert (in_parts.n_pairs_seen_, in_parts.n_queries_seen_) == (whole.n_pairs_seen_, whole.n_queries_seen_)
+
+
 def test_drawn_pairs_are_alike() -> None:
     """Every pair of a query is drawn equally often: perceptron steps on one-hot differences count them."""
     y = np.array([2.0, 0.0, 1.0, 0.0, 2.0, 5.0])
@@ -269,7 +282,9 @@ def test_drawn_pairs_are_alike() -> None:
     counts = np.zeros((6, 6))
     for u in draws:
         state = new_state(np.ones(6))
-        learn(rows_of(queries.features), lists, np.array([0]), np.array([u]), Rule(4, 1.0), state, np.zeros(0))
+        better, worse = np.empty((2, 1), dtype=np.int64)
+        assert list_pairs(lists, np.array([0]), 0, 6, np.array([u]), better, worse) == 1
+        learn(rows_of(queries.features), better, worse, Rule(4, 1.0), state)
         counts[state.weights.argmax(), state.weights.argmin()] += 1
     assert np.array_equal(counts > 0, y[:, None] > y[None, :])
     assert counts[counts > 0].min() >= counts.max() - 2
