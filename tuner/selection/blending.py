@@ -3,17 +3,18 @@
 scores  (m, n_documents) of m models, each document scored by a model that was not trained on it; divided by scale, the
 usual spread of a model's scores within a query, which makes models comparable. Shares (m,) sum to 1.
 
-Equal shares of the best model of each solver are a strong baseline with few queries: greedy weights then follow their
-noise. With many queries greedy selection with replacement improves on it. So shares are equal, half equal or greedy:
-chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out. Equal shares stay
-unless another score is better, with few queries by MIN_Z. Solvers significantly worse than the best have no equal
-share. The final shares are the mean over folds, which reduces the variance of the choice. A single model is evaluated
-likewise: chosen on all folds but one, scored on that one.
+Equal shares of the solvers, each divided among its models, are a strong baseline with few queries: greedy weights then
+follow their noise. With many queries greedy selection with replacement improves on it. So shares are equal, half equal
+or greedy: chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out. Equal
+shares stay unless another score is better, with few queries by MIN_Z. Models that are significantly worse than the best
+have no equal share. The final shares are the mean over folds, which reduces the variance of the choice. A single model
+is evaluated likewise: chosen on all folds but one, scored on that one.
 Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -97,14 +98,15 @@ def first_unless_better(per_query: Sequence[Floats]) -> int:
 
 
 def _equal(per_query: Floats, solvers: Sequence[str]) -> Floats:
-    """Return equal shares, (m,), of the best model of each solver that is not significantly worse than the best."""
-    first: dict[str, int] = {}
-    for k in np.argsort(-np.array([mean_or_zero(values) for values in per_query]), kind="stable"):
-        first.setdefault(solvers[k], int(k))
-    best, *others = first.values()
-    shares = np.zeros(len(solvers))
-    shares[[best, *(k for k in others if z_score(per_query[best], per_query[k]) <= SIGNIFICANT_Z)]] = 1.0
-    return np.asarray(shares / shares.sum(), dtype=np.float64)
+    """Return equal shares of the solvers, each divided equally among its models, (m,).
+
+    Models that are significantly worse than the best have no share.
+    """
+    best = per_query[int(np.argmax([mean_or_zero(values) for values in per_query]))]
+    kept = np.array([z_score(best, values) <= SIGNIFICANT_Z for values in per_query])
+    counts = Counter(solver for solver, keeps in zip(solvers, kept, strict=True) if keeps)
+    shares = [1.0 / counts[solver] if keeps else 0.0 for solver, keeps in zip(solvers, kept, strict=True)]
+    return np.array(shares) / len(counts)
 
 
 def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numbers: NDArray[np.int64]) -> Floats:
