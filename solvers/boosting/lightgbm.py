@@ -157,7 +157,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
             )
         return number.astype(np.float64), {"label_gain": levels.tolist()}
 
-    def _first_scores(self, start: Floats, labels: Floats) -> Floats:
+    def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
         return start  # only differences count
 
     def _leaf_limits(self, queries: Queries) -> Json:

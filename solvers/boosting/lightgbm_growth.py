@@ -131,7 +131,7 @@ class LightGBMRanker(TreeRanker):
     def _source(self, queries: Queries, start: Floats | None = None) -> LightGBMData:
         labels, more = self._labels(queries)
         if start is not None:
-            start = self._first_scores(start, labels)
+            start = self._first_scores(start, labels, queries)
         parameters = self._common() | self._objective() | self._leaf_limits(queries) | more
         parameters["is_enable_sparse"] = _bundled_bytes(queries.features) > MAX_BUNDLED_BYTES
         if not queries.is_sparse:
@@ -140,7 +140,7 @@ class LightGBMRanker(TreeRanker):
             check_single(queries.query_weights, "a query's weight")
         return LightGBMData(BinnedQueries(queries, labels, parameters, start), parameters, self._factor())
 
-    def _first_scores(self, start: Floats, labels: Floats) -> Floats:
+    def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
         """Return the scores before the first tree, (n_documents,)."""
         level: Floats = start + (labels.mean() - start.mean())  # grades are fitted: start may be off by a constant
         return level

@@ -6,10 +6,13 @@ from typing import ClassVar
 
 from ranktune.solvers.boosting.base import BoostedRanker, check_share
 from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, LightGBMRanker, bagging
-from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.checks import RandomState
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.checks import RandomState, check_choice
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.space import Float, Int, Parameter
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.data.centring import without_level
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses.pointwise import CENTRES
 
 
 class GBDTRanker(BoostedRanker, LightGBMRanker):
@@ -33,6 +36,9 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         The share of the features that is drawn for each tree.
     row_share : float, default=0.7
         The share of the documents that is drawn for each tree.
+    centre : {"query", "none"}, default="query"
+        "query": the trees fit what grades differ by from the mean grade of their query; "none": the grades. Scores
+        compare documents of one query either way.
     start : {"none", "linear"}, default="none"
         What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
         is a sum of both, and not of trees alone.
@@ -80,6 +86,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     space: ClassVar[tuple[Parameter, ...]] = (
         *BOOSTED_SPACE,
         Float("row_share", 0.4, 1.0),
+        Choice("centre", CENTRES),
     )
 
     def __init__(
@@ -92,6 +99,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         l2: float = 1.0,
         feature_share: float = 0.5,
         row_share: float = 0.7,
+        centre: str = "query",
         start: str = "none",
         validation: float = 0.0,
         patience: int = 50,
@@ -104,6 +112,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         super().__init__(trees, leaves, min_documents, l2, feature_share, seeds, bins, threads, random_state)
         self.learning_rate = learning_rate
         self.row_share = row_share
+        self.centre = centre
         self.start = start
         self.validation = validation
         self.patience = patience
@@ -113,6 +122,16 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         super()._check_parameters()
         check_share("learning_rate", self.learning_rate)
         check_share("row_share", self.row_share)
+        check_choice("centre", self.centre, CENTRES)
+
+    def _labels(self, queries: Queries) -> tuple[Floats, Json]:
+        labels, more = super()._labels(queries)
+        return without_level(labels, queries) if self.centre == "query" else labels, more
+
+    def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
+        if self.centre == "query":
+            return without_level(start, queries)
+        return super()._first_scores(start, labels, queries)
 
     def _objective(self) -> Json:
         return {

@@ -8,6 +8,7 @@ Declaring a kernel does not import numba: the command line's own process, which 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, update_wrapper
@@ -87,6 +88,12 @@ def compiling() -> Iterator[list[float]]:
     spent: list[float] = []
     with install_timer("numba:compile", spent.append):
         yield spent
+
+
+def cache_folder(kernel: object) -> str:
+    """Return the folder that holds the machine code: NUMBA_CACHE_DIR, or where numba keeps that of kernel."""
+    assert isinstance(kernel, Kernel)
+    return os.environ.get("NUMBA_CACHE_DIR") or str(kernel.machine.stats.cache_path)
 
 
 def files_of(kernel: Kernel) -> frozenset[str]:

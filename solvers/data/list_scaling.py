@@ -67,7 +67,9 @@ def _scale_dense(X: Matrix, starts: Ints) -> None:
 @compiled
 def _scale_sparse(data: Matrix, indices: Indices, indptr: Indices, starts: Ints, d: int) -> None:
     """Overwrite data with the scaled features."""
-    place = np.full(d, -1)
+    place = np.empty(d, dtype=np.int64)
+    for j in range(d):
+        place[j] = -1
     columns, low, high, filled = np.empty(d, dtype=np.int64), np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
@@ -91,8 +93,8 @@ def factor_of(low: float, high: float, scaled: bool) -> float:
 @compiled
 def ranges(X: Matrix, low: Matrix, high: Matrix) -> None:
     """Overwrite low and high with the least and the greatest value of each column."""
-    low[:] = X[0]
-    high[:] = X[0]
+    for j in range(X.shape[1]):
+        low[j], high[j] = X[0, j], X[0, j]
     for i in range(1, X.shape[0]):
         for j in range(X.shape[1]):
             x = X[i, j]
@@ -127,9 +129,11 @@ def columns_of_list(
             columns[m], low[m], high[m], filled[m] = c, x, x, 1
             m += 1
             continue
-        low[r], high[r] = min(low[r], x), max(high[r], x)
+        low[r] = x if x < low[r] else low[r]
+        high[r] = x if x > high[r] else high[r]
         filled[r] += 1
     for r in range(m):
         if filled[r] < n:
-            low[r], high[r] = min(low[r], 0.0), max(high[r], 0.0)
+            low[r] = 0.0 if low[r] > 0.0 else low[r]
+            high[r] = 0.0 if high[r] < 0.0 else high[r]
     return m

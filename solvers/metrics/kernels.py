@@ -89,7 +89,8 @@ def _merge(part: Ints, width: int, other: Ints, scores: Floats, tiebreak: Floats
     """Merge the sorted part[:width] and part[width:] in place; other is room for width documents."""
     if not _before(part[width], part[width - 1], scores, tiebreak):
         return
-    other[:width] = part[:width]
+    for place in range(width):
+        other[place] = part[place]
     left, right, place = 0, width, 0
     while left < width and right < len(part):
         if _before(part[right], other[left], scores, tiebreak):

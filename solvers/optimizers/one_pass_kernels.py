@@ -194,7 +194,9 @@ def learn_dense(
     before, if it has room, is overwritten with the scores of the lists' documents, each before its list's step.
     """
     d = X.shape[1]
-    columns = np.arange(d)
+    columns = np.empty(d, dtype=np.int64)
+    for j in range(d):
+        columns[j] = j
     weights, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     low, high = np.empty(d, dtype=X.dtype), np.empty(d, dtype=X.dtype)
     total = 0.0
@@ -212,7 +214,9 @@ def learn_dense(
         for i in range(a, b):
             scores[i - a] = row_product(X, i, effective)
         if len(before) > 0:
-            before[a:b] = scores + constants(low, factor, weights, d, scaled)
+            level = constants(low, factor, weights, d, scaled)
+            for i in range(a, b):
+                before[i] = scores[i - a] + level
             if lists.n_grades[q] < 2:
                 continue
         total += list_loss(pairs, scores, lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope)
@@ -242,7 +246,9 @@ def learn_sparse(
 ) -> float:
     """Learn as learn_dense does. Cost: the nonzeros of the lists."""
     d = len(state.vector)
-    place = np.full(d, -1)  # of each column among those of the list
+    place = np.empty(d, dtype=np.int64)  # of each column among those of the list
+    for j in range(d):
+        place[j] = -1
     columns, low, high, filled = np.empty(d, dtype=np.int64), np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
     weights, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     total = 0.0
@@ -263,7 +269,9 @@ def learn_sparse(
                 score += data[p] * effective[place[indices[p]]]
             scores[i - a] = score
         if len(before) > 0:
-            before[a:b] = scores + constants(low, factor, weights, m, scaled)
+            level = constants(low, factor, weights, m, scaled)
+            for i in range(a, b):
+                before[i] = scores[i - a] + level
             if lists.n_grades[q] < 2:
                 for r in range(m):
                     place[columns[r]] = -1

@@ -1,4 +1,4 @@
-"""The commands for models and data: predict, evaluate, export, data, solvers, related, reproduce.
+"""The commands for models and data: predict, evaluate, export, data, solvers, warm, related, reproduce.
 
 As in ranktune.cli, heavy modules are imported inside the functions.
 """
@@ -80,6 +80,26 @@ def list_solvers(
         print_json({"solvers": [one for one in all_solvers() if name is None or one["name"].lower() == name.lower()]})
     else:
         console().print(solvers_table(all_solvers()) if name is None else solver_page(name))
+
+
+@commands.command()
+def warm(
+    solver: Annotated[
+        list[str] | None,
+        typer.Option(help='A solver, or "all". Repeatable. (default: those that compete by default)'),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes that compile. (default: all cores)", min=1)] = None,
+    as_json: Json = False,
+) -> None:
+    """Compile what studies use, so that the first one need not: for images of containers.
+
+    The machine code is kept on disk, where NUMBA_CACHE_DIR says or beside the sources, and serves processors of the
+    same kind. What is there already is not compiled again.
+    """
+    from ranktune import warming
+
+    found = warming.warm(solver or [], jobs)
+    print_json(found) if as_json else console().print(warming.warm_table(found))
 
 
 @commands.command()

@@ -15,6 +15,7 @@ from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker
 from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker, RandomForestRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.trees import Trees
@@ -54,7 +55,7 @@ def test_scores_are_those_of_lightgbm_itself(name: str, layout: Any, dtype: Any)
     queries, fresh = judged(dtype=dtype), judged(1, dtype=dtype)
     queries = queries.with_features(layout(queries.features))
     ranker = THREE[name](**SMALL).fit(queries)
-    booster = by_lightgbm(THREE[name](**SMALL), queries, queries.grades)
+    booster = by_lightgbm(THREE[name](**SMALL), queries, THREE[name]()._labels(queries)[0])
     thresholds = np.unique(ranker.trees_.threshold)
     steps = [np.nextafter(thresholds, -np.inf), thresholds, np.nextafter(thresholds, np.inf)]
     at_splits = np.concatenate([np.repeat(one[:, None], 6, axis=1) for one in steps])
@@ -162,6 +163,8 @@ def test_a_forest_is_the_mean_of_its_trees() -> None:
 def test_a_query_of_weight_two_stands_for_two(name: str) -> None:
     queries, chosen = judged(), np.arange(0, 40, 3)
     params: dict[str, Any] = {**SMALL, "query_share" if name == "LambdaMART" else "row_share": 1.0, "min_documents": 1}
+    if name == "GBDTRanker":
+        params["centre"] = "none"  # sums of grades are exact, so that equally good splits stay so
     weights = np.ones(40)
     weights[chosen] = 2.0
     heavy = THREE[name](**params).fit(queries.weighted_by(weights)).predict(queries)
@@ -232,7 +235,14 @@ BAD: list[tuple[str, Any]] = [
     *[("truncation", value) for value in (0, 2.5)],
     *[("validation", value) for value in (-0.1, 1.0)],
     *[("patience", 0), ("seeds", 0), ("threads", 0), ("threads", -1), ("bins", 1), ("bins", 256), ("gain", "exp")],
-    *[("metric", "ndgc"), ("random_state", -1), ("random_state", "seed"), ("random_state", 1.0)],
+    *[
+        ("centre", "mean"),
+        ("start", "ridge"),
+        ("metric", "ndgc"),
+        ("random_state", -1),
+        ("random_state", "seed"),
+        ("random_state", 1.0),
+    ],
 ]
 
 
@@ -246,6 +256,19 @@ def test_parameters_are_refused_before_anything_is_learnt(
     monkeypatch.setattr("ranktune.solvers.boosting.lightgbm_bins.Data", None)
     with pytest.raises(ParameterError, match="metric 'ndgc'" if parameter == "metric" else f"^{parameter}="):
         THREE[name](**{parameter: value}).fit(judged())
+
+
+def test_the_mean_grade_of_a_query_may_count_or_not() -> None:
+    queries = judged()
+    shift = np.repeat(np.random.default_rng(0).integers(0, 50, queries.n_queries), queries.lengths)
+    shifted = Queries(queries.features, queries.grades + shift, queries.starts, queries.query_ids)
+    own = Queries(queries.features, without_level(queries.grades, queries), queries.starts, queries.query_ids)
+    ranker = GBDTRanker(**SMALL)
+    expected = ranker.fit(queries).predict(queries)
+    assert np.allclose(ranker.fit(shifted).predict(queries), expected, atol=1e-3)
+    ranker.set_params(centre="none")
+    assert np.array_equal(ranker.fit(own).predict(queries), expected)
+    assert not np.allclose(ranker.fit(shifted).predict(queries), ranker.fit(queries).predict(queries), atol=1.0)
 
 
 def test_a_forest_of_equal_trees_is_refused() -> None:

@@ -51,7 +51,7 @@ def test_a_part_is_learnt_from_in_the_bins_of_the_whole(kind: Any, bins: int) ->
     ours = kind(**params).fit(part)
     given = {**kind(**params)._source(part).parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1))}
     whole = lightgbm.Dataset(
-        queries.features, label=queries.grades, group=queries.lengths, params=given, free_raw_data=False
+        queries.features, label=kind()._labels(queries)[0], group=queries.lengths, params=given, free_raw_data=False
     )
     theirs = lightgbm.train(given, whole.construct().subset(rows_of(queries, numbers)), num_boost_round=5)
     assert np.allclose(ours.predict(part), theirs.predict(part.features), rtol=1e-12, atol=1e-12)

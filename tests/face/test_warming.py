@@ -1,0 +1,59 @@
+"""The command warm compiles what is missing, once, where numba keeps it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ranktune.solvers.registry import SOLVERS
+from ranktune.tuner.evaluation.warming import _choices, compile_solver
+
+
+def warm(cache: Path, *arguments: str) -> Any:
+    """Run the command with machine code in cache, and return what it prints."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-m", "ranktune", "warm", *arguments, "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.thorough
+def test_a_second_run_compiles_nothing(tmp_path: Path) -> None:
+    first = warm(tmp_path, "--solver", "ridgeranker", "--solver", "BestFeature", "--jobs", "1")
+    assert list(first["compiled"]) == ["reading text", "RidgeRanker", "BestFeature"]
+    assert first["compiled"]["reading text"] > 0.0
+    assert sum(first["compiled"].values()) < first["seconds"]
+    assert first["cache"] == str(tmp_path)
+    kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")}
+    assert len(kept) > 5
+    second = warm(tmp_path, "--solver", "RidgeRanker", "--solver", "BestFeature", "--jobs", "1")
+    assert set(second["compiled"].values()) == {0.0}
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")} == kept
+
+
+def test_an_unknown_solver_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "ranktune", "warm", "--solver", "RankSWM"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "Did you mean 'RankSVM'" in done.stderr
+
+
+def test_every_active_choice_is_fitted_once() -> None:
+    found = list(_choices(SOLVERS["ElasticRank"]))
+    assert found[0] == {}
+    assert {"loss": "hinge"} in found and {"optimizer": "rda"} in found and {"schedule": "constant"} in found
+    assert all(len(one) == 1 for one in found[1:])
+    assert len(found) == len({tuple(one.items()) for one in found})
+
+
+def test_what_is_compiled_is_not_compiled_again() -> None:
+    compile_solver("RidgeRanker")
+    assert compile_solver("RidgeRanker") == 0.0

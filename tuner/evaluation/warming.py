@@ -1,0 +1,61 @@
+"""Compiling ahead of time what trials use. Numba keeps the machine code on disk, where later processes load it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.core.compiled import compiling
+from ranktune.solvers.core.space import Choice, Params
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.registry import make, solver_class
+
+METRICS = ("ndcg@10", "pairwise")
+"""What a study maximises where it is not said otherwise."""
+
+
+def compile_solver(name: str) -> float:
+    """Fit the solver called name on small data, dense and sparse, and return the seconds spent on compiling.
+
+    Each value of each choice in its search space is fitted once, with the defaults of the others.
+    """
+    solver = solver_class(name)
+    with compiling() as spent, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fits that did not converge
+        for queries in (small_queries(), _sparse(small_queries())):
+            for parameters in _choices(solver):
+                ranker = make(name, parameters, 0)
+                for _ in ranker.fit_steps(queries):
+                    pass
+                scores = ranker.predict(queries)
+            for metric in METRICS:
+                parse_metric(metric).per_query(scores, queries)
+    return sum(spent)
+
+
+def _choices(solver: type[BaseRanker]) -> Iterator[Params]:
+    """Yield the defaults, and each other value of each choice that is active where the others have theirs."""
+    yield {}
+    defaults = {own.name: own.default for own in solver.space}
+    for own in solver.space:
+        if isinstance(own, Choice) and (own.when is None or defaults[own.when.name] in own.when.values):
+            yield from ({own.name: value} for value in own.choices if value != own.default)
+
+
+def small_queries(n_queries: int = 30) -> Queries:
+    """Return queries with three grades and dense features, in single precision as the readers give them."""
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(2, 20, n_queries)
+    X = generator.normal(size=(lengths.sum(), 8)).astype(np.float32)
+    grades = np.digitize(X[:, 0] + generator.normal(size=len(X)), [0.0, 1.0]).astype(np.float64)
+    return Queries.from_arrays(X, grades, group=lengths)
+
+
+def _sparse(queries: Queries) -> Queries:
+    X = np.asarray(queries.features)
+    return queries.with_features(sparse.csr_array(np.where(X > 0.5, X, np.float32(0.0))))

@@ -1,0 +1,66 @@
+"""The command warm: compile before the first study, as in the image of a container, what studies use."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import as_completed
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.markup import escape
+
+from ranktune.dashboards.terminal.tables import table, titled
+from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.compiled import cache_folder, compiling
+from ranktune.solvers.data import products
+from ranktune.solvers.registry import ALL, NAMES, STANDARD, loadable, solver_class
+from ranktune.studies.readers.text import read_text
+from ranktune.tuner.evaluation.warming import compile_solver, small_queries
+from ranktune.tuner.workers.workforce import Workforce
+
+READING = "reading text"
+
+
+def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
+    """Compile what reading and the solvers use, and return the seconds of compiling of each, and where it is kept.
+
+    Without names it is the solvers that compete by default. jobs is the number of processes, by default one a core.
+    """
+    begun = time.monotonic()
+    every = NAMES if ALL in solvers else [solver_class(name).__name__ for name in solvers] or STANDARD
+    names = loadable(dict.fromkeys(every))
+    with Workforce(jobs).assembled(apart=True) as executor:
+        futures = {executor.submit(compile_reading): READING}
+        futures |= {executor.submit(compile_solver, name): name for name in names}
+        seconds = {futures[done]: round(done.result(), 3) for done in as_completed(futures)}
+    return {
+        "compiled": {name: seconds[name] for name in (READING, *names)},
+        "seconds": round(time.monotonic() - begun, 3),
+        "cache": cache_folder(products.dense_times),
+    }
+
+
+def compile_reading() -> float:
+    """Read a small text file, dense and sparse, and return the seconds spent on compiling."""
+    queries = small_queries()
+    lines = [
+        f"{int(grade)} qid:{query} " + " ".join(f"{j}:{value}" for j, value in enumerate(row.tolist(), start=1))
+        for grade, query, row in zip(queries.grades, queries.query_of_document, queries.features, strict=True)
+    ]
+    with tempfile.TemporaryDirectory() as folder, compiling() as spent:
+        file = Path(folder, "small.txt")
+        file.write_text("\n".join(lines))
+        for layout in ("dense", "sparse"):
+            read_text(file, layout=layout)
+    return sum(spent)
+
+
+def warm_table(found: Json) -> RenderableType:
+    """Return what was compiled as a table."""
+    rows = table(("",), ("seconds of compiling",))
+    for name, seconds in found["compiled"].items():
+        rows.add_row(escape(name), f"{seconds:.1f}" if seconds else "none was needed")
+    rows.caption = f"{found['seconds']:.1f} s in all, kept in {escape(found['cache'])}"
+    return titled("Compiled", rows)
