@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
+from ranktune.tuner.evaluation.racing import GrowthRace
 from ranktune.tuner.evaluation.task import Task
 
 
@@ -38,20 +40,26 @@ def fitted(
         yield ranker
 
 
-def grown(task: Task, train: Queries, vali: Queries, scores: ScoreAccumulator, deadline: float) -> BaseRanker:
+def grown(
+    task: Task, train: Queries, vali: Queries, scores: ScoreAccumulator, deadline: float
+) -> tuple[BaseRanker, str]:
     """Return a boosted ranker grown until validation queries stop it, or until the deadline of the steady clock.
 
-    Raises LimitReached where the first round has not ended by then.
+    The text says after how many rounds it was stopped because it cannot become as good as the incumbent, empty where
+    it was not. Raises LimitReached where the first round has not ended at the deadline.
     """
     ranker = unfitted(task)
     ranker.set_params(**{task.path_parameter: task.bound, "metric": task.metrics[0]})
+    race, metric = GrowthRace(task.incumbent, task.bound), parse_metric(task.metrics[0])
     with scores.fitting():
-        for _ in ranker.fit_steps(train, vali=vali):
+        for step in ranker.fit_steps(train, vali=vali):
             if time.monotonic() > deadline:
                 break
+            if race.is_look(step.iteration) and race.is_lost(metric.per_query(ranker.predict(vali), vali)):
+                return ranker, f"{step.iteration} rounds"
     if n_rounds(ranker) == 0:
         raise LimitReached
-    return ranker
+    return ranker, ""
 
 
 def n_rounds(ranker: BaseRanker) -> int:

@@ -39,7 +39,9 @@ def by_split(task: Task, fold: Fold, development: Queries) -> Outcome:
     after: list[Floats] = []
     steps: list[tuple[float, str, float]] = []
     for place, size in enumerate(task.samples):
-        outcome = _on_sample(replace(task, queries=size, keep=False, keep_scores=False), fold, development, deadline)
+        outcome = _on_sample(
+            replace(task, queries=size, incumbent=None, keep=False, keep_scores=False), fold, development, deadline
+        )
         after.append(outcome.per_query[task.metrics[0]])
         part = f"a sample of {size} queries"
         steps.append((time.time(), part, mean_or_nan(after[-1])))
@@ -55,15 +57,15 @@ def _on_sample(task: Task, fold: Fold, development: Queries, deadline: float) ->
     judged = sample(fold.vali, task.vali_queries, task.seed)
     vali, documents = development.select(judged), development.documents_of(judged)
     scores = ScoreAccumulator(development, replace(task, path=()) if task.bound else task)
-    best, model, rounds = 0, None, 0
-    for place, ranker in enumerate(_rankers(task, train, vali, scores, deadline)):
+    best, model, rounds, stopped = 0, None, 0, ""
+    for place, (ranker, stopped) in enumerate(_rankers(task, train, vali, scores, deadline)):
         scores.score(place, ranker, vali, judged, documents)
         best = scores.best(judged, place + 1)
         rounds = n_rounds(ranker)
-        if task.keep and best == place:
+        if task.keep and best == place and not stopped:
             model = as_model(ranker, task, train)
     scores.end_part("all queries")
-    outcome = scores.outcome(best, judged, "")
+    outcome = scores.outcome(best, judged, stopped)
     if task.bound:
         chosen = float(max(rounds, task.least))
         outcome = replace(outcome, chosen=chosen, path=((chosen, mean_or_nan(outcome.per_query[task.metrics[0]])),))
@@ -74,11 +76,13 @@ def _on_sample(task: Task, fold: Fold, development: Queries, deadline: float) ->
 
 def _rankers(
     task: Task, train: Queries, vali: Queries, scores: ScoreAccumulator, deadline: float
-) -> Iterator[BaseRanker]:
+) -> Iterator[tuple[BaseRanker, str]]:
+    """Yield the rankers of a task, and where the fit was stopped."""
     if task.bound:
         yield grown(task, train, vali, scores, deadline)
     else:
-        yield from fitted(task, task.path, train, scores, deadline)
+        for ranker in fitted(task, task.path, train, scores, deadline):
+            yield ranker, ""
 
 
 def _keep(task: Task, outcome: Outcome, model: Model, documents: Ints | slice) -> None:

@@ -23,6 +23,8 @@ LEVEL = 0.05
 """The probability, at most, with which a trial is stopped that would have won."""
 MIN_QUERIES = 8
 """Queries that must differ before they are tested: the mean of fewer is far from normal."""
+FIRST_LOOK = 16
+"""Rounds of boosting after which a growing model is first compared."""
 MIN_ORDERS = 3
 """Orders that must differ before they are tested; each is a mean itself."""
 
@@ -60,6 +62,39 @@ def is_behind(values: Floats, incumbent: Floats) -> bool:
     difference = values - incumbent
     known = difference[~np.isnan(difference)]
     return bool(len(known)) and bool(known.mean() < 0.0)
+
+
+class GrowthRace:
+    """Stops boosting on a given split that cannot become as good as the incumbent.
+
+    It looks when the rounds have doubled. What a metric gains from one doubling to the next becomes less, as a rule: so
+    the last gain, for each doubling that is left, is at most what is to come. A fit is lost if it is significantly
+    worse even with that, paired by query, at an equal share of the level for each look.
+    """
+
+    def __init__(self, incumbent: Floats | None, bound: int, level: float = LEVEL) -> None:
+        self._incumbent, self._bound = incumbent, bound
+        self._looks = max(int(np.log2(max(bound, 1) / FIRST_LOOK)), 1)
+        self._level = level / self._looks
+        self._rounds, self._last = FIRST_LOOK, float("nan")
+
+    def is_look(self, rounds: int) -> bool:
+        """Return whether to look after that many rounds."""
+        return self._incumbent is not None and self._rounds <= rounds < self._bound
+
+    def is_lost(self, values: Floats) -> bool:
+        """Return whether a fit that scored values by query, (n,), after the rounds of this look is lost."""
+        assert self._incumbent is not None
+        left, before = np.log2(self._bound / self._rounds), self._last
+        self._rounds, self._last = 2 * self._rounds, float(np.nanmean(values))
+        if np.isnan(before):
+            return False
+        difference = values + max(self._last - before, 0.0) * left - self._incumbent
+        difference = difference[~np.isnan(difference)]
+        if len(difference) < 2 or np.count_nonzero(difference) < MIN_QUERIES:
+            return False
+        error = float(difference.std(ddof=1)) / len(difference) ** 0.5
+        return bool(difference.mean() < -_quantile(self._level, len(difference) - 1) * error)
 
 
 def partial_error(difference: Floats, whole: int) -> float:

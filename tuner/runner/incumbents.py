@@ -60,7 +60,7 @@ class Incumbents:
         if not outcome.stopped or incumbent is None:
             return None
         values = outcome.per_query[metric]
-        if outcome.samples:
+        if outcome.samples and len(outcome.steps) == len(outcome.samples):  # stopped before the fit to all queries
             return estimate_by_sample(values, incumbent, in_samples[len(outcome.samples) - 1])
         if self._progressive:
             parts = [value for _, _, value in outcome.steps]

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from ranktune.tuner.evaluation.racing import LEVEL, estimate_in_full, is_significantly_worse, still_racing
+from ranktune.tuner.evaluation.racing import (
+    FIRST_LOOK,
+    LEVEL,
+    GrowthRace,
+    estimate_in_full,
+    is_significantly_worse,
+    still_racing,
+)
 
 QUERIES, FOLDS = 150, 5
 
@@ -122,3 +129,36 @@ def test_the_estimate_in_full_is_unbiased_and_as_sure_as_it_says() -> None:
     assert abs(np.mean(errors)) < 4.0 * np.std(errors) / np.sqrt(len(errors))
     assert np.mean(variances) == pytest.approx(np.var(errors), rel=0.15)
     assert np.std(errors) < 0.5 * np.std([values[generator.permutation(QUERIES)[:30]].mean() for _ in range(500)])
+
+
+def growing(limit: float, rounds: int, speed: float) -> float:
+    """A learning curve whose gain from one doubling of the rounds to the next becomes less."""
+    return limit - 0.3 * rounds**-speed
+
+
+def rounds_of_race(limit: float, speed: float, incumbent: np.ndarray, generator: np.random.Generator) -> int:
+    """The rounds after which growing is stopped, 0 for never; what differs between queries differs at all rounds."""
+    own = incumbent - incumbent.mean() + 0.1 * generator.standard_normal(len(incumbent))
+    race = GrowthRace(incumbent, 512)
+    for rounds in range(1, 513):
+        if race.is_look(rounds) and race.is_lost(own - own.mean() + growing(limit, rounds, speed)):
+            return rounds
+    return 0
+
+
+@pytest.mark.parametrize("speed", [0.3, 0.7, 1.5])
+def test_growth_that_would_win_is_seldom_stopped_and_hopeless_growth_soon(speed: float) -> None:
+    generator = np.random.default_rng(3)
+    lost, late = 0, []
+    for _ in range(200):
+        incumbent = np.clip(0.6 + 0.25 * generator.standard_normal(QUERIES), 0.0, 1.0)
+        winning = incumbent.mean() + 0.3 * 512**-speed + 0.001
+        lost += rounds_of_race(winning, speed, incumbent, generator) > 0
+        late.append(rounds_of_race(winning - 0.35, speed, incumbent, generator))
+    assert lost <= LEVEL * 200
+    assert all(2 * FIRST_LOOK <= rounds < 512 for rounds in late)
+
+
+def test_without_an_incumbent_growth_is_never_looked_at() -> None:
+    race = GrowthRace(None, 512)
+    assert not any(race.is_look(rounds) for rounds in range(1, 600))
