@@ -28,7 +28,7 @@ from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, query_document
 from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, Failure
 from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
 from ranktune.tuner.splits.plans import Fold, query_folds
-from ranktune.tuner.statistics.intervals import mean_or_zero
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -146,7 +146,10 @@ def refit_all(
     plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
     needed = chosen[0].members or chosen[:1]
     refitted, as_left, seeds = fit_for_use(plain, len(needed), study, problem, executor.jobs, deadline)
-    used = {candidate: _for_use(candidate, problem, seeds) for candidate in refitted} | {own: own for own in as_left}
+    used = {own: own for own in plain}
+    for own in refitted:
+        if own in needed or z_score(needed[0].vali, own.vali) <= SIGNIFICANT_Z:
+            used[own] = _for_use(own, problem, seeds)
     on_everything = study.refit or not problem.given_split
     limit, threads = deadline.left - reporting(problem) / 2.0, 1
     if deadline.left < float("inf"):

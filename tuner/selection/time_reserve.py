@@ -21,8 +21,8 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 
-BAG = 5
-"""Seeds over which refitted tree models are averaged, where queries are few or time is left."""
+BAG, UNTIMED_BAG = 5, 3
+"""Most seeds over which refitted tree models are averaged, where queries are few: with a time limit, and without."""
 MARGIN = 1.1
 """Safety factor of estimated seconds."""
 FIXED, A_QUERY, A_DOCUMENT = 0.5, 0.002, 1e-5
@@ -134,7 +134,7 @@ def bag_size(plain: Sequence[Candidate], problem: Problem, jobs: int, deadline: 
     bags = [candidate for candidate in plain if is_bagged(candidate.solver, problem)]
     if deadline.left == float("inf"):
         most = max((sum(one.solver == other.solver for one in bags) for other in bags), default=1)
-        return -(-BAG // most)
+        return -(-UNTIMED_BAG // most)
     one = MARGIN * refit_ratio(problem) * sum(candidate.seconds for candidate in bags)
     others = MARGIN * refit_ratio(problem) * sum(candidate.seconds for candidate in plain if candidate not in bags)
     left = (deadline.left - reporting(problem)) * jobs - others
