@@ -26,19 +26,23 @@ from ranktune.solvers.core.checks import (
     check_random_state,
 )
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.gains import can_double, gains
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
 from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.blend import blended
+from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
 
 TREE_GAINS = ("auto", "exponential", "linear")
 MAX_THREADS = 4_096
-START_ALPHA = 1.0
-"""The penalty of the ridge regression that boosting can start from."""
+START_DOCUMENTS, START_DOCUMENTS_A_FEATURE = 50_000, 100
+"""Documents that suffice for the linear model that boosting can start from: the larger number of the two."""
+START_SPREAD = 3.0
+"""What a difference in grade of one standard deviation is worth in the scores that pairs are compared by."""
 
 
 STARTS = ("none", "linear")
@@ -182,8 +186,17 @@ class BoostedRanker(TreeRanker):
             self.start_ = None
 
     def _linear_model(self, queries: Queries) -> Model:
-        """Return the linear model that boosting starts from."""
-        return RidgeRanker(alpha=START_ALPHA).fit(queries).as_model()
+        """Return the linear model that boosting starts from, a ridge regression on the grades."""
+        useful = np.flatnonzero(with_pairs(queries))
+        enough = max(START_DOCUMENTS, START_DOCUMENTS_A_FEATURE * queries.n_features)
+        if (share := enough / queries.n_documents) < 1.0:
+            useful = useful[np.unique(np.linspace(0, len(useful) - 1, int(np.ceil(share * len(useful)))).astype(int))]
+        ridge = RidgeRanker().fit(queries.select(useful))
+        return LinearModel(self._start_scale(queries) * ridge.coef_, "RidgeRanker")
+
+    def _start_scale(self, queries: Queries) -> float:
+        """Return the scores of boosting that a difference of one grade is worth."""
+        return 1.0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -233,6 +246,12 @@ def _scores(model: Model, queries: Queries) -> Floats:
     """Return the scores of the documents of queries in their order there."""
     scores = model.predict(queries)
     return scores if queries.rows is None else scores[queries.rows]
+
+
+def pair_scale(queries: Queries) -> float:
+    """Return what a difference of one grade is worth in scores whose differences are log-odds of an order."""
+    own = without_level(queries.grades, queries)
+    return START_SPREAD / float(np.sqrt(np.mean(own**2)))
 
 
 def gains_of(grades: Floats, gain: str) -> Floats:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.boosting.base import TREE_GAINS, BoostedRanker, check_share, gains_of
+from ranktune.solvers.boosting.base import TREE_GAINS, BoostedRanker, check_share, gains_of, pair_scale
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
 from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, LightGBMRanker, bagging
 from ranktune.solvers.core.arrays import Floats, Json
@@ -159,6 +159,9 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
 
     def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
         return start  # only differences count
+
+    def _start_scale(self, queries: Queries) -> float:
+        return pair_scale(queries)
 
     def _leaf_limits(self, queries: Queries) -> Json:
         least = min(int(self.min_documents), max(1, queries.n_documents // 10))

@@ -26,6 +26,7 @@ from ranktune.solvers.boosting.base import (
     check_share,
     check_single,
     gains_of,
+    pair_scale,
     rows_of,
 )
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
@@ -268,6 +269,9 @@ class XGBoostRanker(BoostedRanker):
 
     def _training_queries(self, queries: Queries) -> Queries:
         return queries_with_pairs(queries)
+
+    def _start_scale(self, queries: Queries) -> float:
+        return pair_scale(queries)
 
     def _source(self, queries: Queries, start: Floats | None = None) -> XGBoostData:
         _check_fits(queries)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting.base import START_ALPHA
+from ranktune.solvers.boosting import base
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
@@ -47,8 +47,12 @@ def made(name: str, **params: Any) -> Any:
 def test_scores_are_those_of_the_linear_model_and_the_trees(name: str, layout: Any, tmp_path: Path) -> None:
     queries, fresh = judged(layout=layout), judged(1, layout=layout)
     ranker = made(name, start="linear").fit(queries)
-    linear = RidgeRanker(alpha=START_ALPHA).fit(queries)
-    expected = linear.predict(fresh) + ranker.trees_.scores(fresh.features)
+    linear = RidgeRanker().fit(queries)
+    scale = 1.0
+    if name != "GBDTRanker":  # whose scores are grades
+        means = np.add.reduceat(queries.grades, queries.starts[:-1]) / queries.lengths
+        scale = base.START_SPREAD / float(np.std(queries.grades - means[queries.query_of_document]))
+    expected = scale * linear.predict(fresh) + ranker.trees_.scores(fresh.features)
     assert np.allclose(ranker.predict(fresh), expected, rtol=1e-12, atol=1e-12)
     assert np.array_equal(ranker.predict(fresh.features), ranker.predict(fresh))
     model = ranker.as_model(feature_names=list("abcdef"), metric="map", fingerprint="x")
@@ -88,7 +92,7 @@ def test_trees_are_those_that_lightgbm_adds_to_first_scores(name: str) -> None:
 @pytest.mark.parametrize("name", BOOSTED)
 def test_a_linear_rule_is_learnt_in_fewer_rounds(name: str) -> None:
     queries, fresh = judged(queries=150), judged(1, queries=100)
-    linear = NDCG.mean(RidgeRanker(alpha=START_ALPHA).fit(queries).predict(fresh), fresh)
+    linear = NDCG.mean(RidgeRanker().fit(queries).predict(fresh), fresh)
     plain, started = (
         NDCG.mean(made(name, start=start).fit(queries).predict(fresh), fresh) for start in ("none", "linear")
     )
@@ -159,6 +163,28 @@ def test_rows_in_any_order_have_their_own_start() -> None:
         assert np.array_equal(made(name, start="linear").fit(mixed).predict(X), expected.predict(X))
         on = made(name).continue_from(expected.as_model())
         assert np.array_equal(on.fit(mixed).predict(X), on.fit(kept).predict(X))
+
+
+def test_the_linear_model_of_many_documents_is_fitted_to_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = judged(queries=200)
+    expected = RidgeRanker().fit(queries).predict(queries)
+    monkeypatch.setattr(base, "START_DOCUMENTS", queries.n_documents // 4)
+    monkeypatch.setattr(base, "START_DOCUMENTS_A_FEATURE", 1)
+    fitted: list[int] = []
+
+    class Counting(RidgeRanker):
+        def fit(self, X: Any, *args: Any, **more: Any) -> Any:
+            fitted.append(X.n_queries)
+            return super().fit(X, *args, **more)
+
+    monkeypatch.setattr(base, "RidgeRanker", Counting)
+    start = made("GBDTRanker", start="linear").fit(queries).start_.predict(queries)
+    assert fitted == [50] and np.corrcoef(start, expected)[0, 1] > 0.98
+    few = judged(queries=3)
+    grades = np.where(few.query_of_document < 2, 1.0, few.grades)
+    only_one = Queries(few.features, grades, few.starts, few.query_ids)
+    made("GBDTRanker", start="linear").fit(only_one)
+    assert fitted[-1] == 1
 
 
 def test_an_unknown_start_is_refused() -> None:
