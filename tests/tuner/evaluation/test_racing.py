@@ -1,5 +1,7 @@
 """Racing: what is stopped would hardly have come out ahead, what is far behind is stopped, estimates are unbiased."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -133,7 +135,7 @@ def test_the_estimate_in_full_is_unbiased_and_as_sure_as_it_says() -> None:
 
 def growing(limit: float, rounds: int, speed: float) -> float:
     """A learning curve whose gain from one doubling of the rounds to the next becomes less."""
-    return limit - 0.3 * rounds**-speed
+    return limit - 0.3 * math.pow(rounds, -speed)
 
 
 def rounds_of_race(limit: float, speed: float, incumbent: np.ndarray, generator: np.random.Generator) -> int:
