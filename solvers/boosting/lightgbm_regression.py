@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from ranktune.solvers.boosting.base import BoostedRanker, check_share
-from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, LightGBMRanker, bagging
+from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, FAST, LightGBMRanker, bagging
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.pointwise import CENTRES
@@ -23,8 +24,8 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     Parameters
     ----------
     trees : int, default=100
-        The most rounds.
-    learning_rate : float, default=0.05
+        The most rounds. Give several hundred, or 2,000 for much data, where validation queries end them earlier.
+    learning_rate : float, default=0.1
         The factor of each tree.
     leaves : int, default=8
         The most leaves of each tree.
@@ -88,12 +89,18 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         Float("row_share", 0.4, 1.0),
         Choice("centre", CENTRES),
     )
+    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = (
+        FAST,
+        {**FAST, "start": "linear"},
+        {**FAST, "leaves": 31, "min_documents": 200},
+        {**FAST, "centre": "none"},
+    )
 
     def __init__(
         self,
         trees: int = 100,
         *,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.1,
         leaves: int = 8,
         min_documents: int = 50,
         l2: float = 1.0,

@@ -38,6 +38,22 @@ def test_defaults_are_of_the_kind_that_the_space_declares(name: str) -> None:
                 assert parameter.default in parameter.choices
 
 
+@pytest.mark.parametrize("name", [name for name in ALL if SOLVERS[name].portfolio])
+def test_a_portfolio_holds_different_configurations_of_the_search_space(name: str) -> None:
+    space, first = {one.name: one for one in SOLVERS[name].space}, defaults(SOLVERS[name].space)
+    found = [first]
+    for values in SOLVERS[name].portfolio:
+        make(name, values).check_parameters()
+        for parameter, value in values.items():
+            match space[parameter]:
+                case Float() | Int() as number:
+                    assert isinstance(value, int | float) and number.low <= value <= number.high
+                case Choice() as choice:
+                    assert value in choice.choices
+        assert {**first, **values} not in found
+        found.append({**first, **values})
+
+
 def test_a_subclass_with_other_defaults_has_them_in_its_space() -> None:
     class Strong(RidgeRanker):
         def __init__(self, alpha: float = 5.0, *, centre: str = "none") -> None:
