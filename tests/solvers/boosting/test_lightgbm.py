@@ -118,6 +118,18 @@ def test_the_rounds_kept_are_those_with_the_best_metric(name: str, metric: str) 
 
 
 @pytest.mark.parametrize("name", BOOSTED)
+def test_the_rounds_found_can_be_grown_again_on_more_data_and_with_more_threads(name: str) -> None:
+    train, vali = judged(), judged(7, 15)
+    params: dict[str, Any] = {"learning_rate": 0.3, "min_documents": 3, "start": "linear"}
+    (rounds,) = THREE[name](**params, trees=200, patience=10).fit(train, vali=vali).rounds_
+    assert 1 <= rounds < 200
+    both = concatenate([train, vali])
+    one, two = (THREE[name](**params, trees=rounds, threads=threads).fit(both) for threads in (1, 2))
+    assert one.rounds_ == two.rounds_ == (rounds,)
+    assert np.allclose(two.predict(vali), one.predict(vali), atol=1e-3 * np.ptp(one.predict(vali)))
+
+
+@pytest.mark.parametrize("name", BOOSTED)
 def test_without_validation_queries_a_share_is_held_out_to_count_the_rounds(name: str) -> None:
     queries = judged()
     params = {"trees": 80, "learning_rate": 0.3, "min_documents": 3}
