@@ -56,7 +56,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         "auto": exponential where the grades allow it, else the difference to the lowest grade.
     start : {"none", "linear"}, default="none"
         What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
-        is a sum of both, and not of trees alone.
+        is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.
     validation : float, default=0.0
         The share of the queries that is held out to find the number of rounds. The model is then trained on all
         queries, with proportionally more rounds. 0, or fewer than two queries with different grades: all rounds.
