@@ -192,7 +192,7 @@ class TrialLoop:
         """
         if not self.done or self.deadline.left == float("inf"):
             return float("inf")
-        jobs = self.executor.jobs
+        jobs = max(self.executor.jobs, 1)
         return self.deadline.left - self.reserve(self.total * jobs, self._best_seconds()) / jobs
 
     def _best_seconds(self) -> dict[str, float]:
@@ -285,7 +285,7 @@ class TrialLoop:
             return None
         now = self.clock.now()
         to_come = (now - self.begun_at) / ran * max(self.study.n_trials - self.done, 0)
-        ending = self.reserve(float("inf"), self._best_seconds()) / self.executor.jobs
+        ending = self.reserve(self.total, self._best_seconds()) / max(self.executor.jobs, 1)
         return min(to_come + ending, max(self.deadline.left, 0.0))
 
     def _log(self, number: int, outcome: Outcome, written: FrozenTrial) -> None:
