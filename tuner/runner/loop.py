@@ -37,7 +37,7 @@ from ranktune.tuner.runner.incumbents import Incumbents
 from ranktune.tuner.runner.look import EXPENSIVE, Look
 from ranktune.tuner.runner.progress import Progress, TrialReport
 from ranktune.tuner.runner.search_scheduler import SearchScheduler
-from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.samplers.space import UnionSpace, widened
 from ranktune.tuner.storage.record import ERROR, STOPPED, Record, number_of, seconds_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -265,7 +265,8 @@ class TrialLoop:
             outcome = failed_outcome(outcome, "it was stopped although it had no incumbent")
         estimate = self.incumbents.estimate(outcome, metric, task.incumbent, task.incumbent_samples)
         params = chosen_params(trial.params, task, outcome)
-        written = self.record.append(trial.number, params, self.space.distributions, outcome, estimate)
+        distributions = widened(self.space.distributions, params)
+        written = self.record.append(trial.number, params, distributions, outcome, estimate)
         self.done += 1
         self._log(trial.number, outcome, written)
         per_query = self._add(written, None if outcome.stopped else outcome.per_query.get(metric), outcome.samples)

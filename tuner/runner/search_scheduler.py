@@ -26,7 +26,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.runner.look import Look
 from ranktune.tuner.samplers.registry import STARTUP, STARTUP_APART, make_sampler
-from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.storage.observations import observations
 from ranktune.tuner.storage.record import quiet, seconds_of
@@ -242,7 +242,7 @@ class SearchScheduler:
         if self._learns:
             for key, value in seen.user_attrs.items():
                 trial.set_user_attr(key, value)
-            self._storages[name].set_params(trial._trial_id, written.params)
+            self._storages[name].set_params(trial._trial_id, clipped(self._spaces[name].distributions, written.params))
         pruned = written.state == TrialState.PRUNED
         if pruned and written.value is not None:
             trial.report(written.value, max(written.intermediate_values))
@@ -298,7 +298,7 @@ def _remembered(trial: FrozenTrial, space: UnionSpace) -> FrozenTrial:
     return create_trial(
         state=trial.state,
         value=trial.value,
-        params=trial.params,
+        params=clipped(space.distributions, trial.params),
         distributions={name: space.distributions[name] for name in trial.params},
         user_attrs=trial.user_attrs,
         intermediate_values=trial.intermediate_values,

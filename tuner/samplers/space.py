@@ -144,6 +144,28 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
             return CategoricalDistribution(parameter.choices)
 
 
+def widened(
+    distributions: Mapping[str, BaseDistribution], params: Mapping[str, Value]
+) -> Mapping[str, BaseDistribution]:
+    """Return distributions with upper ends that hold params: boosting may have grown beyond what is searched."""
+    beyond = {
+        name: IntDistribution(own.low, value, own.log, own.step)
+        for name, value in params.items()
+        if isinstance(own := distributions[name], IntDistribution) and isinstance(value, int) and value > own.high
+    }
+    return {**distributions, **beyond} if beyond else distributions
+
+
+def clipped(distributions: Mapping[str, BaseDistribution], params: Mapping[str, Value]) -> dict[str, Value]:
+    """Return params with numbers within the ends of their distributions."""
+    found = dict(params)
+    for name, value in params.items():
+        own = distributions[name]
+        if isinstance(own, IntDistribution) and isinstance(value, int):
+            found[name] = min(max(value, own.low), own.high)
+    return found
+
+
 def _contains(distribution: BaseDistribution, value: Value) -> bool:
     if isinstance(distribution, CategoricalDistribution):
         return value in distribution.choices

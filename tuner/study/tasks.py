@@ -12,6 +12,9 @@ from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.study.declaration import Study
 
+MAX_ROUNDS = 5000
+"""Rounds of boosting that validation queries stop, unless the study has a bound of its own."""
+
 
 class Tasks:
     """The tasks of a study on the problem in folder."""
@@ -54,7 +57,8 @@ class Tasks:
             return 0, 1
         parameter = self._space.parameter(f"{solver}.{path_parameter}")
         assert isinstance(parameter, Int)
-        return parameter.high, parameter.low
+        confined = parameter not in solver_class(solver).space
+        return (parameter.high if confined else MAX_ROUNDS), parameter.low
 
     def _path(self, solver: str, parameters: Mapping[str, Value]) -> tuple[str, tuple[float, ...]]:
         """Return the path parameter and its values, "" and () if there is none."""
