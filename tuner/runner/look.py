@@ -39,10 +39,12 @@ MIN_SAMPLE, MIN_VALI = 30, 300
 """The smallest sample of training queries, and of validation queries where there are as many."""
 MAX_ROUNDS, PATIENCE = 100, 15
 """Rounds of boosting on a sample, and those without improvement after which it ends."""
+GROWTH_OF_COST = 1.6
+"""Factor of the time of a fit to a sample of twice the size; validation costs the same."""
 FIRST = 1.0 / 12.0
 """Share of the time of the look that the first sample should take."""
 CHEAP = 0.05
-"""A configuration is cheap if its trial takes less than this share of the leader's."""
+"""A configuration is cheap if its trial takes at most this share of the longest."""
 ONE_PART = 0.1
 """Share of the time that a trial by all folds may take; where it is more, trials are scored by the first fold alone."""
 
@@ -108,18 +110,29 @@ class Look:
         return frozenset(own.solver for own in self.standings) - promising
 
     def first(self) -> list[dict[str, Value]]:
-        """Return the best configuration of each promising solver, in the order in which to try them.
-
-        Cheap ones come first: all of them together take little of the time of the leader.
-        """
+        """Return what to try first: the best configuration of each promising cheap solver, and that of the leader."""
         best: dict[str, Standing] = {}
-        for own in self.standings:
-            if not own.hopeless:
-                best.setdefault(own.solver, own)
-        if not best:
+        for own in self._promising:
+            best.setdefault(own.solver, own)
+        leader, *others = best.values() or [None]
+        if leader is None:
             return []
-        cheap = CHEAP * next(iter(best.values())).cost(self.queries)
-        return [dict(own.params) for own in sorted(best.values(), key=lambda own: own.cost(self.queries) > cheap)]
+        cheap = [own for own in others if own is not None and self._is_cheap(own)]
+        return [dict(own.params) for own in ([leader, *cheap] if self._is_cheap(leader) else [*cheap, leader])]
+
+    def then(self) -> list[dict[str, Value]]:
+        """Return the other promising configurations of the expensive solvers, the better ones first."""
+        first = self.first()
+        others = [own for own in self._promising if not self._is_cheap(own) and dict(own.params) not in first]
+        return [dict(own.params) for own in others]
+
+    @property
+    def _promising(self) -> list[Standing]:
+        return [own for own in self.standings if not own.hopeless]
+
+    def _is_cheap(self, own: Standing) -> bool:
+        """Return whether a trial takes little of the time of the longest."""
+        return own.cost(self.queries) <= CHEAP * max(other.cost(self.queries) for other in self.standings)
 
     def cost(self, solver: str) -> float:
         """Return the expected seconds of a trial of a solver; 0 where nothing is known."""
@@ -218,7 +231,7 @@ class _Looking:
     def run(self, space: UnionSpace, seconds: float) -> Look:
         """Fit samples of growing size until the next would take too long."""
         begun = time.monotonic()
-        arms = [_Arm(params) for params in space.defaults()]
+        arms = [_Arm(params) for params in _first(space)]
         alive, size = arms, self._first_size()
         while alive:
             self._fit(alive, size)
@@ -227,8 +240,9 @@ class _Looking:
             size = min(2 * size, self._everything)
             alive = self._promising([arm for arm in alive if size // 2 in arm.sizes or arm.scores])
             if len(alive) and len(alive[0].sizes) == 1:
-                more = list(_portfolio(alive, space))
-                arms, alive = [*arms, *more], [*alive, *more]
+                more = {arm.solver: list(_others(arm, space)) for arm in alive[: -(-len(alive) // 2)]}
+                alive = [own for arm in alive for own in (arm, *more.get(arm.solver, ()))]
+                arms = [*arms, *(own for own in alive if not own.sizes)]
             alive = self._affordable(alive)
         looked = [arm for arm in arms if arm.scores]
         standings = tuple(self._standing(arm, looked) for arm in sorted(looked, key=_rank))
@@ -266,7 +280,7 @@ class _Looking:
             keep=False,
             queries=size,
             vali_queries=self._vali,
-            limit=max(self._left, 0.25 * self._budget) / 2.0,
+            limit=2.0 * self._budget,  # a fit that is cut would not be comparable
         )
 
     def _promising(self, arms: Sequence[_Arm]) -> list[_Arm]:
@@ -282,7 +296,7 @@ class _Looking:
             known = arm.seconds or next(
                 (own.seconds for own in arms if own.solver == arm.solver and own.seconds), [0.0]
             )
-            left -= 2.0 * known[-1]
+            left -= GROWTH_OF_COST * known[-1]
             if left >= 0.0:
                 kept.append(arm)
         return kept if len(kept) > 1 else []
@@ -303,13 +317,20 @@ def _rank(arm: _Arm) -> tuple[int, float]:
     return -arm.sizes[-1], -arm.value
 
 
-def _portfolio(arms: Sequence[_Arm], space: UnionSpace) -> Iterator[_Arm]:
-    """Yield the further first configurations of the solvers in the upper half of arms, which are in order."""
-    for arm in arms[: -(-len(arms) // 2)]:
-        for values in solver_class(arm.solver).portfolio:
-            params = space.configuration(arm.solver, values)
-            if params is not None:
-                yield _Arm(params)
+def _first(space: UnionSpace) -> Iterator[dict[str, Value]]:
+    """Yield what to fit first of each solver: the first of its portfolio, which is made for large data, or defaults."""
+    for defaults in space.defaults():
+        solver = str(defaults[SOLVER])
+        found = [space.configuration(solver, values) for values in solver_class(solver).portfolio]
+        yield next((params for params in found if params is not None), defaults)
+
+
+def _others(arm: _Arm, space: UnionSpace) -> Iterator[_Arm]:
+    """Yield the further configurations of the portfolio of an arm's solver."""
+    for values in solver_class(arm.solver).portfolio:
+        params = space.configuration(arm.solver, values)
+        if params is not None and params != arm.params:
+            yield _Arm(params)
 
 
 def cells(problem: Problem) -> int:

@@ -229,20 +229,24 @@ class TrialLoop:
         if solver_class(solver).path_expensive and self.begun[solver] != 1:
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
             task = without_path(task)
-        if self.looked is not None:
-            task = self._economical(task, search, self.looked)
+        if self.looked is not None and self.looked.parts == 1 and not self.study.full:
+            task = self._economical(task, search, self.looked, number)
         self.begun[solver] += 1
         self.events.write(Event.ASKED, trial=number, split=self.split, params=params)
         return Running(number, params, task)
 
-    def _economical(self, task: Task, search: str, looked: Look) -> Task:
-        """Return a task of large data: with samples where it is expensive, and then with all workers' threads."""
-        if looked.parts > 1 or self.study.full:
-            return task
+    def _economical(self, task: Task, search: str, looked: Look, number: int) -> Task:
+        """Return a task of large data: an expensive one is raced on a sample first, and has the threads of all workers.
+
+        The first trial of a solver is not raced, since it may help in a blend, nor is a finer version of the best.
+        """
         size = looked.sample
         task = replace(task, samples=(size,))
         if looked.cost(task.solver) < EXPENSIVE * self.total:
             return task
+        if self.begun[task.solver] == 0 or number == self.scheduler.finer:
+            threads = self.executor.jobs if self.dispatcher.in_processes else 1
+            return replace(task, threads=threads, samples=() if number == self.scheduler.finer else task.samples)
         leader, incumbent, samples = self.incumbents.leader(search)
         gain = looked.allowance(task.solver, leader, size)
         return replace(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
@@ -122,14 +122,16 @@ class SearchScheduler:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._study, self._timed, self._clock, self._looked = study, timed, clock, looked
-        self._untried = {str(defaults[SOLVER]): defaults for defaults in space.defaults()}
+        self._untried = space.defaults()
+        self._then: list[dict[str, Value]] = []
         self._per_solver = per_solver
         if looked is not None:
-            promising = [name for name in self._untried if name not in looked.hopeless]
-            space = space.restricted({SOLVER: promising})
-            first = {str(params[SOLVER]): params for params in looked.first()}
-            self._untried = first | {name: self._untried[name] for name in promising if name not in first}
-        names = list(self._untried) if per_solver else [ALL_SOLVERS]
+            promising = [params for params in self._untried if params[SOLVER] not in looked.hopeless]
+            space = space.restricted({SOLVER: [str(params[SOLVER]) for params in promising]})
+            seen = {own.solver for own in looked.standings}
+            self._untried = [*looked.first(), *(params for params in promising if params[SOLVER] not in seen)]
+            self._then = looked.then()
+        names = [str(params[SOLVER]) for params in space.defaults()] if per_solver else [ALL_SOLVERS]
         self._spaces = {name: space.restricted({SOLVER: name}) if per_solver else space for name in names}
         self._max_trials = -(-study.n_trials // len(names))
         self._spent = {name: _Spent() for name in names}
@@ -137,6 +139,10 @@ class SearchScheduler:
         self._running = dict.fromkeys(names, 0)
         self._poor = dict.fromkeys(names, 0)
         self._best: dict[str, Floats] = {}
+        self._leader: tuple[dict[str, Value], float] | None = None
+        self._leading = float("-inf")
+        self._finer_rates: set[float] = set()
+        self.finer = -1
         self._asked: dict[int, tuple[Trial, float]] = {}
         self._learns = study.sampler != RANDOM
         self._storages = {
@@ -151,11 +157,12 @@ class SearchScheduler:
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
         """Add finished trials of an earlier run, each with its values by query, None where it failed or was stopped."""
         for trial, per_query in trials:
-            self._untried.pop(str(trial.params[SOLVER]), None)
+            self._drop(trial.params)
             name = self.search_of(trial.params)
             if trial.params[SOLVER] not in self._spaces[name].distributions[SOLVER].choices:  # type: ignore[attr-defined]
                 continue
             self._update_best(name, per_query)
+            self._update_leader(trial, seconds_of(trial))
             self._studies[name].add_trials([_remembered(own, self._spaces[name]) for own in self._observations(trial)])
             self._spend(name, str(trial.params[SOLVER]), seconds_of(trial))
 
@@ -172,7 +179,7 @@ class SearchScheduler:
         level that the search has to beat.
         """
         begun = self._clock()
-        first = self._first(left)
+        first = self._next_of(self._untried, left) or self._finer(number, left) or self._next_of(self._then, left)
         if first is not None:
             name = self.search_of(first)
             self._studies[name].enqueue_trial(first)
@@ -205,12 +212,45 @@ class SearchScheduler:
         done = any(leader in usual for usual in self._usual.values())
         return None if done else (leader, self._looked.cost(leader))
 
-    def _first(self, left: float) -> dict[str, Value] | None:
-        """Return the first configuration of a solver that has none, and that fits into the seconds left."""
-        for solver, params in self._untried.items():
+    def _next_of(self, configurations: Sequence[dict[str, Value]], left: float) -> dict[str, Value] | None:
+        """Return the first of configurations that fits into the seconds left."""
+        for params in configurations:
+            solver = str(params[SOLVER])
             if self._looked is None or self._least(solver, self._looked.cost(solver)) <= left:
                 return params
         return None
+
+    def _drop(self, params: Mapping[str, Value]) -> None:
+        """Note that a configuration was requested: it is not tried first again, whatever its rounds of boosting."""
+        self._then = [own for own in self._then if not _alike(own, params)]
+        if self._looked is None:
+            self._untried = [own for own in self._untried if own[SOLVER] != params[SOLVER]]
+        else:
+            self._untried = [own for own in self._untried if not _alike(own, params)]
+
+    def _finer(self, number: int, left: float) -> dict[str, Value] | None:
+        """Return the best configuration with half of its learning rate, where there is time for twice its trial.
+
+        Boosting with smaller steps takes more rounds, and generalises better as a rule. It is tried on large data only,
+        where a search has few trials, and once of each configuration.
+        """
+        if self._looked is None or self._leader is None:
+            return None
+        params, seconds = self._leader
+        name = f"{params[SOLVER]}.learning_rate"
+        rate, solver = params.get(name), solver_class(str(params[SOLVER]))
+        own = self._spaces[self.search_of(params)].distributions.get(name)
+        if (
+            not issubclass(solver, BoostedRanker)
+            or not isinstance(rate, float)
+            or not isinstance(own, FloatDistribution)
+        ):
+            return None
+        if rate / 2.0 < own.low or 2.0 * seconds > left or rate / 2.0 in self._finer_rates:
+            return None
+        self._finer_rates.add(rate / 2.0)
+        self.finer = number
+        return clipped(self._spaces[self.search_of(params)].distributions, {**params, name: rate / 2.0})
 
     def _fits(self, name: str, left: float) -> bool:
         """Return whether a trial of some solver of a search fits into the seconds left, by what its trials took."""
@@ -229,7 +269,7 @@ class SearchScheduler:
         trial = study.ask()
         self._running[name] += 1
         params = self._spaces[name].suggest(trial)
-        self._untried.pop(str(params[SOLVER]), None)
+        self._drop(params)
         self._asked[number] = trial, self._clock() - begun
         return params
 
@@ -238,6 +278,7 @@ class SearchScheduler:
         trial, suggesting = self._asked.pop(number)
         name = self.search_of(written.params)
         self._update_best(name, per_query)
+        self._update_leader(written, seconds)
         seen, *others = self._observations(written) if self._learns else [written]
         if self._learns:
             for key, value in seen.user_attrs.items():
@@ -286,11 +327,23 @@ class SearchScheduler:
         used = self._spent[name].seconds + self._running[name] * self._spent[name].mean
         return used * min(1.0 + max(self._behind(name), 0.0) ** 2, WORSE_SOLVER_COST)
 
+    def _update_leader(self, trial: FrozenTrial, seconds: float) -> None:
+        if trial.state == TrialState.COMPLETE and trial.value is not None and trial.value > self._leading:
+            self._leader, self._leading = (dict(trial.params), seconds), trial.value
+
     def _update_best(self, name: str, per_query: Floats | None) -> None:
         if per_query is not None and (
             name not in self._best or mean_or_zero(per_query) > mean_or_zero(self._best[name])
         ):
             self._best[name] = per_query
+
+
+def _alike(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
+    """Return whether two configurations are the same but for the parameter of their path, which a trial chooses."""
+    if one.keys() != other.keys() or one[SOLVER] != other[SOLVER]:
+        return False
+    path = f"{one[SOLVER]}.{solver_class(str(one[SOLVER])).path_parameter}"
+    return all(value == other[name] for name, value in one.items() if name != path)
 
 
 def _remembered(trial: FrozenTrial, space: UnionSpace) -> FrozenTrial:

@@ -19,6 +19,8 @@ from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, randomisation_tes
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 
+FEW_QUERIES = 400
+"""Validation queries below which blends follow the noise of worse candidates."""
 PER_SOLVER, MAX_FINALISTS = 3, 12
 """Candidates of each solver, and the largest number of those scored on fresh folds."""
 ALPHA = 0.05
@@ -59,18 +61,24 @@ def task_of(study: Study, problem: Problem, candidate: Candidate, seed: int) -> 
     return Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, seed)
 
 
-def finalists(found: Sequence[Candidate], generator: np.random.Generator) -> list[int]:
+def finalists(found: Sequence[Candidate], generator: np.random.Generator, *, worse: bool = False) -> list[int]:
     """Return the places in found of the finalists, at most MAX_FINALISTS, the best of each solver first.
 
     They are those that paired queries do not distinguish from the best: the maximum of many noisy scores is biased, so
-    it does not decide between them. The best of each other solver may still help in a blend, unless it is far behind.
+    it does not decide between them. The best of each other solver may still help in a blend. Those that are
+    significantly worse are among them only with `worse`: the best of each solver, and all where queries are many.
     """
-    close = [k for k in range(len(found)) if randomisation_test(found[k].vali, found[0].vali, generator) > ALPHA]
+    few = len(found[0].vali) < FEW_QUERIES
+    close = [k for k in range(len(found)) if (worse and not few) or _is_close(found[k], found[0], generator)]
     solvers = [candidate.solver for candidate in found]
     best = [k for k in range(len(found)) if solvers[k] not in solvers[:k]]
-    first = [k for k in best if z_score(found[0].vali, found[k].vali) <= SIGNIFICANT_Z]
+    first = [k for k in best if worse or z_score(found[0].vali, found[k].vali) <= SIGNIFICANT_Z]
     rest = sorted((k for k in close if k not in first), key=lambda k: (solvers[:k].count(solvers[k]), k))
     return [*first, *rest][:MAX_FINALISTS]
+
+
+def _is_close(one: Candidate, best: Candidate, generator: np.random.Generator) -> bool:
+    return randomisation_test(one.vali, best.vali, generator) > ALPHA
 
 
 def best_by_solver(found: Sequence[Candidate]) -> list[Candidate]:

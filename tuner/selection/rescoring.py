@@ -33,7 +33,8 @@ def rescored(
         affordable = fit_in_time(places, found, problem, executor.jobs, deadline)
         if len(affordable) > 1:
             return _on_fresh_folds(study, problem, found, affordable, executor)
-    return _of_trials(study, problem, found, places, executor, deadline)
+    every = finalists(found, np.random.default_rng([study.seed, 4]), worse=True)
+    return _of_trials(study, problem, found, every, executor, deadline)
 
 
 def _on_fresh_folds(

@@ -82,7 +82,9 @@ def reporting(problem: Problem) -> float:
 
 
 def rescore_ratio(problem: Problem) -> float:
-    """Return the duration of rescoring relative to a trial."""
+    """Return the duration of rescoring relative to a trial; 0 where there is no fresh plan."""
+    if not problem.fresh:
+        return 0.0
     if isinstance(problem.plan, tuple) and isinstance(problem.fresh, tuple):
         return len(problem.fresh) / len(problem.plan)
     return 1.0

@@ -42,11 +42,14 @@ class Problem:
         return cls(name, folder, read_development(where), read_plan(where, PLAN), read_plan(where, FRESH), test)
 
     def by_first_part(self) -> Self:
-        """Return the problem whose trials are scored by the first part of the plan alone, written for the workers."""
+        """Return the problem whose trials are scored by the first part of the plan alone, written for the workers.
+
+        It has no fresh plan: where trials are that expensive, there is no time to score any of them again.
+        """
         assert isinstance(self.plan, tuple)
         save_plan(self.plan[:1], self.folder / f"{PLAN}.npz")
         read_plan.cache_clear()
-        return replace(self, plan=self.plan[:1])
+        return replace(self, plan=self.plan[:1], fresh=())
 
     def __reduce__(self) -> tuple[Callable[[Path, str], Problem], tuple[Path, str]]:
         """Pickle as the folder, which the other process maps too."""

@@ -85,8 +85,9 @@ LOOK = Look(
 )
 
 
-def test_cheap_solvers_come_first_then_the_leader() -> None:
-    assert [params[SOLVER] for params in LOOK.first()] == ["B", "A", "C"]
+def test_cheap_solvers_come_first_then_the_leader_then_other_expensive_ones() -> None:
+    assert [params[SOLVER] for params in LOOK.first()] == ["B", "A"]
+    assert [params[SOLVER] for params in LOOK.then()] == ["C"]
     assert LOOK.hopeless == {"D"}
 
 
