@@ -23,8 +23,8 @@ LEVEL = 0.05
 """The probability, at most, with which a trial is stopped that would have won."""
 MIN_QUERIES = 8
 """Queries that must differ before they are tested: the mean of fewer is far from normal."""
-FIRST_LOOK = 16
-"""Rounds of boosting after which a growing model is first compared."""
+FIRST_STEPS = 4.0
+"""Rounds of boosting, times the learning rate, after which the growth of a model is first looked at."""
 MIN_ORDERS = 3
 """Orders that must differ before they are tested; each is a mean itself."""
 
@@ -67,16 +67,16 @@ def is_behind(values: Floats, incumbent: Floats) -> bool:
 class GrowthRace:
     """Stops boosting on a given split that cannot become as good as the incumbent.
 
-    It looks when the rounds have doubled. What a metric gains from one doubling to the next becomes less, as a rule: so
-    the last gain, for each doubling that is left, is at most what is to come. A fit is lost if it is significantly
+    It looks when the rounds have doubled. What a metric gains from one doubling to the next becomes less, as a rule, once
+    the model is past its first steps: FIRST_STEPS of the full length, so that small learning rates are looked at later.
+    So the last gain, for each doubling that is left, is at most what is to come. A fit is lost if it is significantly
     worse even with that, paired by query, at an equal share of the level for each look.
     """
 
-    def __init__(self, incumbent: Floats | None, bound: int, level: float = LEVEL) -> None:
+    def __init__(self, incumbent: Floats | None, bound: int, rate: float, level: float = LEVEL) -> None:
         self._incumbent, self._bound = incumbent, bound
-        self._looks = max(int(np.log2(max(bound, 1) / FIRST_LOOK)), 1)
-        self._level = level / self._looks
-        self._rounds, self._last = FIRST_LOOK, float("nan")
+        self._rounds, self._last = int(np.ceil(FIRST_STEPS / rate)), float("nan")
+        self._level = level / max(int(np.log2(max(bound / self._rounds, 1.0))), 1)
 
     def is_look(self, rounds: int) -> bool:
         """Return whether to look after that many rounds."""

@@ -29,6 +29,7 @@ from ranktune.tuner.selection.leaderboard import alternatives, estimate, expecte
 from ranktune.tuner.selection.rescoring import rescored
 from ranktune.tuner.selection.results import Failure, Result, Row, SplitResult
 from ranktune.tuner.selection.time_reserve import reserve
+from ranktune.tuner.splits.archive import is_first_use, note_use
 from ranktune.tuner.splits.split import WHOLE
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.artifacts import Artifacts
@@ -83,6 +84,8 @@ class StudyRun:
         self.events.write(
             Event.STUDY_STARTED, splits=len(problems), trials=self.study.n_trials, jobs=self.executor.jobs
         )
+        if is_first_use(this_version()):
+            self.progress.stage("compiling, once: the first study on a machine takes about half a minute longer")
         # One thread for the sampler's small matrices too: several would compete with the workers for the cores.
         with threadpool_limits(limits=1):
             parts = [
@@ -93,6 +96,7 @@ class StudyRun:
         with writing(self.folder.path):
             result.save(self.folder.result)
         self.folder.remove_data()
+        note_use(this_version())
         self.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)
         return result
 

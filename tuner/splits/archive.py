@@ -32,6 +32,19 @@ def cache_folder() -> Path:
     return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("ranktune", appauthor=False)
 
 
+def is_first_use(version: str) -> bool:
+    """Return whether no study of this version has ended on this machine, so that its solvers are still compiled."""
+    return not (cache_folder() / "used" / version).exists()
+
+
+def note_use(version: str) -> None:
+    """Note that a study of this version has ended on this machine."""
+    with suppress(OSError):
+        mark = cache_folder() / "used" / version
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+
+
 def located(folder: str) -> Path:
     """Return where this host has the problem of a folder: there, or unpacked. Raises StudyError if it has none.
 
