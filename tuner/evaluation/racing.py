@@ -67,10 +67,10 @@ def is_behind(values: Floats, incumbent: Floats) -> bool:
 class GrowthRace:
     """Stops boosting on a given split that cannot become as good as the incumbent.
 
-    It looks when the rounds have doubled. What a metric gains from one doubling to the next becomes less, as a rule, once
-    the model is past its first steps: FIRST_STEPS of the full length, so that small learning rates are looked at later.
-    So the last gain, for each doubling that is left, is at most what is to come. A fit is lost if it is significantly
-    worse even with that, paired by query, at an equal share of the level for each look.
+    It looks when the rounds have doubled. What a metric gains from one doubling to the next becomes less, as a rule,
+    once the model is past its first steps: FIRST_STEPS of the full length, so that small learning rates are looked at
+    later. So the last gain, for each doubling that is left, is at most what is to come. A fit is lost if it is
+    significantly worse even with that, paired by query, at an equal share of the level for each look.
     """
 
     def __init__(self, incumbent: Floats | None, bound: int, rate: float, level: float = LEVEL) -> None:

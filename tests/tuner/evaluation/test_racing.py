@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktune.tuner.evaluation.racing import (
-    FIRST_LOOK,
+    FIRST_STEPS,
     LEVEL,
     GrowthRace,
     estimate_in_full,
@@ -141,7 +141,7 @@ def growing(limit: float, rounds: int, speed: float) -> float:
 def rounds_of_race(limit: float, speed: float, incumbent: np.ndarray, generator: np.random.Generator) -> int:
     """The rounds after which growing is stopped, 0 for never; what differs between queries differs at all rounds."""
     own = incumbent - incumbent.mean() + 0.1 * generator.standard_normal(len(incumbent))
-    race = GrowthRace(incumbent, 512)
+    race = GrowthRace(incumbent, 512, 0.25)
     for rounds in range(1, 513):
         if race.is_look(rounds) and race.is_lost(own - own.mean() + growing(limit, rounds, speed)):
             return rounds
@@ -158,9 +158,16 @@ def test_growth_that_would_win_is_seldom_stopped_and_hopeless_growth_soon(speed:
         lost += rounds_of_race(winning, speed, incumbent, generator) > 0
         late.append(rounds_of_race(winning - 0.35, speed, incumbent, generator))
     assert lost <= LEVEL * 200
-    assert all(2 * FIRST_LOOK <= rounds < 512 for rounds in late)
+    assert all(2 * FIRST_STEPS / 0.25 <= rounds < 512 for rounds in late)
 
 
 def test_without_an_incumbent_growth_is_never_looked_at() -> None:
-    race = GrowthRace(None, 512)
+    race = GrowthRace(None, 512, 0.25)
     assert not any(race.is_look(rounds) for rounds in range(1, 600))
+
+
+def test_small_learning_rates_are_looked_at_later() -> None:
+    first = [
+        next(r for r in range(1, 999) if GrowthRace(np.ones(9), 999, rate).is_look(r)) for rate in (0.4, 0.1, 0.02)
+    ]
+    assert first == [10, 40, 200]
