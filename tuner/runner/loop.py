@@ -244,17 +244,12 @@ class TrialLoop:
         task = replace(task, samples=(size,))
         if looked.cost(task.solver) < EXPENSIVE * self.total:
             return task
+        task = replace(task, threads=self.executor.jobs if self.dispatcher.in_processes else 1)
         if self.begun[task.solver] == 0 or number == self.scheduler.finer:
-            threads = self.executor.jobs if self.dispatcher.in_processes else 1
-            return replace(task, threads=threads, samples=() if number == self.scheduler.finer else task.samples)
+            return replace(task, incumbent=None)
         leader, incumbent, samples = self.incumbents.leader(search)
         gain = looked.allowance(task.solver, leader, size)
-        return replace(
-            task,
-            incumbent=incumbent,
-            incumbent_samples=tuple(values - gain for values in samples),
-            threads=self.executor.jobs if self.dispatcher.in_processes else 1,
-        )
+        return replace(task, incumbent=incumbent, incumbent_samples=tuple(values - gain for values in samples))
 
     def _complete(self, trial: Running, outcome: Outcome) -> None:
         """Write a completed trial into the record, and update all that depends on it."""
