@@ -41,7 +41,7 @@ MAX_ROUNDS, PATIENCE = 100, 15
 """Rounds of boosting on a sample, and those without improvement after which it ends."""
 GROWTH_OF_COST = 1.6
 """Factor of the time of a fit to a sample of twice the size; validation costs the same."""
-FIRST = 1.0 / 12.0
+FIRST = 1.0 / 30.0
 """Share of the time of the look that the first sample should take."""
 CHEAP = 0.05
 """A configuration is cheap if its trial takes at most this share of the longest."""
@@ -121,10 +121,13 @@ class Look:
         return [dict(own.params) for own in ([leader, *cheap] if self._is_cheap(leader) else [*cheap, leader])]
 
     def then(self) -> list[dict[str, Value]]:
-        """Return the other promising configurations of the expensive solvers, the better ones first."""
+        """Return the other promising configurations of the expensive solvers: the best of each solver, then others."""
         first = self.first()
         others = [own for own in self._promising if not self._is_cheap(own) and dict(own.params) not in first]
-        return [dict(own.params) for own in others]
+        seen = {params[SOLVER] for params in first}
+        news = {own.solver: own for own in reversed(others) if own.solver not in seen}
+        ordered = [own for own in others if own is news.get(own.solver)]
+        return [dict(own.params) for own in (*ordered, *(own for own in others if own not in ordered))]
 
     @property
     def _promising(self) -> list[Standing]:
@@ -207,10 +210,11 @@ class _Arm:
 
     def is_hopeless(self, others: Sequence[_Arm], everything: int) -> bool:
         """Return whether it is significantly behind another after a sample of the same size, with all its growth."""
-        if len(self.scores) < 2 and self.sizes[-1] < everything:
-            return False
         doublings = math.log2(everything / self.sizes[-1])
-        gain = max(0.0, self.growth) * doublings if doublings > 0.0 else 0.0
+        known = [arm.growth for arm in (self, *others) if arm.solver == self.solver and math.isfinite(arm.growth)]
+        if not known and doublings > 0.0:
+            return False
+        gain = max(0.0, self.growth if math.isfinite(self.growth) else max(known, default=0.0)) * doublings
         same = [arm.scores[arm.sizes.index(self.sizes[-1])] for arm in others if self.sizes[-1] in arm.sizes]
         return any(z_score(scores, self.scores[-1] + gain) > SIGNIFICANT_Z for scores in same)
 
@@ -232,14 +236,15 @@ class _Looking:
         """Fit samples of growing size until the next would take too long."""
         begun = time.monotonic()
         arms = [_Arm(params) for params in _first(space)]
-        alive, size = arms, self._first_size()
+        alive, size, widened = arms, self._first_size(), False
         while alive:
             self._fit(alive, size)
             if size >= self._everything:
                 break
             size = min(2 * size, self._everything)
             alive = self._promising([arm for arm in alive if size // 2 in arm.sizes or arm.scores])
-            if len(alive) and len(alive[0].sizes) == 1:
+            if alive and not widened:
+                widened = True
                 more = {arm.solver: list(_others(arm, space)) for arm in alive[: -(-len(alive) // 2)]}
                 alive = [own for arm in alive for own in (arm, *more.get(arm.solver, ()))]
                 arms = [*arms, *(own for own in alive if not own.sizes)]

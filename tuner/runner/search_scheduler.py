@@ -3,8 +3,8 @@
 One search compares the solvers and soon stays with the one or two that lead. On few queries, with a given time, that
 follows the noise. Then each solver is searched by itself, and the next trial belongs to the search that has used the
 least time. A solver with long trials gets few of them, one with short trials does not wait, and each is tuned as well
-as its time allows before selection and blending. A solver that is z standard errors behind the best, paired by query,
-gets 1 / (1 + z^2) of its share, a tenth at least: it may recover, but it will hardly be selected or help a blend.
+as its time allows before selection and blending. A solver that is significantly worse than the best, paired by query,
+gets a tenth of its share: it may recover, but it will hardly be selected or help a blend.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ranktune.tuner.storage.record import quiet, seconds_of
 from ranktune.tuner.study.declaration import Study
 
 WORSE_SOLVER_COST = 10.0
-"""The largest factor on the seconds used by a solver that is worse than the best."""
+"""Factor on the seconds used by a solver that is significantly worse."""
 CUT = 0.3
 """Share of its expected time from which a trial of boosting is begun; at the deadline it counts with its rounds."""
 MAX_POOR_SUGGESTIONS = 3
@@ -294,13 +294,9 @@ class SearchScheduler:
 
     def is_significantly_worse(self, solver: str) -> bool:
         """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""
-        return self._behind(solver) > SIGNIFICANT_Z
-
-    def _behind(self, name: str) -> float:
-        """Return by how many standard errors, paired by query, the best of a search is behind that of all."""
-        if name not in self._best:
-            return 0.0
-        return z_score(max(self._best.values(), key=mean_or_zero), self._best[name])
+        if solver not in self._best:
+            return False
+        return z_score(max(self._best.values(), key=mean_or_zero), self._best[solver]) > SIGNIFICANT_Z
 
     def _spend(self, name: str, solver: str, seconds: float) -> None:
         """Count the seconds of a trial of a search, and keep how long the next one of its solver may take."""
@@ -325,7 +321,7 @@ class SearchScheduler:
     def _used(self, name: str) -> float:
         """Return the seconds that a search has used, including those that its running trials are expected to take."""
         used = self._spent[name].seconds + self._running[name] * self._spent[name].mean
-        return used * min(1.0 + max(self._behind(name), 0.0) ** 2, WORSE_SOLVER_COST)
+        return used * WORSE_SOLVER_COST if self.is_significantly_worse(name) else used
 
     def _update_leader(self, trial: FrozenTrial, seconds: float) -> None:
         if trial.state == TrialState.COMPLETE and trial.value is not None and trial.value > self._leading:

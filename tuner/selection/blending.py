@@ -3,12 +3,13 @@
 scores  (m, n_documents) of m models, each document scored by a model that was not trained on it; divided by scale, the
 usual spread of a model's scores within a query, which makes models comparable. Shares (m,) sum to 1.
 
-Equal shares of the solvers, each divided among its models, are a strong baseline with few queries: greedy weights then
-follow their noise. With many queries greedy selection with replacement improves on it. So shares are equal, half equal
-or greedy: chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out. Equal
-shares stay unless another score is better, with few queries by MIN_Z. Models that are significantly worse than the best
-have no equal share. The final shares are the mean over folds, which reduces the variance of the choice. A single model
-is evaluated likewise: chosen on all folds but one, scored on that one.
+Equal shares of the solvers are a strong baseline with few queries: greedy weights then follow their noise. The share of
+a solver is that of its best model, or is divided among its models where these were chosen by the same scores. With many
+queries greedy selection with replacement improves on it. So shares are equal, half equal or greedy: chosen on the
+queries of all folds but one, for each fold in turn, and scored on the fold left out. Equal shares stay unless another
+score is better, with few queries by MIN_Z. Models that are significantly worse than the best have no equal share. The
+final shares are the mean over folds, which reduces the variance of the choice. A single model is evaluated likewise:
+chosen on all folds but one, scored on that one.
 Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
@@ -58,16 +59,23 @@ def scale(scores: NDArray[np.floating], queries: Queries) -> float:
 
 
 def choose_blend(
-    scaled: NDArray[np.floating], solvers: Sequence[str], queries: Queries, metric: Metric, folds: Sequence[Fold]
+    scaled: NDArray[np.floating],
+    solvers: Sequence[str],
+    queries: Queries,
+    metric: Metric,
+    folds: Sequence[Fold],
+    *,
+    fresh: bool = True,
 ) -> Blend:
     """Return the blend of scaled scores, (m, n_documents), for metric; folds together score every query once.
 
-    solvers are those of the m models.
+    solvers are those of the m models. `fresh` is whether no model was chosen by these scores, so that they say which of
+    a solver's models is the best.
     """
     found = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in EQUAL_SHARES]
     alone = np.stack([metric.per_query(own, queries) for own in scaled])
     for fold in folds:
-        equal = _equal(alone[:, fold.train], solvers)
+        equal = _equal(alone[:, fold.train], solvers, fresh)
         greedy = _greedy(scaled, queries, metric, fold.train[:: -(-len(fold.train) // MOST_QUERIES)])
         rows, part = _rows(queries, fold.vali)
         for mix, blend in zip(EQUAL_SHARES, found, strict=True):
@@ -97,16 +105,19 @@ def first_unless_better(per_query: Sequence[Floats]) -> int:
     return taken
 
 
-def _equal(per_query: Floats, solvers: Sequence[str]) -> Floats:
-    """Return equal shares of the solvers, each divided equally among its models, (m,).
+def _equal(per_query: Floats, solvers: Sequence[str], fresh: bool) -> Floats:
+    """Return equal shares of the solvers, (m,): of the best model of each, or of all, each divided among its models.
 
     Models that are significantly worse than the best have no share.
     """
-    best = per_query[int(np.argmax([mean_or_zero(values) for values in per_query]))]
-    kept = np.array([z_score(best, values) <= SIGNIFICANT_Z for values in per_query])
-    counts = Counter(solver for solver, keeps in zip(solvers, kept, strict=True) if keeps)
-    shares = [1.0 / counts[solver] if keeps else 0.0 for solver, keeps in zip(solvers, kept, strict=True)]
-    return np.array(shares) / len(counts)
+    order = np.argsort(-np.array([mean_or_zero(values) for values in per_query]), kind="stable")
+    kept = [int(k) for k in order if z_score(per_query[order[0]], per_query[k]) <= SIGNIFICANT_Z]
+    if fresh:
+        kept = list({solvers[k]: k for k in reversed(kept)}.values())
+    counts = Counter(solvers[k] for k in kept)
+    shares = np.zeros(len(solvers))
+    shares[kept] = [1.0 / (counts[solvers[k]] * len(counts)) for k in kept]
+    return shares
 
 
 def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numbers: NDArray[np.int64]) -> Floats:

@@ -119,11 +119,12 @@ def _by_list(candidate: Candidate) -> bool:
 def _blend(study: Study, label: str, able: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]) -> Candidate:
     scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
     solvers = [candidate.solver for candidate in able]
-    blend = choose_blend(scaled, solvers, queries, parse_metric(study.metric), folds)
+    fresh = able[0].again is not None
+    blend = choose_blend(scaled, solvers, queries, parse_metric(study.metric), folds, fresh=fresh)
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
-    if able[0].again is not None:
+    if fresh:
         return Candidate(label, shares, float("nan"), np.empty(0), 0, again=blend.per_query, members=members)
     return Candidate(label, shares, mean_or_zero(blend.per_query), blend.per_query, 0, members=members)
 
