@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
@@ -40,6 +40,8 @@ MAX_POOR_SUGGESTIONS = 3
 """Suggestions in a row with too small an expected gain that end a search; a single one may be bad luck."""
 MIN_TRIALS_BEFORE_STOPPING = 20
 """Trials before a search may end for a small expected gain, which is underestimated after few trials."""
+PLAIN = "none"
+"""The start of boosting without a model."""
 RANDOM = "random"
 """The sampler that does not use earlier trials."""
 ALL_SOLVERS = ""
@@ -131,6 +133,8 @@ class SearchScheduler:
             seen = {own.solver for own in looked.standings}
             self._untried = [*looked.first(), *(params for params in promising if params[SOLVER] not in seen)]
             self._then = looked.then()
+        else:
+            space = _unlike(space)
         names = [str(params[SOLVER]) for params in space.defaults()] if per_solver else [ALL_SOLVERS]
         self._spaces = {name: space.restricted({SOLVER: name}) if per_solver else space for name in names}
         self._max_trials = -(-study.n_trials // len(names))
@@ -332,6 +336,19 @@ class SearchScheduler:
             name not in self._best or mean_or_zero(per_query) > mean_or_zero(self._best[name])
         ):
             self._best[name] = per_query
+
+
+def _unlike(space: UnionSpace) -> UnionSpace:
+    """Return the space of small data, where boosting does not start from a linear model.
+
+    Such a model is often better alone and too much like the linear ones: blends, which win on small data, lose by it.
+    """
+    starts = {
+        name: PLAIN
+        for name, own in space.distributions.items()
+        if name.endswith(".start") and isinstance(own, CategoricalDistribution) and PLAIN in own.choices
+    }
+    return space.restricted(starts) if starts else space
 
 
 def _alike(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
