@@ -36,7 +36,7 @@ MAX_LEAVES = 131_072
 
 
 BOOSTED_SPACE: tuple[Parameter, ...] = (
-    Int("trees", 10, 500, log=True),
+    Int("trees", 30, 500, log=True),
     Float("learning_rate", 0.02, 0.3, log=True),
     Int("leaves", 4, 64, log=True),
     Int("min_documents", 5, 200, log=True),

@@ -25,7 +25,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     ----------
     trees : int, default=100
         The most rounds. Give several hundred, or 2,000 for much data, where validation queries end them earlier.
-    learning_rate : float, default=0.1
+    learning_rate : float, default=0.05
         The factor of each tree.
     leaves : int, default=8
         The most leaves of each tree.
@@ -100,7 +100,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         self,
         trees: int = 100,
         *,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.05,
         leaves: int = 8,
         min_documents: int = 50,
         l2: float = 1.0,
