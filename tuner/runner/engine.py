@@ -191,7 +191,8 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
         )
         loop.run()
         run.check()
-        run.stage("rescoring", label + "scoring the best candidates again, on fresh folds" if problem.fresh else "")
+        again = problem.fresh and deadline.left < float("inf")
+        run.stage("rescoring", label + "scoring the best candidates again, on fresh folds" if again else "")
         found = rescored(study, problem, best_candidates(record, space, study.limits), run.executor, deadline)
         best = best_by_solver(found)
         if sum(candidate.scores is not None for candidate in found) > 1:
