@@ -77,7 +77,7 @@ def tune(given: TuneArguments) -> StudyResult:
     >>> y, qid = (X[:, 0] + X[:, 8] > 0).astype(int), np.repeat(np.arange(20), 10)
     >>> with tempfile.TemporaryDirectory() as home:
     ...     result = ranktune.tune((X[:, :8], y, qid), solvers="RidgeRanker", trials=5, jobs=1, home=home)
-    >>> result.trials, result.best.nonzeros
+    >>> result.trials, int(result.best.nonzeros)
     (5, 8)
     """
     deadline = Deadline.after(given.timeout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ranktune.solvers.core.space import Choice, Float, Int, When
+from ranktune.solvers.core.space import Choice, Float, Int, Value, When
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped, widened
 
 SPACE = UnionSpace(
@@ -34,9 +34,9 @@ def test_a_configuration_outside_of_the_space_is_none() -> None:
 
 
 def test_rounds_beyond_the_space_are_recorded_as_they_are_and_searched_at_its_end() -> None:
-    params = {SOLVER: "A", "A.trees": 1234, "A.rate": 0.1, "A.start": "none"}
+    params: dict[str, Value] = {SOLVER: "A", "A.trees": 1234, "A.rate": 0.1, "A.start": "none"}
     assert widened(SPACE.distributions, params)["A.trees"].high == 1234  # type: ignore[attr-defined]
     assert clipped(SPACE.distributions, params) == {**params, "A.trees": 500}
-    inside = {**params, "A.trees": 400}
+    inside: dict[str, Value] = {**params, "A.trees": 400}
     assert widened(SPACE.distributions, inside) is SPACE.distributions
     assert clipped(SPACE.distributions, inside) == inside
