@@ -134,7 +134,7 @@ class SearchScheduler:
             self._untried = [*looked.first(), *(params for params in promising if params[SOLVER] not in seen)]
             self._then = looked.then()
         else:
-            space = _unlike(space)
+            space = _without_linear_starts(space)
         names = [str(params[SOLVER]) for params in space.defaults()] if per_solver else [ALL_SOLVERS]
         self._spaces = {name: space.restricted({SOLVER: name}) if per_solver else space for name in names}
         self._max_trials = -(-study.n_trials // len(names))
@@ -338,7 +338,7 @@ class SearchScheduler:
             self._best[name] = per_query
 
 
-def _unlike(space: UnionSpace) -> UnionSpace:
+def _without_linear_starts(space: UnionSpace) -> UnionSpace:
     """Return the space of small data, where boosting does not start from a linear model.
 
     Such a model is often better alone and too much like the linear ones: blends, which win on small data, lose by it.

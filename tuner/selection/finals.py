@@ -148,7 +148,7 @@ def refit_all(
     needed = chosen[0].members or chosen[:1]
     refitted, as_left, seeds = fit_for_use(plain, len(needed), study, problem, executor.jobs, deadline)
     used = {own: own for own in plain}
-    for own in refitted:
+    for own in refitted if study.refit else ():
         if own in needed or z_score(needed[0].vali, own.vali) <= SIGNIFICANT_Z:
             used[own] = _for_use(own, problem, seeds)
     on_everything = study.refit or not problem.given_split
