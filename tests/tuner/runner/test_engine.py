@@ -272,3 +272,12 @@ def test_a_timeout_ends_the_search_and_the_rest_is_done(tmp_path: Path) -> None:
     assert found.trials == 1  # the first always runs
     assert found.best.test is not None
     assert ranktune.tune(judged(40, 0), trials=4, **options).trials == 4  # type: ignore[arg-type]
+
+
+def test_without_refitting_trees_are_those_of_the_trial(tmp_path: Path) -> None:
+    train, vali = judged(40, 0), judged(20, 1)
+    options = {"trials": 1, "home": tmp_path, "jobs": 1, "solvers": ["LambdaMART"], "test": "none"}
+    found = ranktune.tune(train, vali=vali, refit=False, name="as", **options)  # type: ignore[arg-type]
+    bagged = ranktune.tune(train, vali=vali, name="bag", **options)  # type: ignore[arg-type]
+    assert "seeds" not in (found.best.params or {})
+    assert "seeds" in (bagged.best.params or {})
