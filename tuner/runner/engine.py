@@ -21,6 +21,7 @@ from ranktune.tuner.runner.look import Look, look, worth_a_look
 from ranktune.tuner.runner.loop import Objective, TrialLoop
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
+from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
 from ranktune.tuner.selection.finals import Entry, blended_candidates, keep_within, refit_all, save_entries
@@ -193,7 +194,8 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
         run.check()
         again = problem.fresh and deadline.left < float("inf")
         run.stage("rescoring", label + "scoring the best candidates again, on fresh folds" if again else "")
-        found = rescored(study, problem, best_candidates(record, space, study.limits), run.executor, deadline)
+        found = best_candidates(record, space, study.limits, defaults_first=looked is None)
+        found = rescored(study, problem, found, run.executor, deadline)
         best = best_by_solver(found)
         if sum(candidate.scores is not None for candidate in found) > 1:
             run.stage("blending", label + "blending them")
@@ -248,12 +250,10 @@ def _estimate(
 ) -> Interval:
     """Return the estimate of the selected candidate, whose final model may be a bag of seeds."""
     selected = next(one for one in best if (one.solver, one.number) == (final.solver, final.number))
-    trials = {
-        number_of(trial): record.per_query(trial)[study.metric]
-        for trial in record.trials()
-        if trial.state == TrialState.COMPLETE
-    }
-    return estimate(selected, found, trials, np.random.default_rng([study.seed, 6]))
+    complete = [trial for trial in record.trials() if trial.state == TrialState.COMPLETE]
+    trials = {number_of(trial): record.per_query(trial)[study.metric] for trial in complete}
+    solvers = {number_of(trial): str(trial.params[SOLVER]) for trial in complete}
+    return estimate(selected, found, trials, solvers, np.random.default_rng([study.seed, 6]))
 
 
 def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:

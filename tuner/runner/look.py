@@ -23,6 +23,7 @@ from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.splits.plans import LOOK, save_plan
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.study.problem import Problem
@@ -35,6 +36,8 @@ SECONDS_A_CELL = 5e-7
 """Rough seconds to fit one feature of one document by boosting: decides whether to look, and the first sample."""
 EXPENSIVE = 0.05
 """Share of the time from which a trial of boosting is expensive, so that a look pays."""
+EXPENSIVE_OF_FEW = 0.5
+"""The same where queries are few: samples and single splits of them show little."""
 MIN_SAMPLE, MIN_VALI = 30, 300
 """The smallest sample of training queries, and of validation queries where there are as many."""
 MAX_ROUNDS, PATIENCE = 100, 15
@@ -176,8 +179,10 @@ class Look:
 
 def worth_a_look(problem: Problem, solvers: Sequence[str], seconds: float) -> bool:
     """Return whether trials of boosting would take much of the time, so that samples should decide who gets it."""
-    several = len(solvers) > 1 and math.isfinite(seconds) and isinstance(problem.plan, tuple)
-    return several and cells(problem) * SECONDS_A_CELL * len(problem.plan) > EXPENSIVE * seconds  # type: ignore[arg-type]
+    if len(solvers) < 2 or not math.isfinite(seconds) or not isinstance(problem.plan, tuple):
+        return False
+    share = EXPENSIVE_OF_FEW if problem.development.n_queries < FEW_QUERIES else EXPENSIVE
+    return cells(problem) * SECONDS_A_CELL * len(problem.plan) > share * seconds
 
 
 def look(problem: Problem, space: UnionSpace, tasks: Tasks, executor: Executor, seconds: float) -> Look:

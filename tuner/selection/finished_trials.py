@@ -13,14 +13,22 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.selection.blending import FEW_QUERIES, MIN_Z
 from ranktune.tuner.selection.candidates import PER_SOLVER, Candidate
 from ranktune.tuner.selection.results import Failure
+from ranktune.tuner.statistics.intervals import z_score
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.record import ERROR, Record, number_of, seconds_of
 
 
-def best_candidates(record: Record, space: UnionSpace, limits: Mapping[str, float] | None = None) -> list[Candidate]:
+def best_candidates(
+    record: Record, space: UnionSpace, limits: Mapping[str, float] | None = None, *, defaults_first: bool = False
+) -> list[Candidate]:
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
+
+    With `defaults_first` the first trial of a solver had its defaults, which were good on other data. Where queries are
+    few, the maximum of the other trials is mostly noise: they must be better than the first by MIN_Z standard errors of
+    the paired difference.
 
     Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
     the limits.
@@ -34,6 +42,9 @@ def best_candidates(record: Record, space: UnionSpace, limits: Mapping[str, floa
         causes = sorted({str(trial.user_attrs.get(ERROR)) for trial in trials})
         kind = AllFailed if trials else StudyError
         raise kind(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
+    first: dict[str, FrozenTrial] = {}
+    for trial in sorted(trials, key=number_of):
+        first.setdefault(space.split(trial.params)[0], trial)
     tried = Counter(space.split(trial.params)[0] for trial in trials if trial.state != TrialState.FAIL)
     _warn_if_all_alike([trial for own in by_solver.values() for trial in own], record.metric)
     kept = {solver: [t for t in own if within_limits(t.user_attrs, limits or {})] for solver, own in by_solver.items()}
@@ -46,7 +57,9 @@ def best_candidates(record: Record, space: UnionSpace, limits: Mapping[str, floa
         )
     found = []
     for solver, own in by_solver.items():
-        for trial in sorted(own, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))[:PER_SOLVER]:
+        ranked = sorted(own, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
+        own = _beyond_noise(ranked, first[solver], record) if defaults_first else ranked
+        for trial in own[:PER_SOLVER]:
             assert trial.value is not None
             found.append(
                 Candidate(
@@ -60,6 +73,20 @@ def best_candidates(record: Record, space: UnionSpace, limits: Mapping[str, floa
                 )
             )
     return sorted(found, key=lambda candidate: (-candidate.value, candidate.number))
+
+
+def _beyond_noise(ranked: list[FrozenTrial], first: FrozenTrial, record: Record) -> list[FrozenTrial]:
+    """Return the trials that are better than the first of their solver by MIN_Z, else that one.
+
+    All where queries are many, or where the first did not finish.
+    """
+    if first not in ranked:
+        return ranked
+    level = record.per_query(first)[record.metric]
+    if len(level) >= FEW_QUERIES:
+        return ranked
+    better = [trial for trial in ranked if z_score(record.per_query(trial)[record.metric], level) > MIN_Z]
+    return better or [first]
 
 
 def failures(record: Record, space: UnionSpace, split: str) -> list[Failure]:

@@ -122,16 +122,21 @@ def _quality(row: Row) -> float:
 
 
 def estimate(
-    chosen: Candidate, candidates: Sequence[Candidate], trials: Mapping[int, Floats], generator: np.random.Generator
+    chosen: Candidate,
+    candidates: Sequence[Candidate],
+    trials: Mapping[int, Floats],
+    solvers: Mapping[int, str],
+    generator: np.random.Generator,
 ) -> Interval:
     """Return the validation score of the chosen candidate, corrected for the selection bias.
 
     candidates  all candidates of the choice, the chosen one among them
     trials  number -> scores of each complete trial, (n validation queries,)
+    solvers  number -> the solver of each complete trial
     """
     scored = [one for one in candidates if one.again is not None]
     if chosen.again is None and chosen.members:
-        return _estimate_of_blend(chosen, trials, generator)
+        return _estimate_of_blend(chosen, trials, solvers, generator)
     if chosen.again is None:
         return chosen_estimate(np.stack(list(trials.values())), list(trials).index(chosen.number), generator)
     again = np.stack([one.again for one in scored if one.again is not None])
@@ -146,18 +151,21 @@ def estimate(
     return chosen_estimate(values, scored.index(chosen), generator, again=padded)
 
 
-def _estimate_of_blend(chosen: Candidate, trials: Mapping[int, Floats], generator: np.random.Generator) -> Interval:
+def _estimate_of_blend(
+    chosen: Candidate, trials: Mapping[int, Floats], solvers: Mapping[int, str], generator: np.random.Generator
+) -> Interval:
     """Return the estimate of a blend of trials, as they were scored when they were chosen.
 
-    The blend inherits the selection bias of its members, each with its share.
+    The blend itself is taken unless it is significantly worse, which is no choice of a maximum. It inherits the bias of
+    its members, with their shares: each was chosen among the trials of its solver.
     """
-    values = np.stack([chosen.vali, *trials.values()])
-    found = chosen_estimate(values, 0, generator)
-    numbers = list(trials)
+    found = chosen_estimate(chosen.vali[None, :], 0, generator)
     bias = 0.0
     shares = [float(share) for share in chosen.params.values()]  # type: ignore[arg-type]
     for member, share in zip(chosen.members, shares, strict=True):
-        single = chosen_estimate(values[1:], numbers.index(member.number), generator)
+        rivals = [number for number in trials if solvers[number] == member.solver]
+        values = np.stack([trials[number] for number in rivals])
+        single = chosen_estimate(values, rivals.index(member.number), generator)
         bias += share * max(0.0, mean_or_zero(member.vali) - single.mean)
     return Interval(found.mean - bias, found.low - bias, found.high - bias)
 

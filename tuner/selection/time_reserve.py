@@ -22,10 +22,12 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 
 BAG, UNTIMED_BAG = 5, 3
-"""Most seeds over which refitted tree models are averaged, where queries are few: with a time limit, and without."""
+"""Seeds over which refitted tree models are averaged, where queries are few: with a time limit, and without."""
+MAX_BAG = 10
+"""The most seeds, which time that nothing else has used pays for."""
 MARGIN = 1.1
 """Safety factor of estimated seconds."""
-FIXED, A_QUERY, A_DOCUMENT = 0.5, 0.002, 1e-5
+FIXED, A_QUERY, A_DOCUMENT = 0.5, 0.001, 1e-5
 """Seconds of blending and reports, in any case, for each query and for each document."""
 END_SHARE = 0.25
 """The largest share of the time of a study that is reserved for its final stage."""
@@ -36,19 +38,20 @@ def fit_in_time(
 ) -> list[int]:
     """Return those of places that can be rescored and refitted in the remaining time, in their order.
 
-    The best of all comes first; else the best of each solver before its others, and cheap before expensive ones, since
-    blends gain from more solvers. Bags of seeds get the time that then remains.
+    They are the best of each solver, and others while there is time, cheap ones first. None if the best of some solver
+    does not fit: a blend would miss it, and gains more from another solver than from fresh folds. Bags of seeds get the
+    time that then remains.
     """
     solvers = [found[k].solver for k in places]
     another = {k: solver in solvers[:place] for place, (k, solver) in enumerate(zip(places, solvers, strict=True))}
     left = (deadline.left - reporting(problem)) * jobs
     kept = []
-    for k in sorted(places, key=lambda k: (k != 0, another[k], found[k].seconds)):
+    for k in sorted(places, key=lambda k: (another[k], found[k].seconds)):
         cost = MARGIN * found[k].seconds * (rescore_ratio(problem) + refit_ratio(problem))
         if cost <= left:
             left -= cost
             kept.append(k)
-        elif k == 0:
+        elif not another[k]:
             return []
     return sorted(kept, key=places.index)
 
@@ -56,23 +59,27 @@ def fit_in_time(
 def reserve(problem: Problem, total: float, seconds: Mapping[str, float]) -> float:
     """Return the duration of the final stage, in seconds of one worker, by the seconds of each solver's best trial.
 
-    The solvers are in their order, the best first. It is that of the fullest form that takes at most a share of the
-    total, the seconds of the study with all its workers: all solvers rescored and refitted, the best rescored and
-    refitted, the best refitted, or the models of the trials as they are.
+    The solvers are in their order, the best first; total is the seconds of the study with all its workers. It is that
+    of the fullest form that takes at most a share of the total: all solvers rescored and refitted, with bags of seeds
+    while the share lasts; with few queries all solvers refitted, else the best alone rescored and refitted, or
+    refitted; or the models of the trials as they are.
     """
     took = list(seconds.values())
-    others = max(min(MAX_FINALISTS - len(took), (PER_SOLVER - 1) * len(took)), 0)
-    again = (sum(took) + others * float(np.median(took or [0.0]))) * rescore_ratio(problem)
+    if not took:
+        return reporting(problem)
+    again, use = rescore_ratio(problem), refit_ratio(problem)
     if total == float("inf"):  # without a time limit nothing is rescored
         again = 0.0
-    use = {solver: own * (BAG if is_bagged(solver, problem) else 1) for solver, own in seconds.items()}
-    best = next(iter(seconds), "")
-    forms = [again + sum(use.values()) * refit_ratio(problem)]
-    if took:
-        refitted = seconds[best] * refit_ratio(problem)
-        forms += [seconds[best] * 2.0 * rescore_ratio(problem) + refitted, refitted]
-    affordable = [MARGIN * form for form in forms if MARGIN * form <= END_SHARE * total]
-    return reporting(problem) + max(affordable, default=0.0)
+    others = max(min(MAX_FINALISTS - len(took), (PER_SOLVER - 1) * len(took)), 0)
+    bags = sum(own * (BAG if is_bagged(solver, problem) else 1) for solver, own in seconds.items())
+    best, limit = took[0], END_SHARE * total / MARGIN
+    full = (sum(took) + others * float(np.median(took))) * again + bags * use
+    if sum(took) * (again + use) <= limit:
+        return reporting(problem) + MARGIN * min(full, limit)
+    if problem.development.n_queries < FEW_QUERIES:
+        return reporting(problem) + MARGIN * min(bags * use, limit)
+    forms = (best * (2.0 * again + use), best * use, 0.0)
+    return reporting(problem) + MARGIN * next(form for form in forms if form <= limit)
 
 
 def reporting(problem: Problem) -> float:
@@ -104,8 +111,6 @@ def fit_for_use(
     The first `needed` of plain are the parts of the chosen candidate, which are refitted together or not at all; the
     others follow in their order while there is time, unless they are significantly worse.
     """
-    if deadline.left == float("inf"):
-        return list(plain), [], bag_size(plain, problem, jobs, deadline)
     left = (deadline.left - reporting(problem)) * jobs
     refitted, as_left = [], []
 
@@ -136,11 +141,11 @@ def bag_size(plain: Sequence[Candidate], problem: Problem, jobs: int, deadline: 
     bags = [candidate for candidate in plain if is_bagged(candidate.solver, problem)]
     if deadline.left == float("inf"):
         most = max((sum(one.solver == other.solver for one in bags) for other in bags), default=1)
-        return -(-UNTIMED_BAG // most)
+        return max(UNTIMED_BAG // most, 1)
     one = MARGIN * refit_ratio(problem) * sum(candidate.seconds for candidate in bags)
     others = MARGIN * refit_ratio(problem) * sum(candidate.seconds for candidate in plain if candidate not in bags)
     left = (deadline.left - reporting(problem)) * jobs - others
-    return int(np.clip(left / one, 1, BAG)) if one > 0.0 else BAG
+    return int(np.clip(left / one, 1, MAX_BAG)) if one > 0.0 else BAG
 
 
 def is_bagged(solver: str, problem: Problem) -> bool:

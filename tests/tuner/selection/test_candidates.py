@@ -46,6 +46,21 @@ def test_the_best_few_trials_of_each_solver_are_candidates(tmp_path: Path) -> No
     assert PER_SOLVER == 3
 
 
+def test_with_few_queries_what_beats_the_defaults_by_noise_is_no_candidate(tmp_path: Path) -> None:
+    defaults = np.linspace(0.2, 0.8, 60)
+    noise = 0.1 * np.random.default_rng(1).normal(size=60)
+    lucky, better = defaults + noise - noise.mean() + 0.005, defaults + noise - noise.mean() + 0.1
+    for beyond, values in (("noise", [defaults, lucky, lucky]), ("it", [defaults, lucky, better])):
+        record, space = Record(tmp_path / beyond, "s", STUDY.metric), STUDY.union_space()
+        for number, own in enumerate(values):
+            params = space.defaults()[0] | {"RankSVM.C": 0.01 * (number + 1)}
+            record.append(number, params, space.distributions, Outcome({STUDY.metric: own}))
+        assert best_candidates(record, space)[0].number != 0
+        found = best_candidates(record, space, defaults_first=True)
+        record.close()
+        assert [c.number for c in found] == ([0] if beyond == "noise" else [2])
+
+
 def test_when_nothing_succeeded_the_cause_is_told(tmp_path: Path) -> None:
     record, space = Record(tmp_path, "s", STUDY.metric), STUDY.union_space()
     record.append(0, space.defaults()[0], space.distributions, Outcome(error="ValueError: no"))

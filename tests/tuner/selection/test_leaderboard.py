@@ -97,7 +97,7 @@ def test_the_estimate_of_the_luckiest_of_many_equals_is_lower_than_its_score() -
     trials = {k: np.clip(difficulty + 0.2 * generator.normal(size=60), 0, 1) for k in range(40)}
     best = max(trials, key=lambda k: float(trials[k].mean()))
     chosen = candidate("A", trials[best], number=best)
-    found = estimate(chosen, [chosen], trials, np.random.default_rng(1))
+    found = estimate(chosen, [chosen], trials, dict.fromkeys(trials, "A"), np.random.default_rng(1))
     assert found.low < found.mean < chosen.value - 0.01
     assert found.low < float(np.mean([values.mean() for values in trials.values()])) < found.high
 
@@ -106,7 +106,25 @@ def test_the_estimate_of_a_blend_is_among_what_was_scored_again() -> None:
     trials = {k: spread(0.5, k) for k in range(6)}
     single = candidate("A", trials[0], spread(0.5, 10), number=0)
     blend = candidate(BLEND, np.empty(0), spread(0.55, 11))
-    found = estimate(blend, [single, blend], trials, np.random.default_rng(0))
+    found = estimate(blend, [single, blend], trials, dict.fromkeys(trials, "A"), np.random.default_rng(0))
     assert found.low < 0.55 < found.high
     assert blend.again is not None
     assert found.mean == pytest.approx(float(blend.again.mean()), abs=0.01)
+
+
+def test_the_estimate_of_a_blend_of_trials_is_that_of_its_members_luck() -> None:
+    """Two solvers are equally good in all their trials: the best of each is lucky, and so is their blend."""
+    off = []
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        difficulty = generator.uniform(0.3, 0.7, 80)
+        trials = {k: difficulty + 0.1 * generator.normal(size=80) for k in range(40)}
+        solvers = {k: "A" if k < 20 else "B" for k in trials}
+        best = [max(own, key=lambda k: float(trials[k].mean())) for own in (range(20), range(20, 40))]
+        members = tuple(candidate(solvers[k], trials[k], number=k) for k in best)
+        values = np.mean([trials[k] for k in best], axis=0)
+        blend = Candidate(BLEND, {"A": 0.5, "B": 0.5}, float(values.mean()), values, 0, members=members)
+        found = estimate(blend, [*members, blend], trials, solvers, np.random.default_rng(0))
+        assert found.mean < float(values.mean())
+        off.append(found.mean - float(difficulty.mean()))
+    assert abs(float(np.mean(off))) < 0.005

@@ -12,6 +12,7 @@ from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.time_reserve import (
     BAG,
     END_SHARE,
+    MAX_BAG,
     UNTIMED_BAG,
     bag_size,
     fit_in_time,
@@ -44,27 +45,26 @@ def test_without_a_deadline_everything_is_affordable() -> None:
     assert bag_size(FOUND, PROBLEM, 1, Deadline()) == UNTIMED_BAG
 
 
-def test_where_time_is_short_the_best_comes_first_and_then_more_solvers() -> None:
-    costs = [1.1 * 1.25 * one.seconds for one in FOUND]  # scored again, and learnt for use
+def test_where_time_is_short_the_best_of_each_solver_come_first() -> None:
+    costs = [1.1 * 1.25 * one.seconds for one in FOUND]  # scored again, and refitted
     fixed = reporting(PROBLEM) + 1e-9
-    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0])) == [0]
-    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0] + costs[1])) == [0, 1]
     assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0] + costs[1] + costs[3])) == [0, 1, 3]
     assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + sum(costs))) == [0, 1, 3, 2]
 
 
-def test_where_the_best_does_not_fit_nothing_else_stands_in_for_it() -> None:
-    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(5.0)) == []
-    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 8, within(5.0)) == [0, 1, 3, 2]  # in eight processes it does
+def test_unless_the_best_of_each_solver_fit_none_is_scored_again() -> None:
+    solvers = sum(1.1 * 1.25 * FOUND[k].seconds for k in (0, 1, 3))
+    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(reporting(PROBLEM) + solvers - 0.01)) == []
+    assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 8, within(5.0)) == [0, 1, 3, 2]  # in eight processes they do
 
 
-@pytest.mark.parametrize(("left", "seeds"), [(0.0, 1), (5.0, 2), (7.0, 3), (1000.0, BAG)])
+@pytest.mark.parametrize(("left", "seeds"), [(0.0, 1), (5.0, 2), (7.0, 3), (1000.0, MAX_BAG)])
 def test_bags_are_as_large_as_there_is_time(left: float, seeds: int) -> None:
     """A seed of these trees takes 2.2 seconds, the others .3."""
     assert bag_size([FOUND[0], FOUND[1]], PROBLEM, 1, within(left + reporting(PROBLEM))) == seeds
 
 
-@pytest.mark.parametrize(("trees", "seeds"), [(1, 3), (2, 2), (3, 1), (5, 1)])
+@pytest.mark.parametrize(("trees", "seeds"), [(1, 3), (2, 1), (3, 1), (5, 1)])
 def test_without_a_deadline_trees_that_are_blended_share_the_seeds(trees: int, seeds: int) -> None:
     assert bag_size([*[FOUND[0]] * trees, FOUND[1]], PROBLEM, 1, Deadline()) == seeds
 
@@ -76,7 +76,7 @@ def test_the_end_fits_into_what_is_put_aside_for_it() -> None:
     own = [candidate(solver, took) for solver, took in seconds.items()]
     assert fit_in_time([0, 1, 2], own, PROBLEM, 1, within(aside)) == [0, 1, 2]
     again = 1.1 * sum(seconds.values())
-    assert bag_size(own, PROBLEM, 1, within(aside - again)) == BAG
+    assert bag_size(own, PROBLEM, 1, within(aside - again)) >= BAG
     assert reserve(PROBLEM, 1000.0, {"RankSVM": 1.0}) < reserve(PROBLEM, 1000.0, {"LambdaMART": 1.0})
 
 
