@@ -1,1 +1,1 @@
-"""Ranking metrics: NDCG, MAP, MRR, precision, recall and the conventions they are computed by."""
+"""Ranking metrics: NDCG, MAP, MRR, ERR, precision, recall, ... and the conventions they are computed by."""

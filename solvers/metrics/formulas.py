@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints, Mask
+from ranktune.solvers.core.arrays import Codes, Floats, Ints, Mask
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.kernels import (
+    WHOLE,
     discounted_sums,
+    dominating_counts,
+    expected_reciprocal_ranks,
     mean_normalised_sums,
     pair_counts,
     precision_sums,
@@ -114,6 +117,23 @@ def _reciprocal_rank(metric: Metric, scores: Floats, judged: Judgements) -> tupl
     return values, judged.relevant(lowest) == 0
 
 
+def _expected_reciprocal_rank(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    k, stops = judged.ranks(metric.at), judged.stops(float(str(metric.highest)))
+    order, average = _ranked(metric, scores, judged, k)
+    values = expected_reciprocal_ranks(scores, order, stops, judged.starts, k, average)
+    return values, np.maximum.reduceat(stops, judged.starts[:-1]) <= 0.0
+
+
+def _persistence_terms(metric: Metric, judged: Judgements) -> Terms:
+    p, lowest = float(str(metric.p)), float(metric.relevant or 1)
+    discounts: Floats = (1.0 - p) * p ** np.arange(float(judged.ranks(metric.at)))
+    return Terms(judged.relevance(lowest), discounts)
+
+
+def _rank_biased_precision(metric: Metric, sums: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    return np.minimum(sums, 1.0), judged.relevant(float(metric.relevant or 1)) == 0
+
+
 def _relevance_terms(metric: Metric, judged: Judgements) -> Terms:
     return Terms(judged.relevance(float(metric.relevant or 1)), np.ones(judged.ranks(metric.at)))
 
@@ -140,21 +160,40 @@ def _winner_takes_all(metric: Metric, sums: Floats, judged: Judgements) -> tuple
 _TIED_PAIR = {"average": 0.5, "pessimistic": 0.0, "optimistic": 1.0}
 
 
-def _pairs(scores: Floats, judged: Judgements) -> tuple[Floats, Floats, Floats]:
+def _pairs(scores: Floats, levels: tuple[Codes, Codes], starts: Ints) -> tuple[Floats, Floats, Floats]:
     """Return, a number a query, the pairs ranked right, those ranked wrong, and the pairs of equal scores."""
-    order = rank(scores, judged.tiebreak("input"), judged.starts, judged.ranks(None))
-    right, wrong, tied = pair_counts(scores, order, *judged.levels(), judged.starts).T
+    order = rank(scores, np.zeros(0), starts, WHOLE)
+    right, wrong, tied = pair_counts(scores, order, *levels, starts).T
     return right, wrong, tied
 
 
 def _pairwise(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    right, wrong, _ = _pairs(scores, judged)
-    pairs = judged.pairs()
+    return _share_of_pairs(metric, scores, judged.levels(), judged.pairs(), judged.starts)
+
+
+def _auc(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    lowest = float(metric.relevant or 1)
+    relevant = judged.relevant(lowest)
+    pairs = relevant * (judged.lengths - relevant)
+    return _share_of_pairs(metric, scores, judged.relevance_levels(lowest), pairs, judged.starts)
+
+
+def _share_of_pairs(
+    metric: Metric, scores: Floats, levels: tuple[Codes, Codes], pairs: Floats, starts: Ints
+) -> tuple[Floats, Mask]:
+    right, wrong, _ = _pairs(scores, levels, starts)
     return _ratio(right + _TIED_PAIR[str(metric.ties)] * (pairs - right - wrong), pairs), pairs == 0
 
 
+def _domination(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
+    order = rank(scores, judged.tiebreak("pessimistic"), judged.starts, WHOLE)
+    by_ties = dominating_counts(scores, order, judged.levels()[0], judged.starts).T
+    counts: Floats = by_ties[("pessimistic", "average", "optimistic").index(str(metric.ties))]
+    return _ratio(counts, judged.above_lowest()), judged.pairs() == 0
+
+
 def _kendall(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
-    right, wrong, tied = _pairs(scores, judged)
+    right, wrong, tied = _pairs(scores, judged.levels(), judged.starts)
     pairs = judged.pairs()
     untied = 0.5 * judged.lengths * (judged.lengths - 1.0) - tied
     return np.clip(_ratio(right - wrong, np.sqrt(pairs) * np.sqrt(untied)), -1.0, 1.0), pairs == 0
@@ -165,6 +204,7 @@ SUMS: Mapping[str, Sum] = {
     "dcg": Sum(_gain_terms, _dcg),
     "precision": Sum(_relevance_terms, _precision),
     "recall": Sum(_relevance_terms, _recall),
+    "rbp": Sum(_persistence_terms, _rank_biased_precision),
     "wta": Sum(_winner_terms, _winner_takes_all),
 }
 
@@ -172,7 +212,10 @@ RANKINGS: Mapping[str, Callable[[Metric, Floats, Judgements], tuple[Floats, Mask
     "mean-ndcg": _mean_ndcg,
     "map": _average_precision,
     "mrr": _reciprocal_rank,
+    "err": _expected_reciprocal_rank,
     "pairwise": _pairwise,
     "kendall": _kendall,
+    "auc": _auc,
+    "domination": _domination,
 }
 """Each takes the scores and returns the metric and the mask of the queries with nothing to measure."""

@@ -33,6 +33,19 @@ def gains(grades: Floats, kind: str = "exp2") -> Floats:
     return worth
 
 
+def stop_probabilities(grades: Floats, highest: float) -> Floats:
+    """Return the probability that a user stops at a document of each grade, (2^grade - 1) / 2^highest.
+
+    Raises DataError for a grade that is negative or above highest. Source: Chapelle et al. 2009, "Expected reciprocal
+    rank for graded relevance".
+    """
+    _refuse(grades, grades < 0.0, "err needs grades of at least 0. Add a constant to all grades")
+    rule = f"err has grades up to highest={highest:g}. Give the highest grade of the scale, such as"
+    _refuse(grades, grades > highest, f"{rule} err@10:highest={grades.max():g}")
+    stops: Floats = (np.exp2(grades) - 1.0) / np.exp2(highest)
+    return stops
+
+
 def can_double(grades: Floats) -> bool:
     """Return whether every grade has a gain of 2^grade - 1: whole numbers from 0 to 30."""
     return bool(grades.min() >= 0.0 and grades.max() <= HIGHEST_GRADE and not (grades % 1.0).any())

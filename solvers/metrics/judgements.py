@@ -12,7 +12,7 @@ from ranktune.solvers.core.arrays import Array, Codes, Floats, Ints, as_floats, 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grades import count_pairs, number_grades
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.gains import discounts, gains
+from ranktune.solvers.metrics.gains import discounts, gains, stop_probabilities
 from ranktune.solvers.metrics.kernels import discounted_sums, rank
 
 T = TypeVar("T")
@@ -93,6 +93,10 @@ class Judgements:
         """Return the number of relevant documents of each query, (n_queries,)."""
         return self._remember(("relevant", lowest), lambda: self._sums(self.relevance(lowest)))
 
+    def stops(self, highest: float) -> Floats:
+        """Return the probability of stopping at each document, on a scale of grades up to highest, (n_documents,)."""
+        return self._remember(("stops", highest), lambda: stop_probabilities(self.grades, highest))
+
     def top(self) -> Floats:
         """Return 1 for each document that has the highest grade of its query, else 0, (n_documents,)."""
 
@@ -105,6 +109,14 @@ class Judgements:
     def levels(self) -> tuple[Codes, Codes]:
         """Return the number of each document's grade in its query, lowest 0, and how many grades each query has."""
         return self._remember("levels", lambda: number_grades(self.grades, self.starts))
+
+    def relevance_levels(self, lowest: float) -> tuple[Codes, Codes]:
+        """Return levels() of relevance(lowest)."""
+        return self._remember(("relevance levels", lowest), lambda: number_grades(self.relevance(lowest), self.starts))
+
+    def above_lowest(self) -> Floats:
+        """Return the number of documents above the lowest grade of each query, (n_queries,)."""
+        return self._remember("above lowest", lambda: self._sums((self.levels()[0] > 0).astype(np.float64)))
 
     def pairs(self) -> Floats:
         """Return the pairs of documents of different grades in each query, (n_queries,)."""

@@ -231,6 +231,82 @@ def reciprocal_ranks(scores: Floats, order: Ints, relevant: Floats, starts: Ints
 
 
 @compiled
+def expected_reciprocal_ranks(
+    scores: Floats, order: Ints, stops: Floats, starts: Ints, k: int, average: bool
+) -> Floats:
+    """Return the sum over the first k ranks r of 1 / r times the probability of stopping there, a number a query.
+
+    stops    (n_documents,) the probability of stopping at a document that was reached
+
+    In a block, the mean probability of passing j documents is the mean over all choices of j of them.
+    """
+    values, passed = np.zeros(len(starts) - 1), np.zeros(k + 1)
+    for q in range(len(values)):
+        first, stop = starts[q], starts[q + 1]
+        top, b, reached = min(k, stop - first), 0, 1.0
+        while b < top and reached > 0.0:
+            size, here = _block(b, first, stop, k, order, scores, stops, average)
+            depth = min(size, top - b)
+            if size == 1:
+                values[q] += reached * here / (b + 1.0)
+                reached *= 1.0 - here
+            elif here > 0.0:
+                passed[: depth + 1] = 0.0
+                passed[0] = 1.0
+                if b + size <= top:
+                    for n in range(size):
+                        _pass(stops[order[first + b + n]], n, passed[: depth + 1])
+                else:  # not all of its documents are in the order
+                    score, n = scores[order[first + b]], 0
+                    for i in range(first, stop):
+                        if scores[i] == score:
+                            _pass(stops[i], n, passed[: depth + 1])
+                            n += 1
+                for j in range(depth):
+                    values[q] += reached * (passed[j] - passed[j + 1]) / (b + j + 1.0)
+                reached *= passed[depth]
+            b += size
+    return values
+
+
+@compiled
+def _pass(stop: float, n: int, passed: Floats) -> None:
+    """Update passed[j], the mean probability of passing j of n documents, for one document more.
+
+    That document is among j of n + 1 with probability j / (n + 1).
+    """
+    for j in range(min(n + 1, len(passed) - 1), 0, -1):
+        passed[j] += (passed[j - 1] * (1.0 - stop) - passed[j]) * j / (n + 1.0)
+
+
+@compiled
+def dominating_counts(scores: Floats, order: Ints, codes: Codes, starts: Ints) -> Floats:
+    """Return a row a query: documents above the lowest grade that rank above every document of a lower grade.
+
+    order is by falling scores, then rising grades; codes number the grades (see data.grades). In the first column a
+    document that shares its score with documents of lower grades counts 0; in the second the probability that it is
+    before all t of them, 1 / (t + 1); in the third 1.
+    """
+    counts = np.zeros((len(starts) - 1, 3))
+    for q in range(len(counts)):
+        lowest_above, b = WHOLE, starts[q]
+        while b < starts[q + 1]:
+            e, lower = b, 0
+            while e < starts[q + 1] and scores[order[e]] == scores[order[b]]:
+                code = np.int64(codes[order[e]])
+                if e > b and code > np.int64(codes[order[e - 1]]):
+                    lower = e - b
+                if 0 < code <= lowest_above:
+                    counts[q, 0] += 1.0 if lower == 0 else 0.0
+                    counts[q, 1] += 1.0 / (lower + 1.0)
+                    counts[q, 2] += 1.0
+                e += 1
+            lowest_above = min(lowest_above, int(codes[order[b]]))
+            b = e
+    return counts
+
+
+@compiled
 def pair_counts(scores: Floats, order: Ints, codes: Codes, n_grades: Codes, starts: Ints) -> Floats:
     """Return a row a query: pairs of different grades that scores rank right, wrong, and pairs of equal scores.
 

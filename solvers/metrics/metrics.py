@@ -2,17 +2,23 @@
 
 Spelling: NAME[@K][:[CONVENTION][,OPTION=VALUE]...], for example ndcg@10, ndcg@10:letor, map@5:lightgbm,empty=skip or
 precision@5:relevant=2,ties=input. What is left out has the value of the convention, else the default;
-metrics.presets lists names, options and conventions.
+metrics.presets lists names, options and conventions, metrics.names what other tools call them (p@10, P_10, recip_rank).
 
 ndcg, dcg   (normalised) discounted cumulative gain, of the first k ranks or of all
 mean-ndcg   the mean of ndcg@m over all ranks m of the query (up to k)
 map         average precision          mrr        reciprocal rank of the first relevant document
 precision   relevant share of the top k    recall     share of the relevant documents that is in the top k
+err         expected reciprocal rank: of the document at which a user stops who reads from the top
+rbp         rank-biased precision: (1 - p) sum of p^(rank - 1) over the relevant documents
 wta         whether the first document has the query's highest grade (winner takes all)
 pairwise    share of the pairs of different grades that are ranked right; a tied pair counts 1/2
 kendall     rank correlation tau-b of scores and grades: ties in both are accounted for; 0 where all scores are equal
+auc         share of the pairs of a relevant and another document that are ranked right; a tied pair counts 1/2
+domination  share of the documents above the query's lowest grade that rank above all documents of lower grades; the
+            domination error is 1 minus it
 
-Every metric is in [0, 1] but dcg and kendall ([-1, 1]), and higher is better. Cost: one pass for small k, else
+Every metric is in [0, 1] but dcg and kendall ([-1, 1]), and higher is better. The best order has 1 under all but dcg,
+err and rbp, and under precision and recall where k ranks do not allow it. Cost: one pass for small k, else
 n log n a query; what depends on the grades alone is computed once for each Queries.
 """
 
@@ -29,6 +35,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics import formulas
 from ranktune.solvers.metrics.gains import can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.names import read_name
 from ranktune.solvers.metrics.presets import MEASURES, PRESETS, check_option, conventions
 
 __all__ = ["Judgements", "Metric", "discounts", "gains", "parse_metric"]
@@ -44,7 +51,8 @@ class Metric:
     Parameters
     ----------
     name : str
-        "ndcg", "dcg", "mean-ndcg", "map", "mrr", "precision", "recall", "wta", "pairwise" or "kendall".
+        "ndcg", "dcg", "mean-ndcg", "map", "mrr", "err", "rbp", "precision", "recall", "wta", "pairwise", "kendall",
+        "auc" or "domination".
     at : int or None, default=None
         The cutoff k: only the first k ranks count.
     preset : str or None, default=None
@@ -63,6 +71,10 @@ class Metric:
         The divisor of average precision at k: min(k, relevant documents), or all relevant documents.
     relevant : str, optional
         The lowest relevant grade.
+    highest : str, optional
+        The highest grade of the scale, for "err".
+    p : str, optional
+        The persistence of "rbp", between 0 and 1.
 
     Raises
     ------
@@ -91,6 +103,8 @@ class Metric:
     short: str | None = None
     norm: str | None = None
     relevant: str | None = None
+    highest: str | None = None
+    p: str | None = None
 
     def __post_init__(self) -> None:
         """Check everything and fill in what was not given."""
@@ -178,8 +192,9 @@ def parse_metric(text: str | Metric) -> Metric:
     Parameters
     ----------
     text : str or Metric
-        NAME[@K][:[CONVENTION][,OPTION=VALUE]...], such as "ndcg@10" or "map@5:lightgbm,empty=skip"; a Metric is
-        returned as it is.
+        NAME[@K][:[CONVENTION][,OPTION=VALUE]...], such as "ndcg@10" or "map@5:lightgbm,empty=skip", in any case;
+        also "p@10", "rr" or "ap" for precision, mrr and map. trec_eval's own names, such as "P_10", "ndcg_cut_10" and
+        "recip_rank", have its conventions. A Metric is returned as it is.
 
     Returns
     -------
@@ -197,18 +212,19 @@ def parse_metric(text: str | Metric) -> Metric:
     >>> metric = parse_metric("NDCG@5:letor")
     >>> metric.at, metric.discount, str(metric)
     (5, 'letor', 'ndcg@5:letor')
+    >>> str(parse_metric("P@10")), str(parse_metric("P_10"))
+    ('precision@10', 'precision@10:trec_eval')
     """
     if isinstance(text, Metric):
         return text
     if not isinstance(text, str):
         raise ParameterError(f"{text!r} is not a metric: give its name, such as 'ndcg@10'.")
     head, _, tail = "".join(text.lower().split()).partition(":")
-    name, has_cutoff, cutoff = head.partition("@")
-    name = name.replace("_", "-")
+    name, cutoff, convention = read_name(head)
     if name not in MEASURES:
         raise ParameterError(f"metric '{text}' is unknown. {nearest(name, MEASURES)}")
     preset, options = _parse_options(text, name, tail)
-    return Metric(name, _parse_cutoff(text, cutoff) if has_cutoff else None, preset, **options)
+    return Metric(name, None if cutoff is None else _parse_cutoff(text, cutoff), preset or convention, **options)
 
 
 def _parse_cutoff(text: str, cutoff: str) -> int:

@@ -7,20 +7,24 @@ discount  log2: 1 / log2(rank + 1); letor: 1 at ranks 1 and 2, then 1 / log2(ran
 ties      how documents of equal scores are put in order. average: the expected value over all their orders; input: as
           given; reverse: the last given first; pessimistic, optimistic: lowest or highest grade first; docid: the
           greater document id first, scores compared as float32; threshold (map only): a tied run counts as one step
-empty     a query where no order is better than another (nothing relevant; for wta, pairwise and kendall all grades
-          equal): skip it (nan), or count it as 0 or 1
+empty     a query where no order is better than another (nothing relevant; for wta, pairwise, kendall and domination all
+          grades equal; for auc all or none relevant): skip it (nan), or count it as 0 or 1
 short     a query with fewer than k documents: pad with irrelevant ones; cut k to its length; 0: it scores 0
 norm      average precision at k divides by: top, min(k, relevant documents); all, the relevant documents
 relevant  the lowest grade that is relevant, default 1
+highest   err: the highest grade of the scale, default 4, as gdeval and RankLib have it
+p         rbp: the persistence, the probability of going on to the next document, default 0.8
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.metrics.gains import DISCOUNTS, GAINS
+from ranktune.solvers.metrics.gains import DISCOUNTS, GAINS, HIGHEST_GRADE
 
 _TIES = ("average", "input", "reverse", "pessimistic", "optimistic", "docid")
 _EMPTY = ("skip", "0", "1")
@@ -30,15 +34,36 @@ _EMPTY = ("skip", "0", "1")
 class Measure:
     """What a measure takes: a cutoff "@k" (required, optional or none) and options with their values, default first.
 
-    relevant=() in options stands for any number.
+    () in options stands for a number, see NUMBERS.
     """
 
     cutoff: str
     options: Mapping[str, tuple[str, ...]]
 
 
+class Number(NamedTuple):
+    """An option that is a number between two bounds; meaning completes "... is not"."""
+
+    default: str
+    above: float
+    below: float
+    meaning: str
+
+
+NUMBERS: Mapping[str, Number] = {
+    "relevant": Number("1", -math.inf, math.inf, "a grade: give the lowest grade that counts, such as relevant=2"),
+    "highest": Number(
+        "4",
+        0.0,
+        HIGHEST_GRADE + 1,
+        f"the highest grade of a scale: give a number above 0 and below {HIGHEST_GRADE + 1}, such as highest=4",
+    ),
+    "p": Number("0.8", 0.0, 1.0, "a probability between 0 and 1, such as p=0.8"),
+}
+
 _GRADED = {"gain": GAINS, "discount": DISCOUNTS, "ties": _TIES, "empty": _EMPTY}
 _BINARY: dict[str, tuple[str, ...]] = {"relevant": (), "ties": _TIES, "empty": _EMPTY}
+_TIED_PAIRS = {"ties": ("average", "pessimistic", "optimistic"), "empty": _EMPTY}
 
 MEASURES: Mapping[str, Measure] = {
     "ndcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}),
@@ -46,11 +71,15 @@ MEASURES: Mapping[str, Measure] = {
     "mean-ndcg": Measure("optional", _GRADED),
     "map": Measure("optional", {**_BINARY, "ties": (*_TIES, "threshold"), "norm": ("top", "all")}),
     "mrr": Measure("optional", _BINARY),
+    "err": Measure("optional", {"highest": (), "ties": _TIES, "empty": _EMPTY}),
+    "rbp": Measure("optional", {"p": (), **_BINARY}),
     "precision": Measure("required", {**_BINARY, "short": ("pad", "cut", "0")}),
     "recall": Measure("required", _BINARY),
     "wta": Measure("none", {"ties": _TIES, "empty": _EMPTY}),
-    "pairwise": Measure("none", {"ties": ("average", "pessimistic", "optimistic"), "empty": _EMPTY}),
+    "pairwise": Measure("none", _TIED_PAIRS),
     "kendall": Measure("none", {"empty": _EMPTY}),
+    "auc": Measure("none", {"relevant": (), **_TIED_PAIRS}),
+    "domination": Measure("none", _TIED_PAIRS),
 }
 
 _ONLY_WITH_CUTOFF = ("short", "norm")
@@ -108,7 +137,9 @@ def conventions(measure: str, at: int | None, preset: str | None) -> dict[str, s
     """
     if measure not in MEASURES:
         raise ParameterError(f"metric '{measure}' is unknown. {nearest(measure, MEASURES)}")
-    options = {name: values[0] if values else "1" for name, values in MEASURES[measure].options.items()}
+    options = {
+        name: values[0] if values else NUMBERS[name].default for name, values in MEASURES[measure].options.items()
+    }
     if preset is not None:
         if preset not in PRESETS:
             raise ParameterError(f"metric convention '{preset}' is unknown. {nearest(preset, PRESETS)}")
@@ -137,6 +168,7 @@ def check_option(measure: str, at: int | None, name: str, value: str) -> str:
         number = float(value)
     except ValueError:
         number = float("nan")
-    if not abs(number) < float("inf"):
-        raise ParameterError(f"{name}={value} is not a grade: give the lowest grade that counts, such as {name}=2.")
+    rule = NUMBERS[name]
+    if not rule.above < number < rule.below:
+        raise ParameterError(f"{name}={value} is not {rule.meaning}.")
     return str(int(number)) if number == int(number) else repr(number)

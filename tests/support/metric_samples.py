@@ -1,4 +1,4 @@
-"""One query and its value under a metric, for tests of metrics."""
+"""Queries with scores, and their values under a metric, for tests of metrics."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 
@@ -17,3 +18,16 @@ def one_query(grades: Any) -> Judgements:
 
 def value(spelling: str, scores: Any, grades: Any) -> float:
     return float(parse_metric(spelling).per_query(np.asarray(scores, dtype=float), one_query(grades))[0])
+
+
+def trec_format(scores: np.ndarray, queries: Queries) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
+    """Return grades and scores by query and document id, as trec_eval's relatives take them."""
+    judged: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    assert queries.document_ids is not None
+    for query, name, grade, score in zip(
+        queries.query_of_document, queries.document_ids, queries.grades, scores, strict=True
+    ):
+        judged.setdefault(str(query), {})[str(name)] = int(grade)
+        run.setdefault(str(query), {})[str(name)] = float(score)
+    return judged, run

@@ -38,7 +38,7 @@ def predict(
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     data: Annotated[str, typer.Argument(help="Documents with grades.")],
-    metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, ndcg@10:letor, ...")] = "ndcg@10",
+    metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, p@5, err@10, auc, ndcg@10:letor, ...")] = "ndcg@10",
     also: Also = None,
     missing: Missing = "error",
     zero_based: ZeroBased = False,

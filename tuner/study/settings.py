@@ -112,7 +112,9 @@ class Settings:
     data: Annotated[str, DATA] = ""
     vali: Annotated[str | None, VALI] = None
     test: Annotated[str | None, TEST] = None
-    metric: Annotated[str, Setting("What to maximise: ndcg@10, map, mrr, precision@5, ndcg@10:letor, ...")] = "ndcg@10"
+    metric: Annotated[
+        str, Setting("What to maximise: ndcg@10, map, mrr, p@5, err@10, rbp, auc, domination, ndcg@10:letor, P_10, ...")
+    ] = "ndcg@10"
     also: Annotated[Sequence[str], Setting("A further metric to report. Repeatable.")] = ()
     solvers: Annotated[
         Sequence[str],

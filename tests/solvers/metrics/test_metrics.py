@@ -35,6 +35,7 @@ EVERY: tuple[str, ...] = (
 )
 EVERY += ("precision@2", "precision@4:short=cut", "recall@3", "wta", "pairwise", "kendall")
 BY_TIES = tuple(spelling for spelling in EVERY if spelling not in ("pairwise", "kendall"))
+EVERY += ("err", "err@3:highest=6", "rbp", "rbp@3:p=0.5", "auc", "domination")
 
 
 # --- the definitions, for one query whose documents are already in order ---
@@ -239,9 +240,11 @@ def test_the_order_of_documents_within_a_query_does_not_matter(
 
 
 @pytest.mark.parametrize("ties", ["average", "pessimistic", "input"])
-@pytest.mark.parametrize("name", ["ndcg@3", "ndcg", "mean-ndcg", "map", "map@5", "mrr", "wta", "pairwise"])
+@pytest.mark.parametrize(
+    "name", ["ndcg@3", "ndcg", "mean-ndcg", "map", "map@5", "mrr", "wta", "pairwise", "auc", "domination"]
+)
 def test_the_perfect_ranking_gets_one(name: str, ties: str, random_queries: Queries) -> None:
-    if name == "pairwise" and ties == "input":
+    if name in ("pairwise", "auc", "domination") and ties == "input":
         return
     values = parse_metric(f"{name}:ties={ties}").per_query(random_queries.grades, random_queries)
     assert np.isnan(values).any() and np.allclose(values[~np.isnan(values)], 1.0, rtol=0, atol=1e-12)
@@ -295,7 +298,7 @@ def test_data_mapped_from_files_do_not_compile_the_kernels_again(tmp_path: Path,
         assert np.array_equal(metric.per_query(mapped, Judgements(grades, starts)), expected, equal_nan=True)
         assert np.array_equal(metric.per_query(scores[::-1][::-1], random_queries), expected, equal_nan=True)
     called: tuple[str, ...] = ("_select", "_sort", "discounted_sums", "mean_normalised_sums", "precision_sums")
-    called += ("reciprocal_ranks", "pair_counts")
+    called += ("reciprocal_ranks", "pair_counts", "expected_reciprocal_ranks", "dominating_counts")
     compiled = {name: len(getattr(metric_kernels, name).machine.nopython_signatures) for name in called}
     assert compiled == dict.fromkeys(called, 1)
 

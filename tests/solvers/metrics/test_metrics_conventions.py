@@ -23,7 +23,21 @@ from tests.support.metric_samples import one_query, value
 def test_queries_without_anything_to_rank_are_skipped_or_counted() -> None:
     judged = Judgements(np.array([0.0, 0, 0, 2, 1]), np.array([0, 3, 5]))
     scores = np.arange(5.0)
-    for name in ("ndcg@2", "dcg", "mean-ndcg", "map", "mrr", "precision@1", "recall@1", "wta", "pairwise", "kendall"):
+    for name in (
+        "ndcg@2",
+        "dcg",
+        "mean-ndcg",
+        "map",
+        "mrr",
+        "precision@1",
+        "recall@1",
+        "wta",
+        "pairwise",
+        "kendall",
+        "err",
+        "rbp",
+        "domination",
+    ):
         assert np.isnan(parse_metric(name).per_query(scores, judged)).tolist() == [True, False]
         assert parse_metric(f"{name}:empty=0").per_query(scores, judged)[0] == 0.0
         assert parse_metric(f"{name}:empty=1").per_query(scores, judged)[0] == 1.0
@@ -139,7 +153,8 @@ def every_metric() -> st.SearchStrategy[Metric]:
     def options(name: str, at: int | None, preset: str | None) -> st.SearchStrategy[Metric]:
         usable = {o: v for o, v in MEASURES[name].options.items() if at is not None or o not in ("short", "norm")}
         values = {
-            o: st.none() | (st.sampled_from(v) if v else st.sampled_from(["1", "2", "0.5"])) for o, v in usable.items()
+            o: st.none() | st.sampled_from(v or (["0.9", "0.5"] if o == "p" else ["1", "2", "0.5"]))
+            for o, v in usable.items()
         }
         return st.fixed_dictionaries(values).map(lambda chosen: Metric(name, at, preset, **chosen))
 

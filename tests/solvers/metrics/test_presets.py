@@ -14,6 +14,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.metrics.presets import MEASURES, PRESETS, check_option, conventions
+from tests.support.metric_samples import trec_format
 
 CASES = {
     "untied": ([3, 0, 2, 1], [0.9, 0.8, 0.7, 0.1]),
@@ -117,12 +118,7 @@ def test_trec_eval(ranked: tuple[np.ndarray, Queries]) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval")
     scores, queries = ranked
     nudged = scores + 1e-10 * np.random.default_rng(0).normal(size=len(scores))  # it keeps scores as float
-    judged: dict[str, dict[str, int]] = {}
-    run: dict[str, dict[str, float]] = {}
-    query_of = queries.query_of_document
-    for i, name in enumerate(queries.document_ids):  # type: ignore[arg-type]
-        judged.setdefault(str(query_of[i]), {})[str(name)] = int(queries.grades[i])
-        run.setdefault(str(query_of[i]), {})[str(name)] = float(nudged[i])
+    judged, run = trec_format(nudged, queries)
     names = {
         "ndcg_cut_3": "ndcg@3",
         "ndcg_cut_10": "ndcg@10",
