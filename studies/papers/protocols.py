@@ -1,19 +1,20 @@
 """The papers' evaluation protocols: which queries models are fitted on, chosen by and scored on.
 
-folds        fit every point of the grid on a fold's train.txt, choose one by its vali.txt, score that one on its
-             test.txt; a figure is the mean over folds of each fold's mean over queries
+folds        fit every point of the grid on a fold's train.txt, or those that the tuner asks for, choose one by its
+             vali.txt, score that one on its test.txt; a figure is the mean over folds of each fold's mean over queries
 every-point  the same without a choice: every point is scored, for plots of a trade-off
 progressive  go through all queries in random orders, each scored before the model is updated with it; a figure is the
              mean over orders of the mean over queries
+tuner        samplers search the grid for the best mean over folds on vali.txt, from several seeds: see tuner_runs
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,12 +24,17 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneErro
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import make
+from ranktune.solvers.registry import make, solver_class
+from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.published import EACH, Entry, Measure, Point
 from ranktune.tuner.splits.split import Split
 
 TIMINGS = 15
 """Repetitions of a timing, of which the median counts."""
+PROGRESSIVE = "map:letor"
+"""The metric of the progressive curves."""
+STEPS = ("rounds", "passes")
+"""Path parameters that count steps: fit_path gives the same bits as fit."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +43,25 @@ class PartResult:
 
     values    of each measure: by the point's name ("" where validation chose one), then by the measure's label
     chosen    the point that validation chose, by the measure's label
+    curves    what figures are drawn of, by name
     warnings  messages of the solvers' warnings; error: why there is no result, "" where there is one
     """
 
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     chosen: Mapping[str, Point] = field(default_factory=dict)
+    curves: Mapping[str, Floats] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     error: str = ""
 
 
-Scored: TypeAlias = tuple[dict[str, dict[str, float]], dict[str, Point]]
-"""The values and chosen of a PartResult."""
+@dataclass(frozen=True)
+class Fitted:
+    """A point of a grid, the weights of its model (none but for linear models), and its scores of other queries."""
+
+    point: Point
+    weights: Floats
+    vali: Matrix | None
+    test: Matrix
 
 
 @runtime_checkable
@@ -58,55 +72,47 @@ class OnlineRanker(Protocol):
         """Return the score of each document, given before the model is updated with its query."""
 
 
-def run_part(protocol: Callable[..., Scored], *arguments: object) -> PartResult:
+def run_part(protocol: Callable[..., PartResult], *arguments: object) -> PartResult:
     """Return the result of protocol(*arguments) with the solvers' warnings; a RankTuneError becomes its error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", RankTuneWarning)
         try:
-            values, chosen = protocol(*arguments)
+            result = protocol(*arguments)
         except RankTuneError as error:
             return PartResult(error=str(error))
-    return PartResult(values, chosen, tuple(str(warning.message) for warning in caught))
+    return replace(result, warnings=tuple(str(warning.message) for warning in caught))
 
 
-def one_fold(entry: Entry, split: Split, seed: int) -> Scored:
+def one_fold(entry: Entry, split: Split, seed: int) -> PartResult:
     """Fit on split's training queries, choose by its validation queries, and score its test queries."""
-    test = _present(split.test, split, "test")
-    points = entry.points
-    if len(points) == 1:
-        models = {0: _fitted(entry, points[0], split, seed)}
-        best = {measure.label: 0 for measure in entry.measures}
-    else:
-        vali = _present(split.vali, split, "vali")
-        models = {k: _fitted(entry, point, split, seed) for k, point in enumerate(points)}
-        best = _best(entry, list(models.values()), vali)
-    values = {}
-    for measure in entry.measures:
-        model = models[best[measure.label]]
-        values[measure.label] = measured(measure, model, model.predict(test), test)
-    return {"": values}, {label: points[k] for label, k in best.items()}
+    test = present(split.test, split, "test")
+    vali = present(split.vali, split, "vali") if len(entry.points) > 1 else split.vali
+    fits = _tuned(entry, split, seed) if entry.evaluations else list(fits_of(entry, split, seed))
+    best = dict.fromkeys(entry.labels, 0) if vali is None or len(fits) == 1 else _best(entry, fits, vali)
+    values = {m.label: measured(m, fits[best[m.label]].weights, fits[best[m.label]].test, test) for m in entry.measures}
+    return PartResult({"": values}, {label: fits[k].point for label, k in best.items()})
 
 
-def every_point(entry: Entry, split: Split, seed: int) -> Scored:
+def every_point(entry: Entry, split: Split, seed: int) -> PartResult:
     """Fit every point on split's training queries, and score it on the test queries."""
-    test = _present(split.test, split, "test")
+    test = present(split.test, split, "test")
     values = {}
-    for point in entry.points:
-        model = _fitted(entry, point, split, seed)
-        scores = model.predict(test)
-        values[named(point)] = {m.label: measured(m, model, scores, test) for m in entry.measures}
-    return values, {}
+    for fit in fits_of(entry, split, seed):
+        values[named(fit.point)] = {m.label: measured(m, fit.weights, fit.test, test) for m in entry.measures}
+    return PartResult(values)
 
 
-def one_order(entry: Entry, queries: Queries, order: Ints, seed: int) -> Scored:
+def one_order(entry: Entry, queries: Queries, order: Ints, seed: int) -> PartResult:
     """Score each query in that order by a new model, then update the model with it."""
     (point,) = entry.points
-    model = make(entry.solver, {**entry.parameters, **point}, seed)
+    model = make(entry.solver, entry.at(point), seed)
     if not isinstance(model, OnlineRanker):
         raise ParameterError(f"{entry.solver} does not learn query by query. Use an online solver.")
     scores = model.progressive(queries, order)
-    return {"": {m.label: measured(m, model, scores, queries) for m in entry.measures}}, {}
+    values = {m.label: measured(m, _weights(model), scores, queries) for m in entry.measures}
+    precisions = parse_metric(PROGRESSIVE).per_query(scores, queries)[order]
+    return PartResult({"": values}, curves={PROGRESSIVE: np.cumsum(precisions) / np.arange(1, len(order) + 1)})
 
 
 def all_queries(split: Split) -> Queries:
@@ -114,10 +120,9 @@ def all_queries(split: Split) -> Queries:
     return concatenate([part for part in (split.train, split.vali, split.test) if part is not None])
 
 
-def measured(measure: Measure, model: BaseRanker, scores: Matrix, queries: Queries) -> float:
-    """Return one measure of a model whose scores of queries are scores, (n_documents,)."""
+def measured(measure: Measure, weights: Floats, scores: Matrix, queries: Queries) -> float:
+    """Return one measure of a model with these weights, whose scores of queries are scores, (n_documents,)."""
     if measure.metric is None:
-        weights = np.asarray(getattr(model, "coef_", np.zeros(0)))
         return float(np.count_nonzero(weights)) if measure.label == "weights" else latency(weights, queries)
     if measure.over == "queries":
         return measure.scale * measure.metric.mean(scores, queries)
@@ -143,24 +148,59 @@ def named(point: Point) -> str:
                      for name, value in point.items())  # fmt: skip
 
 
-def _fitted(entry: Entry, point: Point, split: Split, seed: int) -> BaseRanker:
-    return make(entry.solver, {**entry.parameters, **point}, seed).fit(split.train, vali=split.vali)
+def fits_of(entry: Entry, split: Split, seed: int) -> Iterator[Fitted]:
+    """Yield every point of the grid, fitted; numbers of steps at the cost of one fit."""
+    points = entry.points
+    solver = solver_class(entry.solver)
+    if len(points) > 1 and tuple(entry.grid) == (solver.path_parameter,) and solver.path_parameter in STEPS:
+        name = solver.path_parameter
+        ranker = make(entry.solver, entry.parameters, seed)
+        for value, model in ranker.fit_path(split.train, [float(str(point[name])) for point in points]):
+            yield _scored({name: value}, model, split)
+        return
+    for point in points:
+        yield _fit(entry, point, split, seed)
 
 
-def _best(entry: Entry, models: list[BaseRanker], vali: Queries) -> dict[str, int]:
-    """Return the number of the best model on vali for each measure; the first of equals."""
-    scores = [model.predict(vali) for model in models]
+def _fit(entry: Entry, point: Point, split: Split, seed: int) -> Fitted:
+    model = make(entry.solver, entry.at(point), seed).fit(split.train, vali=split.vali if entry.stops_early else None)
+    return _scored(point, model, split)
+
+
+def _scored(point: Point, model: BaseRanker, split: Split) -> Fitted:
+    vali = None if split.vali is None else model.predict(split.vali)
+    return Fitted(point, _weights(model), vali, model.predict(present(split.test, split, "test")))
+
+
+def _weights(model: BaseRanker) -> Floats:
+    return np.array(getattr(model, "coef_", np.zeros(0)))
+
+
+def _tuned(entry: Entry, split: Split, seed: int) -> list[Fitted]:
+    """Return the points that the tuner asks for, fitted; it maximises the metric of the choice on vali."""
+    vali, metric = present(split.vali, split, "vali"), parse_metric(entry.choose)
+    fits: list[Fitted] = []
+
+    def value(point: Point) -> float:
+        fits.append(_fit(entry, point, split, seed))
+        scores = fits[-1].vali
+        return float("-inf") if scores is None else metric.mean(scores, vali)
+
+    search(entry.grid, value, sampler=entry.sampler, seed=seed, evaluations=entry.evaluations)
+    return fits
+
+
+def _best(entry: Entry, fits: list[Fitted], vali: Queries) -> dict[str, int]:
+    """Return the number of the best fit on vali for each measure; the first of equals."""
+    scored = [(fit.weights, fit.vali) for fit in fits if fit.vali is not None]
     if entry.choose != EACH:
         metric = parse_metric(entry.choose)
-        k = int(np.argmax([metric.mean(one, vali) for one in scores]))
-        return {measure.label: k for measure in entry.measures}
-    return {
-        m.label: int(np.argmax([measured(m, model, one, vali) for model, one in zip(models, scores, strict=True)]))
-        for m in entry.measures
-    }
+        return dict.fromkeys(entry.labels, int(np.argmax([metric.mean(scores, vali) for _, scores in scored])))
+    return {m.label: int(np.argmax([measured(m, *one, vali) for one in scored])) for m in entry.measures}
 
 
-def _present(part: Queries | None, split: Split, name: str) -> Queries:
+def present(part: Queries | None, split: Split, name: str) -> Queries:
+    """Return part, the queries of split called name. Raises DataError where there are none."""
     if part is None:
         raise DataError(
             f"{split.name} has no {name}.txt: the protocol of the papers needs train.txt, vali.txt and test.txt. "

@@ -16,8 +16,14 @@ prints (ndcg@1) and the metric that is computed here under that name (ndcg@1:let
     parameters = { scaling = "minmax" }
     grid = { C = { base = 10.0, low = -5, high = 3 } } # or without base, or a list; the product of all is tried
     published.MQ2008 = { "ndcg@1" = 0.3627 }
+    [[tables.claims]]                                  # what the text says about the table, checked on our figures
+    text = "RankSVM beats AdaRank on MQ2008"
+    dataset = "MQ2008"                                 # or none: every data set
+    higher = "RankSVM"
+    lower = ["AdaRank"]
+    measures = ["ndcg@1"]
 
-metrics, choose and parameters of an entry take precedence over those of its table.
+metrics, choose, parameters, grid, copies and evaluations of an entry take precedence over those of its table.
 """
 
 from __future__ import annotations
@@ -37,9 +43,11 @@ from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.tuner.splits.split import Split
 
 PAPERS = ("adarank", "domination", "elasticrank", "ranksvm", "solar")
-PROTOCOLS = ("folds", "every-point", "progressive")
+PROTOCOLS = ("folds", "every-point", "progressive", "tuner")
 MODEL_FACTS = ("weights", "us/document")
 EACH = "each"
+MEAN_RANK = "mean rank"
+"""In place of a data set: the rank of a system among those of its table, the mean over all data sets."""
 
 Point: TypeAlias = Mapping[str, Value]
 """A point of a grid: parameters by name."""
@@ -72,7 +80,10 @@ class Entry:
     """One system: its solver, the grid, the metric of the choice, and the printed figures of each data set.
 
     ranks holds the printed mean ranks of the system among the entries of its table, by measure. orders is the number of
-    random orders of the training queries over which figures are averaged, for solvers that depend on the order.
+    random orders of the training queries over which figures are averaged, for solvers that depend on the order. copies
+    names parameters that take the value of another: {threshold = "l1"}. With evaluations, the tuner fits so many points
+    of the grid and no others, by sampler and the metric of the choice; 0 is all. Unless stops_early, fit sees no
+    validation queries.
     """
 
     name: str
@@ -83,13 +94,51 @@ class Entry:
     choose: str = EACH
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     ranks: Mapping[str, float] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
     orders: int = 1
+    evaluations: int = 0
+    sampler: str = "thompson"
+    stops_early: bool = True
     note: str = ""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the measures."""
+        return tuple(measure.label for measure in self.measures)
 
     @property
     def points(self) -> list[Point]:
         """Every combination of the grid, in the order of declaration; one empty one without a grid."""
         return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
+
+    def at(self, point: Point) -> dict[str, Value]:
+        """Return all parameters of the solver at a point of the grid."""
+        return {**self.parameters, **point, **{name: point[other] for name, other in self.copies.items()}}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper about the systems of a table: higher has better figures than each of lower.
+
+    Without higher: no system of lower has the best figures everywhere.
+
+    dataset   the data set it speaks of, "" for all, or "mean rank", of which less is better
+    measures  the columns it speaks of; none where it is about mean ranks or data that are not public
+    by        the least difference for a case to hold; below 0 for "about as good as"
+    share     the least share of the cases (data set, measure, other system) that must hold
+    source    where it is printed, "" for the table's own place
+    reason    why it does not hold, for the line that says NO
+    """
+
+    text: str
+    higher: str = ""
+    lower: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    dataset: str = ""
+    by: float = 0.0
+    share: float = 1.0
+    source: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,8 +151,10 @@ class Table:
     tolerance: float | None = None
     folds: tuple[str, ...] = ()
     permutations: int = 10
+    runs: int = 20
     seed: int = 0
     note: str = ""
+    claims: tuple[Claim, ...] = ()
 
     @property
     def is_ranked(self) -> bool:
@@ -155,9 +206,15 @@ def _table(declared: JsonView) -> Table:
     protocol = declared["protocol"]
     if protocol not in PROTOCOLS:
         raise ParameterError(f"protocol '{protocol}' is unknown. {nearest(protocol, PROTOCOLS)}")
-    own = {name: declared[name] for name in ("tolerance", "permutations", "seed", "note") if name in declared}
-    entries = tuple(_entry(entry, declared) for entry in declared["entries"])
-    return Table(declared["title"], protocol, entries, folds=tuple(declared.get("folds", ())), **own)
+    own = {name: declared[name] for name in ("tolerance", "permutations", "runs", "seed", "note") if name in declared}
+    entries = tuple(_entry(entry, declared) for entry in declared.get("entries", ()))
+    claims = tuple(_claim(claim) for claim in declared.get("claims", ()))
+    return Table(declared["title"], protocol, entries, folds=tuple(declared.get("folds", ())), claims=claims, **own)
+
+
+def _claim(declared: JsonView) -> Claim:
+    lists = {name: tuple(declared[name]) for name in ("lower", "measures") if name in declared}
+    return Claim(**{**declared, **lists})
 
 
 def _entry(declared: JsonView, table: JsonView) -> Entry:
@@ -168,11 +225,15 @@ def _entry(declared: JsonView, table: JsonView) -> Entry:
         solver=declared["solver"],
         measures=tuple(_measure(label, metric) for label, metric in metrics.items()),
         parameters={**table.get("parameters", {}), **declared.get("parameters", {})},
-        grid={name: _values(values) for name, values in declared.get("grid", {}).items()},
+        grid={name: _values(values) for name, values in declared.get("grid", table.get("grid", {})).items()},
         choose=choose if choose == EACH else str(parse_metric(choose)),
         published=declared.get("published", {}),
         ranks=declared.get("ranks", {}),
+        copies=declared.get("copies", table.get("copies", {})),
         orders=declared.get("orders", 1),
+        evaluations=declared.get("evaluations", table.get("evaluations", 0)),
+        sampler=declared.get("sampler", "thompson"),
+        stops_early=declared.get("stops_early", True),
         note=declared.get("note", ""),
     )
 

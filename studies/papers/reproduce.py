@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -15,12 +15,18 @@ from scipy.stats import rankdata
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, nearest
 from ranktune.solvers.data.queries import Queries
+from ranktune.studies.papers import tuner_runs
+from ranktune.studies.papers.claims import Verdict, judged
 from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part
-from ranktune.studies.papers.published import Entry, Measure, Paper, Table, datasets, recognised
+from ranktune.studies.papers.published import MEAN_RANK, Entry, Measure, Paper, Table, datasets, recognised
+from ranktune.studies.papers.tuner_runs import lattice_values, sampler_runs
 from ranktune.studies.readers.letor import read_letor
 from ranktune.tuner.splits.plans import random_orders
 from ranktune.tuner.splits.split import Split
 from ranktune.tuner.workers.executor import Executor, make_executor
+
+RUNS_A_TASK = 2
+"""Runs of a sampler that one task makes: a second or two."""
 
 OnPart: TypeAlias = Callable[[int, int, str], None]
 """Called after each finished part: how many are done, of how many, and a line about this one."""
@@ -75,22 +81,32 @@ class Row:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A table with its figures, and remarks about single systems."""
+    """A table with its figures, remarks about single systems, and what its claims are worth.
+
+    results holds the parts (folds, orders, runs) by the names of entry and data set.
+    """
 
     table: Table
     rows: tuple[Row, ...]
     remarks: tuple[str, ...]
+    verdicts: tuple[Verdict, ...] = ()
+    results: Mapping[tuple[str, str], tuple[PartResult, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Task:
-    """One part of one entry on one data set: a fold or an order."""
+    """One part of one entry on one data set: a fold, an order, or some runs of a sampler."""
 
     table: int
     entry: int
     dataset: int
     part: str
     call: tuple[object, ...]
+
+    @property
+    def is_lattice(self) -> bool:
+        """Whether the result is no figure, but what the runs of samplers look values up in."""
+        return self.call[0] is lattice_values
 
 
 def load_dataset(path: str | Path, name: str | None = None) -> Dataset:
@@ -125,27 +141,51 @@ def reproduce(
     with the reason.
     """
     tasks = [task for number in range(len(paper.tables)) for task in _tasks(paper, number, found)]
-    results: dict[int, PartResult] = {}
+    later = sum(len(_blocks(t.runs)) * len(t.entries) * len(found) for t in paper.tables if t.protocol == "tuner")
+    done = 0
+
+    def note(task: _Task, result: PartResult) -> None:
+        nonlocal done
+        done += 1
+        if on_part is not None:
+            name = f"{found[task.dataset].name} {paper.tables[task.table].entries[task.entry].name}"
+            on_part(done, len(tasks) + later, f"{name}, {task.part}{_message(result)}")
+
     with make_executor(jobs) as executor:
-        for number, result in _finished(executor, tasks):
-            results[number] = result
-            if on_part is not None:
-                task = tasks[number]
-                entry = paper.tables[task.table].entries[task.entry]
-                name = found[task.dataset].name
-                on_part(len(results), len(tasks), f"{name} {entry.name}, {task.part}{_message(result)}")
+        results = _results(executor, tasks, note)
+        tuned = [(table, k) for k, table in enumerate(paper.tables) if table.protocol == "tuner"]
+        searches = [task for table, k in tuned for task in _searches(table, k, results, len(found))]
+        results |= _results(executor, searches, note)
     by_entry: dict[tuple[int, int, int], dict[str, PartResult]] = {}
-    for number, task in enumerate(tasks):  # in the order of declaration, so that sums do not depend on timing
-        by_entry.setdefault((task.table, task.entry, task.dataset), {})[task.part] = results[number]
+    for task, result in results.items():
+        if not task.is_lattice:
+            by_entry.setdefault((task.table, task.entry, task.dataset), {})[task.part] = result
     return [_reproduced(paper, number, found, by_entry) for number in range(len(paper.tables))]
 
 
 def _tasks(paper: Paper, number: int, found: Sequence[Dataset]) -> Iterator[_Task]:
     table = paper.tables[number]
     for d, dataset in enumerate(found):
-        for e, entry in enumerate(table.entries):
+        for e, entry in enumerate(table.entries[:1] if table.protocol == "tuner" else table.entries):
             for part, call in _parts(table, entry, dataset):
                 yield _Task(number, e, d, part, call)
+
+
+def _searches(table: Table, number: int, results: Mapping[_Task, PartResult], n_datasets: int) -> Iterator[_Task]:
+    """Yield the runs of every sampler, which look up the values of the grid."""
+    for d in range(n_datasets):
+        lattices = [
+            result for task, result in results.items() if task.is_lattice and (task.table, task.dataset) == (number, d)
+        ]
+        for e, entry in enumerate(table.entries):
+            for seeds in _blocks(table.runs):
+                call = (sampler_runs, entry, lattices, seeds)
+                yield _Task(number, e, d, f"runs {seeds[0] + 1} to {seeds[-1] + 1}", call)
+
+
+def _blocks(runs: int) -> list[range]:
+    """Return the seeds of all runs in blocks that take about a second."""
+    return [range(start, min(start + RUNS_A_TASK, runs)) for start in range(0, runs, RUNS_A_TASK)]
 
 
 def _parts(table: Table, entry: Entry, dataset: Dataset) -> Iterator[tuple[str, tuple[object, ...]]]:
@@ -154,7 +194,7 @@ def _parts(table: Table, entry: Entry, dataset: Dataset) -> Iterator[tuple[str, 
         for k, order in enumerate(orders):
             yield f"order {k + 1} of {len(orders)}", (one_order, entry, dataset.queries, order, table.seed + k)
         return
-    protocol = every_point if table.protocol == "every-point" else one_fold
+    protocol = {"every-point": every_point, "tuner": lattice_values}.get(table.protocol, one_fold)
     splits = [split for split in dataset.splits if not table.folds or split.name in table.folds]
     if not splits:
         raise DataError(
@@ -167,27 +207,40 @@ def _parts(table: Table, entry: Entry, dataset: Dataset) -> Iterator[tuple[str, 
             yield name, (protocol, entry, split, table.seed + k)
 
 
-def _finished(executor: Executor, tasks: Sequence[_Task]) -> Iterator[tuple[int, PartResult]]:
-    """Yield the number of each task with its result, as tasks end; few tasks wait, which bounds the memory."""
-    running: dict[Future[PartResult], int] = {}
-    for number, task in enumerate(tasks):
-        running[executor.submit(run_part, *task.call)] = number
+def _results(
+    executor: Executor, tasks: Sequence[_Task], note: Callable[[_Task, PartResult], None]
+) -> dict[_Task, PartResult]:
+    """Return the result of each task, in the order of tasks, so that sums do not depend on timing.
+
+    note is called as tasks end. Few tasks wait at a time, which bounds the memory.
+    """
+    found: dict[_Task, PartResult] = {}
+    running: dict[Future[PartResult], _Task] = {}
+    for task in tasks:
+        running[executor.submit(run_part, *task.call)] = task
         while len(running) >= 2 * executor.jobs - 1:
-            yield from _ready(running)
+            _collect(running, found, note)
     while running:
-        yield from _ready(running)
+        _collect(running, found, note)
+    return {task: found[task] for task in tasks}
 
 
-def _ready(running: dict[Future[PartResult], int]) -> Iterator[tuple[int, PartResult]]:
+def _collect(
+    running: dict[Future[PartResult], _Task],
+    found: dict[_Task, PartResult],
+    note: Callable[[_Task, PartResult], None],
+) -> None:
+    """Wait for the next results and move them from running to found."""
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in done:
+        task = running.pop(future)
         try:
-            result = future.result()
+            found[task] = future.result()
         except BrokenExecutor:
             raise StudyError(
                 "a worker process died, most likely out of memory. Run again with fewer processes (--jobs 1)."
             ) from None
-        yield running.pop(future), result
+        note(task, found[task])
 
 
 def _message(result: PartResult) -> str:
@@ -203,19 +256,41 @@ def _reproduced(
     table = paper.tables[number]
     rows: list[Row] = []
     remarks: list[str] = [f"{entry.name}: {entry.note}" for entry in table.entries if entry.note]
-    for d, dataset in enumerate(found):
+    names = [dataset.name for dataset in found]
+    for d, name in enumerate(names):
         for e, entry in enumerate(table.entries):
             parts = results[number, e, d]
-            rows += _rows(table, entry, dataset.name, list(parts.values()))
-            remarks += _remarks(entry, dataset.name, parts)
+            rows += _rows(table, entry, name, list(parts.values()))
+            remarks += _remarks(entry, name, parts)
     if table.is_ranked:
-        rows += _rank_rows(table, rows, [dataset.name for dataset in found])
-    return Reproduced(table, tuple(rows), tuple(remarks))
+        rows += _rank_rows(table, rows, names)
+    kept = {
+        (entry.name, name): tuple(results[number, e, d].values())
+        for d, name in enumerate(names)
+        for e, entry in enumerate(table.entries)
+    }
+    return Reproduced(table, tuple(rows), tuple(remarks), tuple(_verdicts(table, rows, kept, names)), kept)
+
+
+def _verdicts(
+    table: Table, rows: Sequence[Row], results: Mapping[tuple[str, str], tuple[PartResult, ...]], names: Sequence[str]
+) -> Iterator[Verdict]:
+    source = table.title.split(":")[0]
+    ours = {(row.dataset, row.algorithm, row.metric): row.ours for row in rows}
+    for claim in table.claims:
+        yield judged(claim.source or source, claim, ours, names)
+    failed = any(part.error for parts in results.values() for part in parts)
+    if table.protocol == "tuner" and not failed:
+        yield from tuner_runs.verdicts(source, table.entries, results, names)
 
 
 def _rows(table: Table, entry: Entry, dataset: str, parts: Sequence[PartResult]) -> Iterator[Row]:
     """Yield the mean over parts of each measure at each point; no figure where a part failed."""
     failed = any(part.error for part in parts)
+    if table.protocol == "tuner":
+        for label, value in ({} if failed else tuner_runs.figures(parts, entry.choose)).items():
+            yield Row(table.title, dataset, entry.name, label, None, value, entry.choose)
+        return
     printed = entry.published.get(dataset, {})
     points = [named(point) for point in entry.points] if table.protocol == "every-point" else [""]
     for point in points:
@@ -255,4 +330,4 @@ def _rank_rows(table: Table, rows: Sequence[Row], names: Sequence[str]) -> Itera
             ranks_of_all = means[m.label]
             mean = None if ranks_of_all is None else float(ranks_of_all[e])
             label = f"rank by {m.label}"
-            yield Row(table.title, "mean rank", entry.name, label, entry.ranks.get(m.label), mean, _convention(m))
+            yield Row(table.title, MEAN_RANK, entry.name, label, entry.ranks.get(m.label), mean, _convention(m))

@@ -7,7 +7,8 @@ import pytest
 
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.losses.window_sums import sum_many
-from ranktune.studies.benchmarks import counting
+from ranktune.studies.benchmarks.counting import main
+from ranktune.studies.papers import counting
 
 
 @pytest.mark.parametrize(("length", "n_grades"), [(50, 3), (200, 40), (300, 300)])
@@ -28,7 +29,7 @@ def test_the_rivals_sum_what_the_tree_sums(length: int, n_grades: int) -> None:
 
 @pytest.mark.thorough
 def test_prints_a_line_for_each_size(capsys: pytest.CaptureFixture[str]) -> None:
-    counting.main([10], repeats=1)
+    main([10], repeats=1)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines] == ["k", "2", "3", "5", "7", "8"]
     assert [line.split()[-1] for line in lines[1:]] == ["table"] * 4 + ["tree of 32".split()[-1]]

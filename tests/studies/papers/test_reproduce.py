@@ -22,7 +22,17 @@ from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.papers import protocols
-from ranktune.studies.papers.published import PAPERS, Entry, Measure, Paper, Table, datasets, load_paper, recognised
+from ranktune.studies.papers.published import (
+    MEAN_RANK,
+    PAPERS,
+    Entry,
+    Measure,
+    Paper,
+    Table,
+    datasets,
+    load_paper,
+    recognised,
+)
 from ranktune.studies.papers.reproduce import Dataset, Reproduced, Row, load_dataset, load_datasets, reproduce
 from ranktune.tuner.splits.split import Split
 
@@ -94,13 +104,14 @@ def test_the_choice_never_looks_at_test() -> None:
     assert fold.test is not None
     generator = np.random.default_rng(5)
     other = replace(fold, test=replace(fold.test, grades=generator.permutation(fold.test.grades)))
-    _, chosen = protocols.one_fold(svm(choose="map:letor"), fold, 0)
-    _, still = protocols.one_fold(svm(choose="map:letor"), other, 0)
+    chosen = protocols.one_fold(svm(choose="map:letor"), fold, 0).chosen
+    still = protocols.one_fold(svm(choose="map:letor"), other, 0).chosen
     assert chosen == still
     assert fold.vali is not None
     turned = replace(fold, vali=replace(fold.vali, features=-fold.vali.features))  # now the worst is the best
-    values = [protocols.one_fold(replace(svm(choose="map:letor"), grid={"C": (C,)}), fold, 0)[0] for C in GRID["C"]]
-    _, worst = protocols.one_fold(svm(choose="map:letor"), turned, 0)
+    single = [replace(svm(choose="map:letor"), grid={"C": (C,)}) for C in GRID["C"]]
+    values = [protocols.one_fold(entry, fold, 0).values for entry in single]
+    worst = protocols.one_fold(svm(choose="map:letor"), turned, 0).chosen
     assert len({tuple(v[""].items()) for v in values}) > 1
     assert worst["map"] != chosen["map"]
 
@@ -151,18 +162,21 @@ def test_progressive_goes_through_all_queries_in_random_orders(tiny: Dataset, mo
     bad = NDCG.metric.per_query(-queries.features[:, 0], queries)
     assert found.rows[0].ours is not None
     assert bad.mean() < found.rows[0].ours < good.mean()
-    alone = [protocols.one_order(entry, queries, o, 0)[0][""]["ndcg@3"] for o in np.random.default_rng([0, 1]).permuted(
-        np.tile(np.arange(38), (4, 1)), axis=1)]  # fmt: skip
-    assert len(set(alone)) > 1  # so that averaging over orders means something
+    orders = np.random.default_rng([0, 1]).permuted(np.tile(np.arange(38), (4, 1)), axis=1)
+    alone = [protocols.one_order(entry, queries, order, 0) for order in orders]
+    assert len({part.values[""]["ndcg@3"] for part in alone}) > 1  # so that averaging over orders means something
+    for part in alone:
+        curve = part.curves[protocols.PROGRESSIVE]
+        assert len(curve) == 38 and ((curve >= 0.0) & (curve <= 1.0)).all()
 
 
 def test_pairs_weigh_queries_by_their_length() -> None:
     X = np.array([[1.0], [0.0], [3.0], [2.0], [1.0], [0.0]])
     queries = Queries.from_arrays(X, [1, 0, 0, 0, 0, 1], group=[2, 4])
     pooled = Measure("accuracy_pct", parse_metric("pairwise"), over="pairs", scale=100.0)
-    model: Any = None
-    assert protocols.measured(pooled, model, queries.features[:, 0], queries) == pytest.approx(100 * 1 / 4)
-    assert protocols.measured(replace(pooled, over="queries"), model, X[:, 0], queries) == pytest.approx(50.0)
+    none = np.zeros(0)
+    assert protocols.measured(pooled, none, queries.features[:, 0], queries) == pytest.approx(100 * 1 / 4)
+    assert protocols.measured(replace(pooled, over="queries"), none, X[:, 0], queries) == pytest.approx(50.0)
 
 
 def test_a_system_that_cannot_run_is_reported_and_the_others_go_on(tiny: Dataset) -> None:
@@ -234,13 +248,19 @@ def test_data_sets_are_recognised_by_their_shape() -> None:
 def test_every_declaration_is_sound(name: str) -> None:
     """Whatever a paper declares exists: solvers and their parameters, data sets, measures."""
     for table in load_paper(name).tables:
-        assert len({entry.name for entry in table.entries}) == len(table.entries)
+        names = {entry.name for entry in table.entries}
+        assert len(names) == len(table.entries)
+        for claim in table.claims:
+            assert claim.text and (claim.measures or claim.reason)
+            assert {claim.higher, *claim.lower} - {""} <= names and claim.dataset in ("", MEAN_RANK, *datasets())
+            for measure in claim.measures:
+                assert all(measure.removeprefix("rank by ") in entry.labels for entry in table.entries)
         for entry in table.entries:
             solver = SOLVERS[entry.solver]
             for point in entry.points:
                 known = solver().get_params()
-                assert set(entry.parameters) | set(point) <= set(known)
-                solver(**entry.parameters, **point).check_parameters()
+                assert set(entry.at(point)) <= set(known)
+                solver(**entry.at(point)).check_parameters()
             assert table.protocol != "progressive" or (hasattr(solver, "progressive") and len(entry.points) == 1)
             labels = {measure.label for measure in entry.measures}
             assert set(entry.ranks) <= labels

@@ -1,0 +1,98 @@
+"""What a paper says in words, and whether our figures agree: yes, or NO with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from ranktune.solvers.core.arrays import Json
+from ranktune.studies.papers.published import MEAN_RANK, Claim
+
+Figures = Mapping[tuple[str, str, str], float | None]
+"""Ours by data set, system and measure; None where a system could not run."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A printed figure or a claim, with yes or NO.
+
+    source  where it is printed: "Figure 2", "Table 5", "section 4.5"
+    holds   None where the data it speaks of were not given
+    reason  what was measured; for a NO also why
+    """
+
+    source: str
+    claim: str
+    holds: bool | None
+    reason: str
+
+    @property
+    def word(self) -> str:
+        """The verdict as it is printed."""
+        return {None: "not checked", True: "yes", False: "NO"}[self.holds]
+
+    def as_dict(self) -> Json:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Case:
+    dataset: str
+    lower: str
+    measure: str
+    difference: float
+
+
+def judged(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> Verdict:
+    """Return the verdict on a claim about the systems of a table, by our figures on datasets."""
+    if not claim.measures:
+        return Verdict(source, claim.text, False, claim.reason)
+    known = (*datasets, MEAN_RANK)
+    names = [name for name in known if name == claim.dataset] if claim.dataset else list(datasets)
+    if not names:
+        return Verdict(source, claim.text, None, f"{claim.dataset} was not given.")
+    if not claim.higher:
+        return _no_winner(source, claim, ours, names)
+    cases = []
+    for name in names:
+        for measure in claim.measures:
+            for lower in claim.lower:
+                high, low = ours.get((name, claim.higher, measure)), ours.get((name, lower, measure))
+                if high is None or low is None:
+                    return Verdict(source, claim.text, False, f"{claim.higher} or {lower} could not run on {name}.")
+                cases.append(_Case(name, lower, measure, low - high if name == MEAN_RANK else high - low))
+    held = [case for case in cases if case.difference >= claim.by]
+    holds = len(held) >= claim.share * len(cases)
+    reason = _counted(claim, cases, held)
+    return Verdict(source, claim.text, holds, reason if holds or not claim.reason else f"{reason} {claim.reason}")
+
+
+def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -> Verdict:
+    """Return whether no system of claim.lower has the best figure everywhere."""
+    best = []
+    for name in names:
+        for measure in claim.measures:
+            known = {one: ours.get((name, one, measure)) for one in claim.lower}
+            figures = {one: value for one, value in known.items() if value is not None}
+            if figures:
+                best.append((f"{name}, {measure}", max(figures, key=lambda one: figures[one])))
+    shown = "; ".join(f"{case}: {system}" for case, system in best)
+    return Verdict(source, claim.text, len({system for _, system in best}) > 1, f"Best: {shown}.")
+
+
+def _counted(claim: Claim, cases: Sequence[_Case], held: Sequence[_Case]) -> str:
+    """Return how many cases hold, and the worst."""
+    worst = min(cases, key=lambda case: case.difference)
+    wanted = "" if claim.by == 0.0 else f" by at least {claim.by:+g}"
+    return (
+        f"{claim.higher} is ahead{wanted} in {len(held)} of {len(cases)} cases; the least is {worst.difference:+.4g} "
+        f"({worst.dataset}, {worst.measure}, {worst.lower})."
+    )
+
+
+def counted(verdicts: Sequence[Verdict]) -> str:
+    """Return how many verdicts are yes, NO and not checked."""
+    numbers = {word: sum(one.word == word for one in verdicts) for word in ("yes", "NO", "not checked")}
+    rest = f", {numbers['not checked']} not checked" if numbers["not checked"] else ""
+    return f"{len(verdicts)} printed figures and claims: {numbers['yes']} yes, {numbers['NO']} NO{rest}."
