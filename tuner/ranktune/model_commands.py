@@ -131,6 +131,12 @@ def reproduce(
         typer.Option(help="Its name in the paper. (default: recognised by its size)"),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes that share the work. (default: all cores)", min=1)] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw the paper's figures too, on our data: PAPER.html and an SVG file each, in this folder."
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a list of {dataset, algorithm, metric, published, ours, ...}.")
     ] = False,
@@ -138,16 +144,17 @@ def reproduce(
     """Print a PAPER's published figures beside ours on the same data, with the differences.
 
     Every system is trained as in the paper: validation queries choose its parameters, test queries give the figure.
+    What the paper says in words is answered by yes or NO, with what was measured.
 
     For data without published figures only ours are printed. On two cores MQ2008 takes up to two minutes.
 
-    Example:  ranktune reproduce solar --data MQ2008 --data OHSUMED
+    Example:  ranktune reproduce solar --data MQ2008 --data OHSUMED --figures out
     """
     from ranktune import reproducing
 
     try:
-        found = reproducing.reproduce_paper(paper, data or [], dataset, jobs)
+        found = reproducing.reproduce_paper(paper, data or [], dataset, jobs, figures)
     except KeyboardInterrupt:
         print("Interrupted. Nothing was saved.", file=sys.stderr)
         raise typer.Exit(130) from None
-    print_json(reproducing.as_list(found)) if as_json else console().print(reproducing.tables(found))
+    print_json(reproducing.as_list(found.tables)) if as_json else console().print(reproducing.summary(found))

@@ -1,4 +1,4 @@
-"""The command `ranktune reproduce`: published tables beside our figures."""
+"""The command `ranktune reproduce`: published tables and figures beside ours, and verdicts on what papers say."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from joblib import cpu_count
 from rich.console import Console, Group, RenderableType
@@ -18,13 +20,28 @@ from rich.text import Text
 from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.studies.papers.claims import Verdict, counted
 from ranktune.studies.papers.published import load_paper
 from ranktune.studies.papers.reproduce import OnPart, Reproduced, Row, load_datasets, reproduce
 from ranktune.terminal import SECONDS_BETWEEN_LINES
 
 
-def reproduce_paper(name: str, folders: Sequence[str], dataset: str | None, jobs: int | None) -> list[Reproduced]:
-    """Return the tables of the paper called name with our figures on the folders of folds; progress on stderr."""
+@dataclass(frozen=True)
+class Outcome:
+    """The tables of a paper with our figures, the verdicts on what it says, and the page of its figures, if written."""
+
+    tables: list[Reproduced]
+    verdicts: tuple[Verdict, ...]
+    page: Path | None = None
+
+
+def reproduce_paper(
+    name: str, folders: Sequence[str], dataset: str | None, jobs: int | None, figures: str | None = None
+) -> Outcome:
+    """Return the tables of the paper called name with ours on the folders of folds; progress on stderr.
+
+    With figures, a folder, its printed figures are drawn too, and written there.
+    """
     paper = load_paper(name)
     if not folders:
         raise ParameterError(
@@ -32,8 +49,17 @@ def reproduce_paper(name: str, folders: Sequence[str], dataset: str | None, jobs
             "train.txt, vali.txt and test.txt, such as LETOR's MQ2008."
         )
     found = load_datasets(folders, dataset)
+    jobs = jobs or int(cpu_count())
     with _watched() as on_part:
-        return reproduce(paper, found, jobs=jobs or int(cpu_count()), on_part=on_part)
+        done = reproduce(paper, found, jobs=jobs, on_part=on_part)
+    if figures is None:
+        return Outcome(done, tuple(one for table in done for one in table.verdicts))
+    from ranktune.studies.papers.figures.drawing import draw
+    from ranktune.studies.papers.figures.page import write_figures
+
+    drawn = draw(paper, found, done, jobs=jobs, on_figure=lambda source: print(f"{source} drawn", file=sys.stderr))
+    page = write_figures(figures, paper.name, paper.title, drawn.figures, drawn.others)
+    return Outcome(done, drawn.verdicts, page)
 
 
 def as_list(found: Sequence[Reproduced]) -> list[Json]:
@@ -43,7 +69,25 @@ def as_list(found: Sequence[Reproduced]) -> list[Json]:
 
 def tables(found: Sequence[Reproduced]) -> RenderableType:
     """Return the tables one under another, each with what has to be said about it."""
-    return Group(*(part for one in found for part in (_shown(one), *_remarks(one))))
+    return Group(*(part for one in found if one.rows for part in (_shown(one), *_remarks(one))))
+
+
+def summary(outcome: Outcome) -> RenderableType:
+    """Return the tables, all verdicts with their counts, and where the figures are."""
+    parts: list[RenderableType] = [tables(outcome.tables)]
+    if outcome.verdicts:
+        parts += [titled("What the paper says, and what was measured here", _verdicts(outcome.verdicts))]
+        parts += [Text(counted(outcome.verdicts))]
+    if outcome.page is not None:
+        parts += [Text(f"Figures: {outcome.page}")]
+    return Group(*parts)
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> RichTable:
+    shown = table(("source", "claim", "holds", "measured here"), ())
+    for one in verdicts:
+        shown.add_row(escape(one.source), escape(one.claim), one.word, escape(one.reason))
+    return shown
 
 
 def _shown(one: Reproduced) -> RenderableType:

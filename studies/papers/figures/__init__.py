@@ -1,0 +1,1 @@
+"""Each paper's printed figures, drawn again on our data, and the claims about them."""

@@ -1,0 +1,294 @@
+"""AdaRank: accuracy (Figures 2 to 5), errors by grade (6), pairs (7, 8), cross-measure (9, 10), learning (11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.registry import make
+from ranktune.studies.papers.claims import Verdict
+from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
+from ranktune.studies.papers.figures.work import Material
+from ranktune.tuner.splits.split import Split
+
+DATA = "OHSUMED"
+"""The data set of the paper that is here."""
+MAP, NDCG = "map:letor,relevant=2", "ndcg@5:letor"
+"""What AdaRank.MAP and AdaRank.NDCG maximise; as in the paper only the highest grade is relevant to MAP."""
+MEASURES = {"MAP": MAP, "@1": "ndcg@1:letor", "@3": "ndcg@3:letor", "@5": NDCG, "@10": "ndcg@10:letor"}
+PAIRS = {"d-n": (2, 0), "d-p": (2, 1), "p-n": (1, 0)}
+"""Definitely, possibly and not relevant: the kinds of pairs of Figure 6."""
+BM25 = {"OHSUMED": 41, "MQ2007": 25, "MQ2008": 25}
+"""The number of the feature BM25 of the whole document in LETOR, from 1."""
+ROUNDS = 60
+BOOSTED: Mapping[str, Value] = {
+    "directions": "up", "repeats": "never", "stop": "train", "rounds": 300, "patience": 20, "reweigh": "model",
+    "scaling": "none",
+}  # fmt: skip
+AS_PRINTED: Mapping[str, Value] = {**BOOSTED, "repeats": "allow", "stop": "never", "rounds": ROUNDS}
+RANK_BOOST: Mapping[str, Value] = {
+    "average": "pairs", "thresholds": 256, "metric": "map:letor", "stop": "vali", "rounds": 400, "patience": 100,
+}  # fmt: skip
+PENALTIES = tuple(10.0**k for k in range(-5, 2))
+SYSTEMS = ("BM25", "Ranking SVM", "RankBoost", "AdaRank.MAP", "AdaRank.NDCG")
+GROUPS = 8
+"""Groups of queries by their number of pairs."""
+SIGNIFICANT = 0.05
+LOST = "The text that we have holds the caption, not the picture."
+
+
+@dataclass(frozen=True)
+class FoldStudy:
+    """What a fold gives: by system the measures of each test query, the shares of wrong pairs, and training figures.
+
+    test      by system and measure, (n_queries,)
+    errors    by system and kind of pair: wrong pairs and all pairs
+    training  by system: its metrics MAP and NDCG@5 on the training queries, (n_queries,)
+    pairs     of each training query
+    curve     MAP of AdaRank.MAP on the training queries after each round, by the paper's own rule
+    """
+
+    test: Mapping[str, Mapping[str, Floats]]
+    errors: Mapping[str, Mapping[str, tuple[float, float]]]
+    training: Mapping[str, Mapping[str, Floats]]
+    pairs: Floats
+    curve: Floats
+
+
+def figures(material: Material) -> Iterator[PrintedFigure]:
+    """Yield Figures 2 to 11."""
+    calls = [(split, BM25.get(d.name, 0)) for d in material.datasets for split in d.splits]
+    found = iter(material.all_of(fold_study, calls))
+    studies = {d.name: [next(found) for _ in d.splits] for d in material.datasets}
+    yield _accuracy(studies)
+    for source, data in (("Figure 3", "WSJ"), ("Figure 4", "AP"), ("Figure 5", ".Gov")):
+        missing = f"{data} and its features were not published with the paper, and are not among the data sets here."
+        yield PrintedFigure(source, f"Ranking accuracies on {data}", f"bars of five systems. {LOST}", missing=missing)
+    yield _errors(studies)
+    yield _pairs(studies)
+    yield _groups(studies)
+    yield from _cross_measure(studies)
+    yield _curve(studies)
+
+
+def fold_study(split: Split, bm25: int) -> FoldStudy:
+    """Fit all systems on a fold."""
+    train, vali, test = split.train, split.vali, split.test
+    assert vali is not None and test is not None
+    models: dict[str, BaseRanker] = {
+        "Ranking SVM": _best_svm(train, vali),
+        "RankBoost": make("RankBoost", RANK_BOOST, 0).fit(train, vali=vali),
+        "AdaRank.MAP": make("AdaRank", {**BOOSTED, "metric": MAP}, 0).fit(train),
+        "AdaRank.NDCG": make("AdaRank", {**BOOSTED, "metric": NDCG}, 0).fit(train),
+    }
+    scores: dict[str, Floats] = {name: np.asarray(model.predict(test)) for name, model in models.items()}
+    if bm25:
+        scores = {"BM25": np.asarray(test.features[:, bm25 - 1], dtype=np.float64), **scores}
+    own = {name: np.asarray(model.predict(train)) for name, model in models.items()}
+    learner = make("AdaRank", {**AS_PRINTED, "metric": MAP}, 0)
+    metric = parse_metric(MAP)
+    curve = [metric.mean(model.predict(train), train) for _, model in learner.fit_path(train, range(1, ROUNDS + 1))]
+    return FoldStudy(
+        test={name: _per_query(values, test, MEASURES) for name, values in scores.items()},
+        errors={name: wrong_pairs(values, test) for name, values in scores.items() if name != "BM25"},
+        training={name: _per_query(values, train, {"MAP": MAP, "NDCG@5": NDCG}) for name, values in own.items()},
+        pairs=np.asarray(Judgements.of(train).pairs(), dtype=np.float64),
+        curve=np.array(curve),
+    )
+
+
+def _best_svm(train: Queries, vali: Queries) -> BaseRanker:
+    metric = parse_metric("map:letor")
+    models = [make("RankSVM", {"C": C, "scaling": "none", "average": "none"}, 0).fit(train) for C in PENALTIES]
+    return max(models, key=lambda model: metric.mean(model.predict(vali), vali))
+
+
+def _per_query(scores: Floats, queries: Queries, metrics: Mapping[str, str]) -> dict[str, Floats]:
+    return {name: parse_metric(metric).per_query(scores, queries) for name, metric in metrics.items()}
+
+
+def wrong_pairs(scores: Floats, queries: Queries) -> dict[str, tuple[float, float]]:
+    """Return for each kind of pair how many are ranked wrong, equal scores counting a half, and how many there are."""
+    found = dict.fromkeys(PAIRS, (0.0, 0.0))
+    for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
+        own, grades = scores[a:b], queries.grades[a:b]
+        for name, (high, low) in PAIRS.items():
+            gap = own[grades == high][:, None] - own[grades == low][None, :]
+            wrong, every = found[name]
+            found[name] = (wrong + float((gap < 0).sum() + 0.5 * (gap == 0).sum()), every + gap.size)
+    return found
+
+
+Studies = Mapping[str, Sequence[FoldStudy]]
+
+
+def _present(folds: Sequence[FoldStudy]) -> list[str]:
+    return [name for name in SYSTEMS if name in folds[0].test]
+
+
+def _joined(folds: Sequence[FoldStudy], system: str, measure: str) -> Floats:
+    return np.concatenate([fold.test[system][measure] for fold in folds])
+
+
+def _accuracy(studies: Studies) -> PrintedFigure:
+    charts = []
+    for name, folds in studies.items():
+        series = tuple(
+            Series(system, range(len(MEASURES)), [_joined(folds, system, m).mean() for m in MEASURES], style="bars")
+            for system in _present(folds)
+        )
+        labels = tuple(label if label == "MAP" else f"NDCG{label}" for label in MEASURES)
+        charts.append(Chart(f"{name}: ranking accuracies", "", "mean over test queries", series, categories=labels))
+    claims: list[Verdict] = []
+    if DATA in studies:
+        folds = studies[DATA]
+        for ours, measure in (("AdaRank.MAP", "MAP"), ("AdaRank.NDCG", "@5")):
+            for rival in _present(folds)[:3]:
+                claims += _ahead(folds, ours, rival, measure)
+    printed = f"bars of five systems by MAP and NDCG@1, 3, 5, 10, over four folds with seven features. {LOST}"
+    return PrintedFigure("Figure 2", "Ranking accuracies on OHSUMED", printed, tuple(charts), tuple(claims))
+
+
+def _ahead(folds: Sequence[FoldStudy], ours: str, rival: str, measure: str) -> Iterator[Verdict]:
+    """Yield whether ours is ahead of rival in every measure, and significantly in one."""
+    from scipy.stats import ttest_rel  # takes a third of a second to import
+
+    means = {m: float(np.mean(_joined(folds, ours, m) - _joined(folds, rival, m))) for m in MEASURES}
+    worst = min(means, key=lambda m: means[m])
+    shown = ", ".join(f"{'' if m == 'MAP' else 'NDCG'}{m} {value:+.4f}" for m, value in means.items())
+    yield Verdict(
+        "Figure 2", f"{ours} outperforms {rival} in all measures", means[worst] > 0.0, f"Differences: {shown}."
+    )
+    p = float(ttest_rel(_joined(folds, ours, measure), _joined(folds, rival, measure)).pvalue)
+    label = measure if measure == "MAP" else f"NDCG{measure}"
+    holds = p < SIGNIFICANT and means[measure] > 0.0
+    reason = (
+        f"Mean difference {means[measure]:+.4f}, paired t-test p = {p:.2g}; LETOR has 45 features, the paper had 7."
+    )
+    yield Verdict("Figure 2", f"{ours} is significantly better than {rival} in {label}", holds, reason)
+
+
+def _errors(studies: Studies) -> PrintedFigure:
+    charts, claims = [], []
+    for name, folds in studies.items():
+        rates = {system: error_rates(folds, system) for system in _present(folds) if system != "BM25"}
+        series = tuple(Series(system, range(3), list(own.values()), style="bars") for system, own in rates.items())
+        title = f"{name}: pairs ranked wrong"
+        charts.append(Chart(title, "grades of the pair", "share of pairs", series, categories=tuple(PAIRS)))
+        if name == DATA:
+            for kind in ("d-n", "d-p"):
+                ada = max(rates["AdaRank.MAP"][kind], rates["AdaRank.NDCG"][kind])
+                others = min(rates["Ranking SVM"][kind], rates["RankBoost"][kind])
+                shown = ", ".join(f"{system} {own[kind]:.4f}" for system, own in rates.items())
+                claim = f"both AdaRank make fewer errors than Ranking SVM and RankBoost on {kind}"
+                claims.append(Verdict("Figure 6", claim, ada < others, f"Shares: {shown}."))
+    caption = "Accuracy on ranking document pairs of OHSUMED"
+    return PrintedFigure("Figure 6", caption, f"bars by kind of pair. {LOST}", tuple(charts), tuple(claims))
+
+
+def error_rates(folds: Sequence[FoldStudy], system: str) -> dict[str, float]:
+    """Return the share of wrong pairs of all test queries, by kind."""
+    totals = {kind: np.sum([fold.errors[system][kind] for fold in folds], axis=0) for kind in PAIRS}
+    return {kind: float(wrong / max(every, 1.0)) for kind, (wrong, every) in totals.items()}
+
+
+def groups_of(pairs: Floats) -> tuple[Ints, tuple[str, ...]]:
+    """Return the group of each query by its number of pairs, (n_queries,), and the names of the groups."""
+    width = 1000 if pairs.max() >= 2000 else max(1, int(np.ceil(pairs.max() / GROUPS)))
+    numbers = np.minimum(pairs // width, GROUPS - 1).astype(np.int64)
+    ends = [f"{k}k" if width == 1000 else f"{k * width}" for k in range(GROUPS)]
+    return numbers, (*(f"{low}-{high}" for low, high in pairwise(ends)), f"{ends[-1]}+")
+
+
+def _pairs(studies: Studies) -> PrintedFigure:
+    charts, claims = [], []
+    for name, folds in studies.items():
+        numbers, labels = groups_of(folds[0].pairs)
+        counts = np.bincount(numbers, minlength=len(labels))
+        series = (Series("queries", range(len(labels)), counts, style="bars"),)
+        charts.append(
+            Chart(f"{name}, training queries of Fold1", "pairs of the query", "queries", series, categories=labels)
+        )
+        if name == DATA:
+            spread = np.quantile(folds[0].pairs, (0.1, 0.9))
+            reason = f"A tenth of the queries have at most {spread[0]:,.0f} pairs, a tenth at least {spread[1]:,.0f}."
+            claim = "the number of pairs varies very much from query to query"
+            claims.append(Verdict("Figure 7", claim, bool(spread[1] > 3 * spread[0]), reason))
+    caption = "Queries by their number of pairs in the training data of trial 1"
+    return PrintedFigure("Figure 7", caption, f"bars of groups 0-1k, 1k-2k, ... {LOST}", tuple(charts), tuple(claims))
+
+
+def _groups(studies: Studies) -> PrintedFigure:
+    charts, claims = [], []
+    for name, folds in studies.items():
+        numbers, labels = groups_of(folds[0].pairs)
+        gap = folds[0].training["AdaRank.MAP"]["MAP"] - folds[0].training["RankBoost"]["MAP"]
+        known = np.unique(numbers)
+        means = [float(np.nanmean(gap[numbers == k])) for k in known]
+        series = (Series("AdaRank.MAP less RankBoost", known, means, style="bars"),)
+        title = f"{name}, Fold1: difference in MAP"
+        charts.append(Chart(title, "pairs of the query", "AdaRank.MAP less RankBoost", series, categories=labels))
+        if name == DATA:
+            average, small = float(np.mean(means)), float(np.nanmean(gap[numbers < 3]))
+            reason = f"The mean over groups is {average:+.4f}."
+            claims.append(
+                Verdict("Figure 8", "AdaRank.MAP is 0.02 above RankBoost over the groups", average >= 0.015, reason)
+            )
+            large = float(np.nanmean(gap[numbers >= 3]))
+            reason = f"Below 3,000 pairs {small:+.4f}, above {large:+.4f}."
+            claim = "AdaRank.MAP is better by more where queries have few pairs"
+            claims.append(Verdict("Figure 8", claim, small > max(large, 0.0), reason))
+    caption = "Differences in MAP for groups of queries"
+    return PrintedFigure("Figure 8", caption, f"bars of groups 0-1k, 1k-2k, ... {LOST}", tuple(charts), tuple(claims))
+
+
+def _cross_measure(studies: Studies) -> Iterator[PrintedFigure]:
+    for source, measure, own, other in (
+        ("Figure 9", "MAP", "AdaRank.MAP", "AdaRank.NDCG"),
+        ("Figure 10", "NDCG@5", "AdaRank.NDCG", "AdaRank.MAP"),
+    ):
+        charts, claims = [], []
+        for name, folds in studies.items():
+            trials = tuple(f"trial {k + 1}" for k in range(len(folds)))
+            values = {
+                system: [float(np.nanmean(fold.training[system][measure])) for fold in folds]
+                for system in ("AdaRank.MAP", "AdaRank.NDCG")
+            }
+            series = tuple(Series(system, range(len(folds)), v, style="bars") for system, v in values.items())
+            charts.append(Chart(f"{name}: {measure} on training queries", "", measure, series, categories=trials))
+            if name == DATA:
+                ahead = sum(a >= b for a, b in zip(values[own], values[other], strict=True))
+                means = f"means {np.mean(values[own]):.4f} and {np.mean(values[other]):.4f}"
+                reason = f"In {ahead} of {len(folds)} trials; {means}."
+                claim = f"trained with {measure}, AdaRank is better in {measure} on the training queries"
+                claims.append(Verdict(source, claim, 2 * ahead > len(folds), reason))
+        caption = f"{measure} on the training set when trained with MAP or NDCG@5"
+        yield PrintedFigure(source, caption, f"bars of four trials. {LOST}", tuple(charts), tuple(claims))
+
+
+def _curve(studies: Studies) -> PrintedFigure:
+    charts, claims = [], []
+    for name, folds in studies.items():
+        curve = folds[0].curve
+        series = (Series("AdaRank.MAP", np.arange(1, len(curve) + 1), curve),)
+        charts.append(Chart(f"{name}, Fold1: learning curve", "round", "MAP on training queries", series))
+        if name == DATA:
+            peak = int(np.argmax(curve))
+            falls = float(np.maximum(-np.diff(curve[: peak + 1]), 0.0).sum())
+            rise = float(curve[peak] - curve[0])
+            rounds = f"From {curve[0]:.4f} to {curve[peak]:.4f} in {peak + 1} rounds"
+            reason = f"{rounds}; on the way it falls by {falls:.4f} in all."
+            claim = "MAP steadily improves until it reaches its peak"
+            claims.append(Verdict("Figure 11", claim, bool(rise > 0.0 and falls <= 0.25 * rise), reason))
+    return PrintedFigure(
+        "Figure 11", "Learning curve of AdaRank.MAP", f"one curve. {LOST}", tuple(charts), tuple(claims)
+    )

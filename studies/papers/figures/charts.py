@@ -1,0 +1,76 @@
+"""What a figure is drawn of: series over two axes, and what the paper says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.studies.papers.claims import Verdict
+
+Values = Sequence[float] | Floats | Ints
+
+
+@dataclass(frozen=True)
+class Series:
+    """One system in a chart.
+
+    x, y       the points; for bars x is the number of the category
+    low, high  the band around y, () where there is none
+    style      "line", "dashed", "steps", "points" (as printed figures are marked), "line+points" or "bars"
+    """
+
+    name: str
+    x: Values
+    y: Values
+    low: Values = ()
+    high: Values = ()
+    style: str = "line"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Series over two axes; with categories the x axis has their names at 0, 1, 2, ..."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    log_x: bool = False
+    log_y: bool = False
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PrintedFigure:
+    """A figure of a paper: what is printed of it, our charts of the same, and the verdicts on what is said of it.
+
+    missing  why it cannot be drawn, "" where it is
+    """
+
+    source: str
+    caption: str
+    printed: str
+    charts: tuple[Chart, ...] = ()
+    claims: tuple[Verdict, ...] = field(default_factory=tuple)
+    missing: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether ours shows what the printed one does: drawn, and all that is said of it holds."""
+        claim = f"the figure: {self.caption}"
+        if self.missing:
+            return Verdict(self.source, claim, False, self.missing)
+        failed = [one.claim for one in self.claims if one.holds is False]
+        if failed:
+            return Verdict(
+                self.source, claim, False, f"drawn on our data, but not: {'; '.join(failed)}. {self.printed}"
+            )
+        if self.claims and all(one.holds is None for one in self.claims):
+            return Verdict(self.source, claim, None, "the data it speaks of were not given.")
+        return Verdict(self.source, claim, True, f"drawn on our data; all that is said of it holds. {self.printed}")
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The figure's own verdict and those of its claims."""
+        return (self.verdict, *self.claims)

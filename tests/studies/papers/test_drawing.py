@@ -1,0 +1,84 @@
+"""Every paper's figures are drawn of small data, from its tables to the page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.data.queries import Queries
+from ranktune.studies.papers.figures.drawing import FIGURES, draw
+from ranktune.studies.papers.figures.page import write_figures
+from ranktune.studies.papers.published import PAPERS, Entry, Paper, load_paper
+from ranktune.studies.papers.reproduce import Dataset, reproduce
+from ranktune.tuner.splits.split import Split
+
+PRINTED = {
+    "adarank": [f"Figure {k}" for k in range(2, 12)],
+    "domination": ["Tables 1.2, 1.3"],
+    "elasticrank": ["Figure 2", "Figure 3", "Table 2", "Section 6"],
+    "ranksvm": [f"Figure {k}" for k in range(4, 8)],
+    "solar": ["Figure 2", "Figure 3"],
+}
+
+
+def some_queries(count: int, seed: int) -> Queries:
+    generator = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(count), 12)
+    X = generator.random(size=(len(qid), 45))
+    y = np.digitize(X[:, 0] - X[:, 1] + 0.2 * generator.normal(size=len(qid)), [0.0, 0.4])
+    return Queries.from_arrays(X, y, qid=qid)
+
+
+def dataset(name: str) -> Dataset:
+    splits = [Split(f"Fold{k}", *(some_queries(n, 10 * k + n) for n in (16, 6, 7))) for k in (1, 2)]
+    return Dataset(name, tuple(splits))
+
+
+def small(paper: Paper) -> Paper:
+    """The paper with the ends of its numeric grids alone, few trees, orders and runs."""
+
+    def entry(one: Entry) -> Entry:
+        grid = {
+            name: values if isinstance(values[0], str) else values[:: len(values) - 1 or 1]
+            for name, values in one.grid.items()
+        }
+        fewer = {
+            name: min(value, 30) if name == "trees" and isinstance(value, int) else value
+            for name, value in one.parameters.items()
+        }
+        return replace(one, grid=grid, parameters=fewer, orders=1, evaluations=min(one.evaluations, 12))
+
+    tables = [replace(t, entries=tuple(map(entry, t.entries)), permutations=2, runs=2) for t in paper.tables]
+    return replace(paper, tables=tuple(tables))
+
+
+def test_every_paper_has_figures() -> None:
+    assert set(FIGURES) == set(PAPERS) == set(PRINTED)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_paper_is_drawn(name: str, tmp_path: Path) -> None:
+    found = [dataset("OHSUMED"), dataset("MQ2008")]
+    paper = small(load_paper(name))
+    tables = reproduce(paper, found)
+    assert not [remark for one in tables for remark in one.remarks if "could not run" in remark]
+    sources: list[str] = []
+    drawn = draw(paper, found, tables, on_figure=sources.append)
+    assert sources == PRINTED[name] == [figure.source for figure in drawn.figures]
+    for figure in drawn.figures:
+        assert figure.charts or figure.missing
+        for chart in figure.charts:
+            assert chart.series and all(len(one.x) == len(one.y) > 0 for one in chart.series)
+    for verdict in drawn.verdicts:
+        assert verdict.reason and verdict.claim
+        assert verdict.word in ("yes", "NO", "not checked")
+    text = write_figures(tmp_path, paper.name, paper.title, drawn.figures, drawn.others).read_text()
+    assert text.count("<svg ") == sum(len(figure.charts) for figure in drawn.figures)
+    assert not re.search(r"\bnan\b", text)
+    claims = sum(len(table.claims) for table in paper.tables)
+    assert len(drawn.verdicts) >= claims + len(drawn.figures)

@@ -1,0 +1,207 @@
+"""Figures of papers: charts as SVG, verdicts of figures, the page, and what figures are computed from, by hand."""
+
+from __future__ import annotations
+
+import shutil
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.rank_svm import RankSVM
+from ranktune.studies.papers.claims import Verdict
+from ranktune.studies.papers.figures import adarank, domination, ranksvm
+from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
+from ranktune.studies.papers.figures.page import html, write_figures
+from ranktune.studies.papers.figures.svg import svg
+from ranktune.studies.papers.figures.work import mean_and_band, thinned
+from ranktune.tuner.splits.split import Split
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def queries(count: int, seed: int) -> Queries:
+    generator = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(count), 7)
+    X = generator.normal(size=(len(qid), 4))
+    y = np.digitize(X[:, 0] - X[:, 1] + 0.5 * generator.normal(size=len(qid)), [0.0, 1.0])
+    return Queries.from_arrays(X, y, qid=qid)
+
+
+def split() -> Split:
+    return Split("Fold1", queries(12, 1), queries(6, 2), queries(6, 3))
+
+
+CURVE = Series("ours <b>", [1, 10, 100], [0.1, 0.2, 0.4], [0.05, 0.1, 0.3], [0.2, 0.3, 0.5], style="line+points")
+
+
+def drawn(chart: Chart) -> ET.Element:
+    return ET.fromstring(svg(chart))
+
+
+def test_a_chart_is_a_picture_of_its_points() -> None:
+    picture = drawn(
+        Chart("quality & time", "seconds", "NDCG", (CURVE, Series("other", [1, 100], [0.3, 0.3])), log_x=True)
+    )
+    circles = picture.findall(f"{NAMESPACE}circle")
+    across, up = ([float(one.attrib[key]) for one in circles] for key in ("cx", "cy"))
+    assert across[1] - across[0] == pytest.approx(across[2] - across[1], abs=0.2)  # a logarithmic axis
+    assert (up[0] - up[1]) * 2 == pytest.approx(up[1] - up[2], abs=0.3)  # a linear one, upwards
+    texts = [one.text for one in picture.findall(f"{NAMESPACE}text")]
+    assert {"quality & time", "seconds", "NDCG", "ours <b>", "other", "1", "10", "100"} <= set(texts)
+
+
+def test_bars_stand_beside_each_other_in_their_category() -> None:
+    series = (Series("A", [0, 1], [0.2, 0.4], style="bars"), Series("B", [0, 1], [0.4, -0.1], style="bars"))
+    picture = drawn(Chart("bars", "", "value", series, categories=("x", "y")))
+    bars = [one for one in picture.findall(f"{NAMESPACE}rect") if one.find(f"{NAMESPACE}title") is not None]
+    x = [float(one.attrib["x"]) for one in bars]
+    heights = [float(one.attrib["height"]) for one in bars]
+    assert x[0] < x[2] < x[1] < x[3]
+    assert heights[1] == pytest.approx(2 * heights[0], abs=0.3) and heights[2] == pytest.approx(heights[1], abs=0.3)
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("y", [[], [np.nan, np.nan], [0.5, 0.5], [0.0, 0.0], [1e-9, 1e9], [-1.0, 2.0]])
+def test_any_values_can_be_drawn(y: list[float], log: bool) -> None:
+    for style in ("line", "dashed", "steps", "points", "line+points", "bars"):
+        series = Series("s", range(len(y)), y, style=style)
+        assert drawn(Chart("t", "x", "y", (series,), log_y=log)).tag == f"{NAMESPACE}svg"
+
+
+def test_ticks_are_round_and_within_the_axis() -> None:
+    picture = drawn(Chart("t", "x", "y", (Series("s", [3, 47], [0.123, 0.187]),)))
+    texts = [one.text or "" for one in picture.findall(f"{NAMESPACE}text")]
+    assert {"10", "20", "30", "40"} <= set(texts) and {"0.12", "0.14", "0.16", "0.18"} <= set(texts)
+
+
+HELD, MISSED, OPEN = (Verdict("Figure 1", name, holds, "r") for name, holds in (("a", True), ("b", False), ("c", None)))
+
+
+@pytest.mark.parametrize(
+    ("claims", "missing", "holds"),
+    [((HELD,), "", True), ((HELD, OPEN), "", True), ((HELD, MISSED), "", False), ((OPEN,), "", None),
+     ((), "", True), ((), "not public", False)],
+)  # fmt: skip
+def test_a_figure_is_reproduced_where_its_claims_hold(
+    claims: tuple[Verdict, ...], missing: str, holds: bool | None
+) -> None:
+    figure = PrintedFigure("Figure 1", "Accuracy", "bars without numbers.", (), claims, missing)
+    assert figure.verdict.holds is holds and len(figure.verdicts) == 1 + len(claims)
+    if holds is False:
+        assert (missing or "b") in figure.verdict.reason
+
+
+def test_the_page_shows_figures_and_counts(tmp_path: Path) -> None:
+    chart = Chart("time", "x", "y", (CURVE,))
+    figures = (PrintedFigure("Figure 1", "A & B", "no <numbers>.", (chart, chart), (MISSED,)),)
+    page = write_figures(tmp_path / "out", "solar", "SOLAR", figures, (HELD,))
+    text = page.read_text()
+    assert text == html("SOLAR", figures, (HELD,))
+    assert "3 printed figures and claims: 1 yes, 2 NO." in text and text.count("<svg ") == 2
+    assert "no &lt;numbers&gt;." in text and "<numbers>" not in text and "A &amp; B" in text
+    names = sorted(path.name for path in page.parent.iterdir())
+    assert names == ["solar-figure-1-1.svg", "solar-figure-1-2.svg", "solar.html"]
+    assert (page.parent / names[0]).read_text() == svg(chart)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(ParameterError, match=r"cannot write to .*out.*Give a folder"):
+        write_figures(tmp_path / "out", "solar", "SOLAR", (), ())
+
+
+def test_curves_are_thinned_and_averaged() -> None:
+    assert list(thinned(5)) == [0, 1, 2, 3, 4]
+    kept = thinned(1000, 11)
+    assert (len(kept), kept[0], kept[-1]) == (11, 0, 999)
+    mean, low, high = mean_and_band([np.array([1.0, 2.0]), np.array([3.0, 2.0])])
+    assert (mean.tolist(), low.tolist(), high.tolist()) == ([2.0, 2.0], [1.0, 2.0], [3.0, 2.0])
+
+
+def test_wrong_pairs_are_those_of_a_double_loop() -> None:
+    data = queries(5, 4)
+    scores = np.round(np.random.default_rng(0).normal(size=data.n_documents), 1)  # with ties
+    expected = {kind: [0.0, 0] for kind in adarank.PAIRS}
+    for a, b in zip(data.starts[:-1], data.starts[1:], strict=True):
+        for i in range(a, b):
+            for j in range(a, b):
+                for kind, grades in adarank.PAIRS.items():
+                    if (data.grades[i], data.grades[j]) == grades:
+                        expected[kind][0] += (scores[i] < scores[j]) + 0.5 * (scores[i] == scores[j])
+                        expected[kind][1] += 1
+    assert {kind: list(found) for kind, found in adarank.wrong_pairs(scores, data).items()} == expected
+
+
+def test_queries_are_grouped_by_their_pairs() -> None:
+    numbers, names = adarank.groups_of(np.array([0.0, 999.0, 1000.0, 2500.0, 90_000.0]))
+    assert numbers.tolist() == [0, 0, 1, 2, 7] and names[0] == "0k-1k" and names[-1] == "7k+"
+    few, names = adarank.groups_of(np.array([1.0, 15.0, 16.0]))
+    assert few.tolist() == [0, 7, 7] and names[0] == "0-2"
+
+
+def test_the_objective_is_that_of_rank_svm() -> None:
+    train = split().train
+    for loss, power in (("l2", 2), ("l1", 1)):
+        fitted = RankSVM(C=0.3, loss=loss, scaling="none", average="none", tol=1e-6).fit(train)
+        ours = ranksvm.objective(train, fitted.coef_, 0.3, power)
+        assert ours == pytest.approx(fitted.objective_, rel=1e-4)
+
+
+def test_liblinear_on_listed_pairs_solves_the_same_problem() -> None:
+    newton, listed = (ranksvm.curve_of(split(), system, 0.3) for system in (ranksvm.NEWTON, ranksvm.LISTED))
+    assert listed.objective[-1] == pytest.approx(newton.objective[-1], rel=1e-4)
+    assert newton.objective[0] > newton.objective[-1] and (np.diff(newton.seconds) >= 0.0).all()
+    assert 0 < newton.stopped < len(newton.seconds)
+
+
+@pytest.mark.skipif(shutil.which("liblinear-train") is None, reason="liblinear's program is not installed")
+def test_the_program_of_liblinear_solves_the_same_problem() -> None:
+    assert ranksvm.methods_for(split().train)[-1] == ranksvm.PROGRAM
+    newton, program = (ranksvm.curve_of(split(), system, 0.3) for system in (ranksvm.NEWTON, ranksvm.PROGRAM))
+    assert program.objective[-1] == pytest.approx(newton.objective[-1], rel=1e-4)
+
+
+def test_pairs_are_listed_with_the_better_document_first() -> None:
+    data = Queries.from_arrays([[1.0], [2.0], [5.0], [9.0]], [1, 0, 0, 2], group=[2, 2])
+    assert ranksvm.listed_pairs(data).tolist() == [[-1.0], [4.0]]
+
+
+def test_features_are_scaled_by_the_training_queries() -> None:
+    found = ranksvm.scaled(split())
+    assert found.train.features.min() == 0.0 and found.train.features.max() == 1.0
+    assert found.test is not None and found.test.features.max() != 1.0
+
+
+def test_grades_by_rank_are_all_different() -> None:
+    found = ranksvm.by_rank(ranksvm.scaled(split()))
+    for part in (found.train, found.test):
+        assert part is not None
+        for a, b in zip(part.starts[:-1], part.starts[1:], strict=True):
+            assert sorted(part.grades[a:b]) == list(range(b - a))
+
+
+def test_the_best_point_has_at_most_so_many_weights() -> None:
+    points = [{"weights": 2.0, "map": 0.3}, {"weights": 5.0, "map": 0.4}]
+    assert (domination.best(points, "map"), domination.best(points, "map", 3)) == (0.4, 0.3)
+    assert domination.best(points, "map", 1) == -np.inf
+
+
+def test_a_fold_study_measures_every_system() -> None:
+    generator = np.random.default_rng(0)
+
+    def wide(data: Queries | None) -> Queries:
+        assert data is not None
+        return data.with_features(np.hstack([data.features, generator.normal(size=(data.n_documents, 2))]))
+
+    fold = split()
+    fold = replace(fold, train=wide(fold.train), vali=wide(fold.vali), test=wide(fold.test))
+    found = adarank.fold_study(fold, 1)
+    assert tuple(name for name in adarank.SYSTEMS if name in found.test) == adarank.SYSTEMS
+    assert all(len(values) == 6 for own in found.test.values() for values in own.values())
+    assert set(found.errors) == set(found.training) == set(adarank.SYSTEMS[1:])
+    assert len(found.curve) <= adarank.ROUNDS and found.curve.max() >= found.curve[0]
