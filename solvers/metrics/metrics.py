@@ -25,7 +25,7 @@ n log n a query; what depends on the grades alone is computed once for each Quer
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -149,6 +149,11 @@ class Metric:
         judged = queries if isinstance(queries, Judgements) else Judgements.of(queries)
         checked = _checked_scores(scores, len(judged.grades))
         if self.ties == "docid":
+            if judged.document_ids is None:
+                raise DataError(
+                    f"{self} puts tied documents in the order of their ids, and these documents have none. Give "
+                    f"document_ids= or data with ids, or average over the orders: {replace(self, ties='average')}."
+                )
             with np.errstate(over="ignore"):
                 checked = checked.astype(np.float32).astype(np.float64)  # trec_eval keeps scores as float
         return formulas.per_query(self, checked, judged)
