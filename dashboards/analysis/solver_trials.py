@@ -10,11 +10,12 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from ranktune.dashboards.analysis.beliefs import observations
-from ranktune.dashboards.analysis.pooling import pooled_note
+from ranktune.dashboards.analysis.pooling import pooled, pooled_note
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Axis, Cell, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
+from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.samplers.belief import Belief, Observation, fit_belief
 from ranktune.tuner.samplers.history import arranged
@@ -77,14 +78,8 @@ class SolverTrials:
         """The importance of each parameter, None of too few trials."""
         if len(self.valued) < forests.MIN_TRIALS or not self.distributions or self.space is None:
             return None
-        generator = np.random.default_rng(self.data.study.seed)
-        kept = self.valued
-        if len(kept) > forests.MAX_TRIALS:
-            kept = [kept[i] for i in np.sort(generator.choice(len(kept), forests.MAX_TRIALS, replace=False))]
-        _, rows = arranged(self.space, [trial.flat_params for trial in kept])
-        place = list(self.space.distributions)
-        columns = [place.index(f"{self.name}.{name}") for name in self.distributions]
-        return forests.importance(rows[:, columns], np.array([trial.value for trial in kept]), generator)
+        names = [f"{self.name}.{name}" for name in self.distributions]
+        return _importance(self.space, self.valued, names, self.data.study.seed)[1]
 
     @cached_property
     def ranked(self) -> list[str]:
@@ -119,3 +114,42 @@ class SolverTrials:
     def note(self, *sentences: str) -> str:
         """Return the sentences of a note, and how splits were put together."""
         return joined(*sentences, pooled_note(self.data))
+
+
+def importance_of_study(data: StudyData) -> tuple[list[str], Ints, forests.Importance] | None:
+    """Return the flat names of what varies in the whole search space, in how many trials each is active, and shares.
+
+    None of too few trials. Trials of several splits are on a common level.
+    """
+    space = data.study.union_space()
+    names = [name for name, distribution in space.distributions.items() if not distribution.single()]
+    valued = [trial for trial in pooled(data) if trial.value is not None and trial.solver in data.solvers]
+    active, found = _importance(space, valued, names, data.study.seed)
+    return None if found is None else (names, active, found)
+
+
+def _importance(
+    space: UnionSpace, trials: list[Trial], names: list[str], seed: int
+) -> tuple[Ints, forests.Importance | None]:
+    """Return in how many trials each parameter is active, and their importance, None of too few trials."""
+    if len(trials) < forests.MIN_TRIALS:
+        return np.zeros(len(names), dtype=np.int64), None
+    generator = np.random.default_rng(seed)
+    if len(trials) > forests.MAX_TRIALS:
+        trials = [trials[i] for i in np.sort(generator.choice(len(trials), forests.MAX_TRIALS, replace=False))]
+    encoding, rows = arranged(space, [trial.flat_params for trial in trials])
+    place = {name: j for j, name in enumerate(space.distributions)}
+    columns = np.array([place[name] for name in names], dtype=np.int64)
+    values = np.array([trial.value for trial in trials], dtype=np.float64)
+    active = (~np.isnan(rows[:, columns])).sum(axis=0)
+    return active, forests.importance(rows, values, generator, columns=columns, masked=encoding.masked)
+
+
+def solvers_of(data: StudyData) -> list[SolverTrials]:
+    """Return the solvers of a study with their trials on a common level, the one with the best trial first."""
+    trials, styles = pooled(data), figures.solver_styles(data.all_solvers)
+    solvers = [
+        SolverTrials(data, name, [one for one in trials if one.solver == name], styles[name])
+        for name in data.all_solvers
+    ]
+    return sorted(solvers, key=lambda solver: np.inf if solver.best is None else -(solver.best.value or 0.0))

@@ -1,7 +1,8 @@
-"""Parameters of each solver: their importance, the metric against each, and the two most important together.
+"""Parameters: their importance in the whole search space, and of each solver the metric against each of them.
 
-A panel's group is the solver. Trials of several splits are pooled on a common level. Surfaces and dependences are those
-of the sampler's surrogate model, fitted again to the trials of one solver.
+A panel's group is the solver; the panel of the whole search space has none. Trials of several splits are pooled on a
+common level. Surfaces and dependences are those of the sampler's surrogate model, fitted again to the trials of one
+solver.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.curves import curves
-from ranktune.dashboards.analysis.pooling import no_trials_note, pooled
-from ranktune.dashboards.analysis.solver_trials import MAX_OBSERVATIONS, MIN_TRIALS_FOR_SURFACE, SolverTrials
+from ranktune.dashboards.analysis.pooling import no_trials_note, pooled_note
+from ranktune.dashboards.analysis.solver_trials import (
+    MAX_OBSERVATIONS,
+    MIN_TRIALS_FOR_SURFACE,
+    SolverTrials,
+    importance_of_study,
+    solvers_of,
+)
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace
+from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
@@ -28,26 +35,68 @@ BACKGROUND = 32
 """Configurations that a partial dependence is the mean over."""
 SIDE = 25
 """Places along each side of a surface."""
+MAX_BARS = 20
+"""Parameters of the whole search space that are drawn; the table has all."""
+FOREST_NOTE = (
+    "Permutation importance of a forest of randomised trees: the increase of its error on held-out trials when a "
+    "parameter takes its values from other trials, and with it the parameters that depend on it. Interactions count "
+    "for each of their parameters, so that shares may add up to more than 1. A parameter whose interval contains 0 may "
+    "have no influence."
+)
 
 
 def panels(data: StudyData) -> list[Panel]:
-    """Return the panels of each solver: importance, curves, the two most important parameters, each parameter."""
-    trials, styles = pooled(data), figures.solver_styles(data.all_solvers)
-    solvers = [
-        SolverTrials(data, name, [one for one in trials if one.solver == name], styles[name])
-        for name in data.all_solvers
-    ]
-    solvers.sort(key=lambda solver: -np.inf if solver.best is None else solver.best.value or 0.0, reverse=True)
+    """Return the panel of the whole search space, and those of each solver.
+
+    Those are: importance, curves, the two most important parameters, each parameter.
+    """
+    solvers = solvers_of(data)
     slices = sum(len(solver.distributions) for solver in solvers if solver.valued)
     most = int(np.clip(MAX_POINTS // max(slices, 1), 150, figures.MAX_POINTS))
-    found: list[Panel] = []
+    found = [_importance_of_study(data)] if len(data.solvers) > 1 else []
     for k, solver in enumerate(solvers):
         found += [_importance(solver, k), *curves(solver, k)]
         if solver.valued and solver.distributions:
             found += [_contour(solver, k, most)] if len(solver.distributions) > 1 else []
             for j, name in enumerate(solver.ranked):
-                found += [_slice(solver, name, f"{k}-{j}", most), _dependence(solver, name, f"{k}-{j}")]
+                found.append(_slice(solver, name, f"{k}-{j}", most))
+                if solver.surrogate is not None:
+                    found.append(_dependence(solver, solver.surrogate, name, f"{k}-{j}"))
     return found
+
+
+def _importance_of_study(data: StudyData) -> Panel:
+    """Return the importance of the choice of solver and of every parameter, from the trials of all solvers."""
+    title = "Importance of the solver and of each parameter in the whole search space"
+    columns = ("Parameter", "Trials", "Share of variance", "Low", "High")
+    found = importance_of_study(data)
+    if found is None:
+        n = sum(trial.value is not None for trial in data.trials)
+        few = f"{n} trials have a value: too few, {forests.MIN_TRIALS} are needed."
+        equal = "All trials have the same value."
+        note = no_trials_note(data) or (few if n < forests.MIN_TRIALS else equal)
+        return Panel("importance", title, Table(columns, []), None, note)
+    names, active, shares = found
+    order = np.argsort(-shares.mean, kind="stable")
+    mean, low, high = shares.mean[order], shares.low[order], shares.high[order]
+    rows: list[list[Cell]] = [
+        [names[j], int(active[j]), *figures.numbers(own)]
+        for j, own in zip(order, np.column_stack([mean, low, high]), strict=True)
+    ]
+    most = min(MAX_BARS, len(order))
+    labels = figures.distinct((names[j] for j in order[:most]), figures.MAX_LABEL)
+    trace = figures.bars(
+        "share", labels, mean[:most], horizontal=True, marker={"color": figures.COLOURS[0]},
+        error_x=figures.error_bars((high - mean)[:most], (mean - low)[:most]),
+    )  # fmt: skip
+    shown = figures.bar_figure([trace], f"share of the variance of {data.metric}", "parameter", labels)
+    note = joined(
+        f"{FOREST_NOTE} The choice of the solver counts with all parameters that depend on it.",
+        f"{shares.n} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
+        f"The first {most} of {len(order)} are drawn." if most < len(order) else "",
+        pooled_note(data),
+    )
+    return Panel("importance", title, Table(columns, rows), shown, note)
 
 
 def _importance(solver: SolverTrials, k: int) -> Panel:
@@ -69,9 +118,7 @@ def _importance(solver: SolverTrials, k: int) -> Panel:
     )  # fmt: skip
     shown = figures.bar_figure([trace], f"share of the variance of {solver.data.metric}", "parameter", names)
     note = solver.note(
-        "Permutation importance of a forest of randomised trees: the increase of its error on held-out trials when the "
-        "values of a parameter are shuffled. Interactions count for each of their parameters, so that shares may add "
-        "up to more than 1. A parameter whose interval contains 0 may have no influence.",
+        FOREST_NOTE,
         f"{found.n} of {len(solver.valued)} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
     )
     return Panel(key, title, Table(columns, rows), shown, note, solver.name)
@@ -142,16 +189,16 @@ def _labels(trials: Sequence[Trial]) -> list[str]:
     return [early_stopped.label(trial, figures.plain(trial.split)) for trial in trials]
 
 
-def _dependence(solver: SolverTrials, name: str, key: str) -> Panel:
+def _dependence(solver: SolverTrials, surrogate: Belief, name: str, key: str) -> Panel:
     """Return the mean of the metric over configurations as one parameter changes."""
     metric = solver.data.metric
     title = f"Mean {metric} by {figures.short(name)} of {figures.short(solver.name)}"
     columns = (str(name), f"mean {metric}", "Low", "High")
-    found = None if solver.surrogate is None else _partial_dependence(solver, solver.surrogate, name)
+    found = _partial_dependence(solver, surrogate, name)
     if found is None:
-        few = len(solver.valued) < MIN_TRIALS_FOR_SURFACE
-        note = _too_few(solver, MIN_TRIALS_FOR_SURFACE) if few else "The parameter is never active."
-        return Panel(f"dependence-{key}", title, Table(columns, []), None, note, solver.name)
+        return Panel(
+            f"dependence-{key}", title, Table(columns, []), None, "The parameter is never active.", solver.name
+        )
     low, high = found.mean - 1.96 * found.sd, found.mean + 1.96 * found.sd
     rows: list[list[Cell]] = [
         [solver.cell(name, value), *figures.numbers(row)]

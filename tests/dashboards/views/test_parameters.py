@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_surfaces_need_trials_and_say_so(tmp_path: Path) -> None:
     assert kinds[0] == ["scatter"]
     assert kinds[1] in (["heatmap", "scatter"], ["contour", "scatter"])
     assert "too few" in named(few, "contour")[0].note
-    assert all(panel.figure is None and "too few" in panel.note for panel in named(few, "dependence"))
+    assert not named(few, "dependence")
     assert any(panel.figure is not None for panel in named(enough, "dependence"))
 
 
@@ -115,6 +116,28 @@ def test_hostile_values_and_solvers_are_shown_as_text(tmp_path: Path) -> None:
     text = json.dumps([panel.figure for panel in found], allow_nan=False)
     assert "<script" not in text
     assert "<b>" not in text
+
+
+def test_the_whole_search_space_says_which_choice_matters(tmp_path: Path) -> None:
+    """Three solvers on levels .1 apart: too few trials for each of them, enough for all together."""
+    names = ("LambdaRank", "RankSVM", "RidgeRanker")
+    levels = {name: 0.3 + 0.1 * k for k, name in enumerate(names)}
+    own = [replace(t, value=(t.value or 0.0) + levels[t.solver]) for t in trials_of(names, 27)]
+    found = panels(study_data(tmp_path, [("", own, None)], solvers=names))
+    shown = found[0]
+    assert (shown.key, shown.group) == ("importance", "") and shown.figure is not None
+    assert shown.table.rows[0][:2] == ["solver", 27]
+    assert number(shown.table.rows[0][3]) > 0.0
+    assert "LambdaRank.l1" in [row[0] for row in shown.table.rows]
+    assert all("too few" in panel.note for panel in named(found, "importance-"))
+    by_name = {str(row[0]): row[1] for row in shown.table.rows}
+    assert by_name["RankSVM.C"] == 9
+
+
+def test_one_solver_needs_no_panel_of_the_whole_search_space(tmp_path: Path) -> None:
+    assert running(tmp_path, "RankSVM", 30)[0].key == "importance-0"
+    few = panels(study_data(tmp_path, [("", trials_of(["RankSVM"], 4), None)], solvers=["RankSVM", "RidgeRanker"]))
+    assert few[0].figure is None and "too few, 10 are needed" in few[0].note
 
 
 @pytest.mark.thorough

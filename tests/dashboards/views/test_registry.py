@@ -54,7 +54,7 @@ def test_every_view_of_a_study_in_every_state_is_whole(key: str, state: str, in_
     assert all(panel.figure is not None or panel.note for panel in found)
     assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
     if key == "parameters":
-        assert {panel.group for panel in found} == {"LambdaRank", "RankSVM"}
+        assert {panel.group for panel in found} == {"", "LambdaRank", "RankSVM"}
 
 
 @pytest.mark.parametrize("key", FRAME)

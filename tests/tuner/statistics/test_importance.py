@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranktune.tuner.statistics.importance import MAX_TRIALS, MIN_TRIALS, importance
+from ranktune.tuner.statistics.importance import MAX_TRIALS, MIN_TRIALS, exchanged, importance
 
 
 def rows_of(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -63,6 +63,39 @@ def test_a_parameter_that_is_active_sometimes_matters_only_there() -> None:
     assert int(np.argmax(found.mean)) == 1
     assert found.low[1] > 0.1
     assert found.low[2] <= 0.0
+
+
+def conditional(rows: np.ndarray) -> np.ndarray:
+    """Column 1 is active where column 0 is 0, column 2 where it is 1."""
+    masked = rows.copy()
+    masked[rows[:, 0] != 0, 1] = np.nan
+    masked[rows[:, 0] != 1, 2] = np.nan
+    return masked
+
+
+def test_what_depends_on_a_parameter_goes_with_it() -> None:
+    rows = conditional(np.array([[0, 0.1, 9, 5], [1, 9, 0.2, 6], [0, 0.3, 9, 7]]))
+    donors = conditional(np.array([[1, 9, 0.4, 8], [1, 9, 0.5, 8], [0, 0.6, 9, 8]]))
+    nan = np.nan
+    expected = [[1, nan, 0.4, 5], [1, nan, 0.2, 6], [0, 0.3, nan, 7]]
+    np.testing.assert_array_equal(exchanged(rows, donors, 0, conditional), expected)
+    expected = [[0, 0.1, nan, 8], [1, nan, 0.2, 8], [0, 0.3, nan, 8]]
+    np.testing.assert_array_equal(exchanged(rows, donors, 3, conditional), expected)
+
+
+def test_a_choice_counts_with_the_parameters_below_it() -> None:
+    """One branch is 3 above the other, and each has a parameter of its own."""
+    generator = np.random.default_rng(0)
+    full = np.column_stack([generator.integers(0, 2, 150), *generator.random((3, 150))])
+    rows = conditional(full)
+    values = np.where(full[:, 0] == 0, full[:, 1], full[:, 2]) + 3.0 * (full[:, 0] == 1) + noise(150)
+    found = importance(rows, values, np.random.default_rng(0), masked=conditional)
+    assert found is not None
+    exact = np.array([2.25 + 1 / 24, 1 / 24, 1 / 24, 0.0]) / values.var()  # half the mean squared differences
+    np.testing.assert_allclose(found.mean, exact, atol=0.12)
+    chosen = importance(rows, values, np.random.default_rng(0), columns=np.array([3, 0]), masked=conditional)
+    assert chosen is not None
+    assert chosen.mean.shape == (2,) and chosen.mean[1] > 0.8 and abs(chosen.mean[0]) < 0.05
 
 
 def test_the_answer_depends_on_the_generator_alone() -> None:
