@@ -23,7 +23,8 @@ def make_sampler(
     """Return the sampler for trial number; its random numbers derive from (seed, number) only.
 
     space declares the conditions of parameters for thompson and skopt. With costs, thompson prefers cheap trials among
-    equally good ones; others ignore it. Raises ParameterError for an unknown name, and for gp without PyTorch.
+    equally good ones; others ignore it. Raises ParameterError for an unknown name, for gp without PyTorch and for
+    skopt without scikit-optimize.
     """
     own_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])  # for samplers that keep a state
     match name:
@@ -42,6 +43,11 @@ def make_sampler(
             # It draws conditional parameters at random, and would warn for each parameter of each trial.
             return GPSampler(seed=own_seed, n_startup_trials=startup, warn_independent_sampling=False)
         case "skopt":
+            if importlib.util.find_spec("skopt") is None:
+                raise ParameterError(
+                    "sampler 'skopt' is scikit-optimize's, which is not installed: pip install \"ranktune[skopt]\". "
+                    "Or take sampler 'thompson', which needs nothing more."
+                )
             from ranktune.tuner.samplers.skopt import SkoptSampler  # imports for most of a second
 
             return SkoptSampler(seed=seed, startup=startup, conditions=space, number=number)

@@ -78,3 +78,10 @@ def test_an_unknown_name_and_the_nearest() -> None:
 def test_gp_without_torch_says_what_to_install() -> None:
     with pytest.raises(ParameterError, match="pip install torch"):
         make_sampler("gp", seed=0, number=0)
+
+
+def test_skopt_that_is_not_installed_is_an_error_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "skopt" else installed(name))
+    with pytest.raises(ParameterError, match=r"pip install \"ranktune\[skopt\]\""):
+        make_sampler("skopt", seed=0, number=0)
