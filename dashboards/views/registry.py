@@ -28,6 +28,7 @@ VIEWS = (
     View("progress", "Progress", "progress"),
     View("solvers", "Solvers", "solvers"),
     View("parameters", "Parameters", "parameters"),
+    View("choices", "Choices", "choices"),
     View("queries", "Queries", "queries"),
     View("trade-offs", "Trade-offs", "tradeoffs"),
     View("weights", "Weights", "weights"),

@@ -80,7 +80,8 @@ def test_no_name_reaches_a_figure_as_markup(key: str, tmp_path: Path) -> None:
 
 def test_every_view_is_there_in_order() -> None:
     assert [view.key for view in VIEWS] == [
-        "overview", "progress", "solvers", "parameters", "queries", "trade-offs", "weights", "optimiser", "trials",
+        "overview", "progress", "solvers", "parameters", "choices", "queries", "trade-offs", "weights", "optimiser",
+        "trials",
     ]  # fmt: skip
     with pytest.raises(StudyError, match="no view 'overveiw'"):
         build("overveiw", study_data(Path("nowhere"), []))

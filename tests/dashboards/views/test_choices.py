@@ -1,0 +1,148 @@
+"""The choices' view: effects, grids and combinations of categorical parameters, against what was simulated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.analysis.choices import choices_of, grid, levels
+from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE, SolverTrials, solvers_of
+from ranktune.dashboards.figures.panels import Panel
+from ranktune.dashboards.records.trial import Trial
+from ranktune.dashboards.views.choices import panels
+from ranktune.solvers.core.space import Choice
+from ranktune.solvers.registry import solver_class
+from tests.support.study_samples import HOSTILE, number, study_data, trial, trials_of
+
+SOLVER = "ElasticRank"
+LOSS = {"hinge": 0.03, "logistic": 0.0, "squared_hinge": -0.03}
+WEIGHT = {"ndcg": 0.02, "uniform": 0.0, "recall": -0.02}
+
+
+def simulated(count: int, seed: int = 0) -> list[Trial]:
+    """Return trials whose metric depends on loss and weight alone, in a sum, with a little noise."""
+    noise = np.random.default_rng(seed).normal(scale=0.003, size=count)
+    return [
+        replace(t, value=0.5 + LOSS[str(t.params["loss"])] + WEIGHT[str(t.params["weight"])] + float(noise[k]))
+        for k, t in enumerate(trials_of([SOLVER], count, seed))
+    ]
+
+
+def solver_of(folder: Path, trials: list[Trial]) -> SolverTrials:
+    return solvers_of(study_data(folder, [("", trials, None)], solvers=[SOLVER]))[0]
+
+
+def shown(folder: Path, trials: list[Trial], solver: str = SOLVER) -> list[Panel]:
+    return panels(study_data(folder, [("", trials, None)], solvers=[solver]))
+
+
+def test_effects_are_those_that_were_simulated(tmp_path: Path) -> None:
+    solver = solver_of(tmp_path, simulated(80))
+    for name, truth in (("loss", LOSS), ("weight", WEIGHT)):
+        found = {str(level.value): level for level in levels(solver, name)}
+        assert set(found) == set(truth)
+        for value, level in found.items():
+            assert level.effect is not None and level.low is not None and level.high is not None
+            assert level.effect == pytest.approx(truth[value], abs=0.006)
+            assert level.low < level.effect < level.high
+            own = [t.value for t in solver.valued if t.params[name] == value]
+            assert level.trials == len(own) and level.mean == pytest.approx(np.mean([v for v in own if v is not None]))
+        assert sum(level.effect or 0.0 for level in found.values()) == pytest.approx(0.0, abs=1e-12)
+    verdicts = {(row[0], row[1]): row[7] for row in shown(tmp_path, simulated(80))[0].table.rows}
+    assert verdicts["loss", "hinge"] == verdicts["weight", "ndcg"] == "better"
+    assert verdicts["loss", "squared_hinge"] == verdicts["weight", "recall"] == "worse"
+    assert {"not significant"} == {verdict for (name, _), verdict in verdicts.items() if name == "optimizer"}
+
+
+def test_a_grid_has_the_sum_of_both_effects_and_every_trial_once(tmp_path: Path) -> None:
+    solver = solver_of(tmp_path, simulated(80))
+    found = grid(solver, "weight", "loss")
+    assert found.trials.sum() == 80
+    values = {name: next(p for p in solver_class(SOLVER).space if p.name == name) for name in ("loss", "weight")}
+    down, across = values[found.down], values[found.across]
+    assert isinstance(down, Choice) and isinstance(across, Choice)
+    for i, a in enumerate(down.choices):
+        for j, b in enumerate(across.choices):
+            own = [t for t in solver.valued if t.params[found.down] == a and t.params[found.across] == b]
+            assert found.trials[i, j] == len(own)
+            effects = {**LOSS, **WEIGHT}
+            assert found.expected[i, j] == pytest.approx(0.5 + effects[str(a)] + effects[str(b)], abs=0.02)
+            assert 0.0 < found.sd[i, j] < 0.01
+
+
+def test_combinations_that_the_space_does_not_have_are_empty(tmp_path: Path) -> None:
+    solver = solver_of(tmp_path, simulated(60))
+    conditional = [p for p in solver_class(SOLVER).space if isinstance(p, Choice) and p.when is not None]
+    assert conditional
+    for parameter in conditional:
+        assert parameter.when is not None
+        parent = next(p for p in solver_class(SOLVER).space if p.name == parameter.when.name)
+        assert isinstance(parent, Choice)
+        found = grid(solver, parameter.name, parent.name)
+        expected = found.expected if found.down == parent.name else found.expected.T
+        allowed = [value in parameter.when.values for value in parent.choices]
+        assert np.isfinite(expected).all(axis=1).tolist() == np.isfinite(expected).any(axis=1).tolist() == allowed
+
+
+def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
+    trials = simulated(60)
+    found = shown(tmp_path, trials)
+    names = choices_of(solver_of(tmp_path, trials))
+    assert names[:2] == ["loss", "weight"]  # the most important first
+    grids = [panel for panel in found if panel.key.startswith("grid")]
+    assert [set(panel.table.columns[:2]) for panel in grids] == [set(pair) for pair in combinations(names, 2)]
+    for panel in grids:
+        assert panel.figure is not None
+        cells = panel.figure["data"][0]
+        drawn = {(a, b): cells["text"][i][j] for i, a in enumerate(cells["y"]) for j, b in enumerate(cells["x"])}
+        for a, b, n, _, expected, _ in panel.table.rows:
+            assert drawn[str(a), str(b)] == ("" if expected is None else f"{number(expected):.3f}<br>n={n}")
+
+
+def test_combinations_are_listed_the_best_first(tmp_path: Path) -> None:
+    trials = simulated(50)
+    (listed,) = [panel for panel in shown(tmp_path, trials) if panel.key.startswith("compositions")]
+    at = len(listed.table.columns) - 3
+    best = [number(row[at + 1]) for row in listed.table.rows]
+    assert best == sorted(best, reverse=True)
+    top = max(trials, key=lambda t: t.value or 0.0)
+    assert dict(zip(listed.table.columns[:at], listed.table.rows[0], strict=False)) == {
+        name: top.params.get(name) for name in listed.table.columns[:at]
+    }
+    if len(listed.table.rows) < 40:
+        assert sum(int(number(row[at])) for row in listed.table.rows) == 50
+
+
+def test_of_few_trials_there_are_means_without_intervals(tmp_path: Path) -> None:
+    found = shown(tmp_path, simulated(MIN_TRIALS_FOR_SURFACE - 1))
+    effects = found[0]
+    assert effects.figure is not None and all("error_x" not in trace for trace in effects.figure["data"])
+    assert {row[7] for row in effects.table.rows} == {""}
+    assert all("too few" in panel.note for panel in found if not panel.key.startswith("compositions"))
+    for panel in found:
+        if panel.key.startswith("grid"):
+            assert [row[4] for row in panel.table.rows] == [None] * len(panel.table.rows)
+
+
+def test_without_trials_or_choices_it_says_so(tmp_path: Path) -> None:
+    (only,) = shown(tmp_path, [])
+    assert only.figure is None and "No trial has finished yet." in only.note
+    plain = next(
+        name for name in ("BestFeature", "AdaRank", "SOLAR1")
+        if sum(isinstance(p, Choice) and len(p.choices) > 1 for p in solver_class(name).space) < 2
+    )  # fmt: skip
+    (nothing,) = shown(tmp_path, list(trials_of([plain], 20)), plain)
+    assert "No solver of this study" in nothing.note
+
+
+def test_hostile_values_are_shown_as_text(tmp_path: Path) -> None:
+    params: dict[str, Any] = {"weight": "ndcg", "optimizer": "fobos"}
+    own = [trial(k, SOLVER, {"loss": name, **params}, 0.5 + 0.01 * k) for k, name in enumerate(HOSTILE)]
+    text = json.dumps([panel.figure for panel in shown(tmp_path, own)], allow_nan=False)
+    assert "<script" not in text and "<b>" not in text
