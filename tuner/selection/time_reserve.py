@@ -108,28 +108,23 @@ def fit_for_use(
 ) -> tuple[list[Candidate], list[Candidate], int]:
     """Return the candidates to refit, those whose trials' models are used as they are, and the seeds of a bag.
 
-    The first `needed` of plain are the parts of the chosen candidate, which are refitted together or not at all; the
-    others follow in their order while there is time, unless they are significantly worse.
+    The first `needed` of plain are the parts of the chosen candidate. They are refitted in their order while there is
+    time, and the others after them, unless they are significantly worse. A part whose trial left no model is refitted
+    in any case.
     """
     left = (deadline.left - reporting(problem)) * jobs
     refitted, as_left = [], []
-
-    def has_models(those: Sequence[Candidate]) -> bool:
-        return all(has_model(task_of(study, problem, one, study.seed)) for one in those)
-
-    first, others = list(plain[:needed]), list(plain[needed:])
-    for together in (first, *([one] for one in others)):
-        cost = sum(MARGIN * one.seconds * refit_ratio(problem) for one in together)
-        # A fit cannot be divided among the jobs.
-        longest = max(MARGIN * one.seconds * refit_ratio(problem) for one in together) * jobs
-        behind = z_score(plain[0].vali, together[0].vali) > SIGNIFICANT_Z and together is not first
-        if max(cost, longest) <= left and not (behind and has_models(together)):
+    for place, one in enumerate(plain):
+        part, cost = place < needed, MARGIN * one.seconds * refit_ratio(problem)
+        has_one = has_model(task_of(study, problem, one, study.seed))
+        behind = not part and has_one and z_score(plain[0].vali, one.vali) > SIGNIFICANT_Z
+        if cost * jobs <= left and not behind:  # a fit cannot be divided among the jobs
             left -= cost
-            refitted += together
-        elif has_models(together):
-            as_left += together
-        elif together is first:
-            refitted += together
+            refitted.append(one)
+        elif has_one:
+            as_left.append(one)
+        elif part:
+            refitted.append(one)
     return refitted, as_left, bag_size(refitted, problem, jobs, deadline)
 
 

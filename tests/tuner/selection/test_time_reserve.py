@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.tuner.evaluation.kept import keep_model
 from ranktune.tuner.selection.blending import FEW_QUERIES
-from ranktune.tuner.selection.candidates import Candidate
+from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.time_reserve import (
     BAG,
     END_SHARE,
     MAX_BAG,
     UNTIMED_BAG,
     bag_size,
+    fit_for_use,
     fit_in_time,
     is_bagged,
     reporting,
@@ -22,6 +26,7 @@ from ranktune.tuner.selection.time_reserve import (
 )
 from ranktune.tuner.splits.plans import query_folds
 from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 from tests.support.engine_samples import judged
 
@@ -88,6 +93,27 @@ def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: floa
     assert aside <= reserve(PROBLEM, 2.0 * total, seconds) - reporting(PROBLEM)
     best = 1.1 * 8.0 * 1.25 / 5
     assert (aside >= best) == (END_SHARE * total >= best)
+
+
+def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_left_them(tmp_path: Path) -> None:
+    problem = Problem("", tmp_path, QUERIES, PROBLEM.plan, PROBLEM.fresh, None)
+    plain = [FOUND[0], FOUND[1], FOUND[3]]
+    cost = [1.1 * 1.25 / 5 * one.seconds for one in plain]
+
+    def chosen(left: float) -> tuple[list[Candidate], list[Candidate]]:
+        return fit_for_use(plain, 2, Study(), problem, 1, within(left + reporting(problem) + 1e-9))[:2]
+
+    assert chosen(0.0) == (plain[:2], [])  # without models the parts of the chosen are refitted in any case
+    for one in plain:
+        keep_model(task_of(Study(), problem, one, 0), LinearModel(np.ones(2), solver=one.solver))
+    assert chosen(0.0) == ([], plain)
+    assert chosen(cost[1]) == ([plain[1]], [plain[0], plain[2]])
+    assert chosen(sum(cost[:2])) == (plain[:2], plain[2:])
+    assert chosen(sum(cost)) == (plain, [])
+    worse = replace(plain[2], vali=np.full(40, 0.1) + np.linspace(0.0, 0.01, 40))
+    assert fit_for_use([*plain[:2], worse], 2, Study(), problem, 1, Deadline())[:2] == (plain[:2], [worse])
+    unkept = replace(worse, solver="RidgeRanker")
+    assert fit_for_use([*plain[:2], unkept], 2, Study(), problem, 1, Deadline())[:2] == ([*plain[:2], unkept], [])
 
 
 def test_bags_are_of_trees_of_few_queries() -> None:
