@@ -13,16 +13,20 @@ from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, FAST, Light
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.space import Float, Int, Parameter, Value
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
 from ranktune.solvers.data.queries import Queries
 
 MAX_QUERY_LENGTH = 10_000
 """The limit of LightGBM on the documents of a query with lambdarank."""
+MAX_EXPONENT = 30
+"""The highest grade with xendcg, whose targets are about 2^grade."""
 MAX_GRADES = 10_000
 """Different grades with lambdarank: LightGBM keeps a table of their gains, and counts them for each query."""
 
-_FAST: Mapping[str, Value] = {**FAST, "leaves": 31, "min_documents": 200, "query_share": 0.5}
-"""Larger trees on fewer queries: the gradient of a query costs more than a leaf."""
+LAMBDARANK, XENDCG = LOSSES = ("lambdarank", "xendcg")
+
+_FAST: Mapping[str, Value] = {**FAST, "loss": XENDCG, "leaves": 31, "min_documents": 200}
+"""Larger trees: where gradients are cheap, most of the time goes into bins, whatever the leaves."""
 
 
 class LambdaMART(BoostedRanker, LightGBMRanker):
@@ -48,9 +52,14 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     feature_share : float, default=0.5
         The share of the features that is drawn for each tree.
     query_share : float, default=0.7
-        The share of the queries that is drawn for each tree.
+        The share of the queries that is drawn for each tree; with xendcg of the documents.
+    loss : {"lambdarank", "xendcg"}, default="lambdarank"
+        "lambdarank": pairs of documents. "xendcg": cross-entropy of the softmax of a query's scores, with targets drawn
+        around 2^grade for each tree; much faster on long queries. `gain` does not change it; grades that are not whole
+        numbers from 0 to 30 are replaced by their order.
     truncation : int, default=30
-        Ranks whose swaps count: the better placed document of a pair is among the first truncation ones.
+        With lambdarank the ranks whose swaps count: the better placed document of a pair is among the first truncation
+        ones.
     gain : {"auto", "exponential", "linear"}, default="auto"
         The gain of a grade: "exponential": 2^grade - 1, for whole grades from 0 to 30; "linear": the grade, at least 0;
         "auto": exponential where the grades allow it, else the difference to the lowest grade.
@@ -85,6 +94,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
 
     References
     ----------
+    Bruch 2021, "An Alternative Cross Entropy Loss for Learning-to-Rank", WWW, for xendcg.
     Burges 2010, "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82.
     Ke et al. 2017, "LightGBM: A Highly Efficient Gradient Boosting Decision Tree", NIPS.
 
@@ -102,11 +112,12 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     space: ClassVar[tuple[Parameter, ...]] = (
         *BOOSTED_SPACE,
         Float("query_share", 0.4, 1.0),
-        Int("truncation", 5, 50, log=True),
+        Choice("loss", LOSSES),
+        Int("truncation", 5, 50, log=True, when=When("loss", (LAMBDARANK,))),
     )
     portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = (
         _FAST,
-        {**_FAST, "start": "linear"},
+        {**_FAST, "learning_rate": 0.1, "min_documents": 20, "l2": 0.01},
         FAST,
     )
 
@@ -120,6 +131,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         l2: float = 1.0,
         feature_share: float = 0.5,
         query_share: float = 0.7,
+        loss: str = "lambdarank",
         truncation: int = 30,
         gain: str = "auto",
         start: str = "none",
@@ -134,6 +146,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         super().__init__(trees, leaves, min_documents, l2, feature_share, seeds, bins, threads, random_state)
         self.learning_rate = learning_rate
         self.query_share = query_share
+        self.loss = loss
         self.truncation = truncation
         self.gain = gain
         self.start = start
@@ -146,6 +159,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         check_share("learning_rate", self.learning_rate)
         check_count("truncation", self.truncation)
         check_share("query_share", self.query_share)
+        check_choice("loss", self.loss, LOSSES)
         check_choice("gain", self.gain, TREE_GAINS)
 
     def _training_queries(self, queries: Queries) -> Queries:
@@ -158,6 +172,8 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
                 f"query '{queries.query_ids[longest]}' has {queries.lengths[longest]} documents: LambdaMART takes at "
                 f"most {MAX_QUERY_LENGTH} a query. Keep those that a first ranking puts first, or take GBDTRanker."
             )
+        if self.loss == XENDCG:
+            return whole_grades(queries.grades), {}
         levels, number = np.unique(gains_of(queries.grades, self.gain), return_inverse=True)
         if len(levels) > MAX_GRADES:
             raise DataError(
@@ -178,10 +194,20 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         return {"min_data_in_leaf": least if least > 1 else 0, "min_sum_hessian_in_leaf": 1e-9}
 
     def _objective(self) -> Json:
-        return {
-            "objective": "lambdarank",
-            "learning_rate": float(self.learning_rate),
-            "lambdarank_truncation_level": min(int(self.truncation), MAX_QUERY_LENGTH),
-            "bagging_by_query": self.query_share < 1.0,
-            **bagging(self.query_share),
-        }
+        if self.loss == LAMBDARANK:
+            loss: Json = {
+                "objective": "lambdarank",
+                "lambdarank_truncation_level": min(int(self.truncation), MAX_QUERY_LENGTH),
+                "bagging_by_query": self.query_share < 1.0,
+            }
+        else:  # drawing queries, LightGBM ends after the first tree
+            loss = {"objective": "rank_xendcg"}
+        return {**loss, "learning_rate": float(self.learning_rate), **bagging(self.query_share)}
+
+
+def whole_grades(grades: Floats) -> Floats:
+    """Return the grades if they are whole numbers from 0 to 30, else the order of each among them, 30 at most."""
+    if grades.min() >= 0.0 and grades.max() <= MAX_EXPONENT and bool((grades == np.round(grades)).all()):
+        return grades
+    number = np.unique(grades, return_inverse=True)[1].astype(np.float64)
+    return np.round(number * min(1.0, MAX_EXPONENT / max(number.max(), 1.0)))

@@ -53,8 +53,11 @@ def grown(
     rate = float(ranker.get_params().get("learning_rate", 1.0))
     race, metric = GrowthRace(task.incumbent, task.bound, rate), parse_metric(task.metrics[0])
     with scores.fitting():
+        last, took = float("inf"), 0.0
         for step in ranker.fit_steps(train, vali=vali):
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            took, last = max(now - last, 0.0), now
+            if now + took > deadline:  # another round would end too late
                 break
             if race.is_look(step.iteration) and race.is_lost(metric.per_query(ranker.predict(vali), vali)):
                 return ranker, f"{step.iteration} rounds"

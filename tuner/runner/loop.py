@@ -49,7 +49,7 @@ from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 MAX_FAILURES = 20
 """Failures in a row after which the study gives up."""
 
-OVERDUE = 0.5
+OVERDUE = 1.0
 """Seconds after its limit at which a trial in a process of its own is ended."""
 
 Objective = Callable[[Task], Outcome]

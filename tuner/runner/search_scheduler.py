@@ -320,7 +320,7 @@ class SearchScheduler:
         if self._poor[name] >= MAX_POOR_SUGGESTIONS:
             return False
         tried = self._spent[name].trials + self._running[name]
-        return not self._per_solver or tried < min(self._max_trials, self._spaces[name].size)
+        return tried < self._spaces[name].size and not (self._per_solver and tried >= self._max_trials)
 
     def _used(self, name: str) -> float:
         """Return the seconds that a search has used, including those that its running trials are expected to take."""

@@ -65,6 +65,34 @@ def test_scores_are_those_of_lightgbm_itself(name: str, layout: Any, dtype: Any)
         assert np.ptp(expected) > 0.0 or len(X) == 1
 
 
+@pytest.mark.parametrize("share", [1.0, 0.7])
+def test_scores_with_xendcg_are_those_of_lightgbm_itself(share: float) -> None:
+    queries, fresh = judged(), judged(1)
+    made: dict[str, Any] = {**SMALL, "loss": "xendcg", "query_share": share}
+    ranker = LambdaMART(**made).fit(queries)
+    own = {"objective": "rank_xendcg", "bagging_by_query": False}
+    expected = by_lightgbm(LambdaMART(**made), queries, queries.grades, **own).predict(fresh.features)
+    assert np.allclose(ranker.predict(fresh), expected, rtol=1e-12, atol=1e-12)
+    assert ranker.trees_.n_trees == SMALL["trees"]
+    ndcg = parse_metric("ndcg@10")
+    assert ndcg.mean(ranker.predict(fresh), fresh) > ndcg.mean(np.zeros(fresh.n_documents), fresh) + 0.05
+
+
+def test_xendcg_takes_the_order_of_grades_that_are_not_small_whole_numbers() -> None:
+    queries = judged()
+
+    def fitted(grades: Floats) -> bytes:
+        own = Queries(queries.features, grades, queries.starts, queries.query_ids)
+        return LambdaMART(**SMALL, loss="xendcg").fit(own).predict(queries).tobytes()
+
+    plain = fitted(queries.grades)
+    assert fitted(queries.grades / 7.0 - 3.0) == plain
+    assert fitted(np.exp(queries.grades * 40.0)) == plain
+    assert fitted(2.0 * queries.grades) != plain
+    many = fitted(np.random.default_rng(0).normal(size=queries.n_documents))
+    assert np.isfinite(np.frombuffer(many)).all()
+
+
 def test_grades_are_worth_what_the_gain_says() -> None:
     queries = judged()
     exponential = LambdaMART(**SMALL).fit(queries).predict(queries)

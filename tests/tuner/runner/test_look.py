@@ -122,11 +122,11 @@ def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: P
     assert not worth_a_look(problem, SOLVERS, 60.0)
     assert not worth_a_look(problem, SOLVERS, math.inf)
     assert not worth_a_look(problem, SOLVERS[:1], 0.1)
-    assert worth_a_look(problem, SOLVERS, 0.1)
+    assert worth_a_look(problem, SOLVERS, 0.01)
 
 
 def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path) -> None:
-    train, vali, test = (crossed(count, seed, features=120) for seed, count in enumerate((320, 310, 100)))
+    train, vali, test = (crossed(count, seed, features=120) for seed, count in enumerate((900, 310, 100)))
     found = ranktune.tune(train, vali=vali, test=test, solvers=SOLVERS, timeout=8.0, name="x", home=tmp_path, jobs=1)
     kept = json.loads((tmp_path / "x" / "look.json").read_text())
     assert kept["parts"] == 1
