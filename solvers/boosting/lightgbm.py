@@ -210,4 +210,5 @@ def whole_grades(grades: Floats) -> Floats:
     if grades.min() >= 0.0 and grades.max() <= MAX_EXPONENT and bool((grades == np.round(grades)).all()):
         return grades
     number = np.unique(grades, return_inverse=True)[1].astype(np.float64)
-    return np.round(number * min(1.0, MAX_EXPONENT / max(number.max(), 1.0)))
+    order: Floats = np.round(number * min(1.0, MAX_EXPONENT / max(number.max(), 1.0)))
+    return order
