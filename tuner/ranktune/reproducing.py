@@ -48,6 +48,10 @@ def reproduce_paper(
             f"reproduce {paper.name}: no data were given. Add --data FOLDER, which holds Fold1 ... Fold5 with "
             "train.txt, vali.txt and test.txt, such as LETOR's MQ2008."
         )
+    if figures is not None:
+        from ranktune.studies.papers.figures.pictures import check_installed
+
+        check_installed()
     found = load_datasets(folders, dataset)
     jobs = jobs or int(cpu_count())
     with _watched() as on_part:

@@ -1,4 +1,4 @@
-"""The figures of a paper as one page of HTML, and each chart as an SVG file."""
+"""The figures of a paper as one page of HTML, and each chart as an SVG and a PNG file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.files import atomic_write
 from ranktune.studies.papers.claims import Verdict, counted
 from ranktune.studies.papers.figures.charts import PrintedFigure
-from ranktune.studies.papers.figures.svg import svg
+from ranktune.studies.papers.figures.pictures import png, svg
 
 CSS = """
 :root { color-scheme: light dark; }
@@ -30,7 +30,7 @@ td, th { padding: .25rem .7rem .25rem 0; vertical-align: top; border-top: 1px so
 def write_figures(
     folder: str | Path, name: str, title: str, figures: Sequence[PrintedFigure], verdicts: Sequence[Verdict]
 ) -> Path:
-    """Write NAME.html and NAME-FIGURE-N.svg into folder, which is made, and return the path of the page.
+    """Write NAME.html, and NAME-FIGURE-N.svg and .png, into folder, which is made, and return the path of the page.
 
     verdicts are those on the paper's tables. Raises ParameterError where folder cannot be written to.
     """
@@ -39,7 +39,9 @@ def write_figures(
         place.mkdir(parents=True, exist_ok=True)
         for figure in figures:
             for number, chart in enumerate(figure.charts, start=1):
-                atomic_write(place / f"{name}-{_slug(figure.source)}-{number}.svg", svg(chart))
+                stem = f"{name}-{_slug(figure.source)}-{number}"
+                atomic_write(place / f"{stem}.svg", svg(chart))
+                atomic_write(place / f"{stem}.png", png(chart))
         page = place / f"{name}.html"
         atomic_write(page, html(title, figures, verdicts))
     except OSError as error:

@@ -1,0 +1,97 @@
+"""Charts as pictures, by Matplotlib. Plotly, of which the dashboards are made, needs a browser to write a file."""
+
+from __future__ import annotations
+
+import io
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.studies.papers.figures.charts import Chart, Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c00", "#555555")
+"""Distinct for colour-blind readers too. Source: Okabe & Ito 2008."""
+DASHES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 3)))
+"""With the colour, so that colour is never the only difference."""
+SIZE = (5.2, 3.4)
+"""Inches."""
+
+
+def check_installed() -> None:
+    """Raise ParameterError where Matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        raise ParameterError(
+            'figures are drawn by Matplotlib, which is not installed: pip install "ranktune[figures]".'
+        )
+
+
+def svg(chart: Chart) -> str:
+    """Return a chart as an SVG element, with its texts as text. The same chart gives the same text."""
+    from matplotlib import rc_context
+
+    text = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": chart.title}):
+        _drawn(chart).savefig(text, format="svg", metadata={"Date": None, "Title": chart.title})
+    return text.getvalue()[text.getvalue().index("<svg ") :]
+
+
+def png(chart: Chart) -> bytes:
+    """Return a chart as a PNG file."""
+    data = io.BytesIO()
+    _drawn(chart).savefig(data, format="png", dpi=150)
+    return data.getvalue()
+
+
+def _drawn(chart: Chart) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=SIZE, layout="constrained")
+    axes = figure.subplots()
+    axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
+    axes.grid(axis="y", color="#e4e4e4")
+    axes.set_axisbelow(True)
+    bars = [one for one in chart.series if one.style == "bars"]
+    for place, one in enumerate(bars):
+        _bars(axes, one, place, len(bars), COLOURS[chart.series.index(one) % len(COLOURS)])
+    for number, one in enumerate(chart.series):
+        if one.style != "bars":
+            _line(axes, one, number)
+    if chart.log_x and any(np.greater(one.x, 0.0).any() for one in chart.series):
+        axes.set_xscale("log", nonpositive="mask")
+    if chart.log_y and any(np.greater(one.y, 0.0).any() for one in chart.series):
+        axes.set_yscale("log", nonpositive="mask")
+    if chart.categories:
+        axes.set_xticks(range(len(chart.categories)), chart.categories)
+    if len(chart.series) > 1:
+        figure.legend(loc="outside lower center", ncols=3, fontsize="small", frameon=False)
+    return figure
+
+
+def _line(axes: Axes, one: Series, number: int) -> None:
+    colour = COLOURS[number % len(COLOURS)]
+    axes.plot(
+        np.asarray(one.x, dtype=np.float64),
+        np.asarray(one.y, dtype=np.float64),
+        color=colour,
+        linestyle="none" if one.style == "points" else DASHES[number % len(DASHES)],
+        drawstyle="steps-post" if one.style == "steps" else "default",
+        marker="o" if "points" in one.style else None,
+        markerfacecolor="white" if one.style == "points" else colour,
+        markersize=4.5,
+        label=one.name,
+    )
+    if len(one.low):
+        axes.fill_between(one.x, one.low, one.high, color=colour, alpha=0.15, linewidth=0.0)
+
+
+def _bars(axes: Axes, one: Series, place: int, count: int, colour: str) -> None:
+    """Draw the bars of one series, beside those of the others within each category."""
+    width = 0.8 / count
+    left = np.asarray(one.x, dtype=np.float64) - 0.4 + place * width
+    axes.bar(left, np.asarray(one.y, dtype=np.float64), width, align="edge", color=colour, label=one.name)
