@@ -34,21 +34,20 @@ MAX_COMPOSITIONS = 40
 
 
 def panels(data: StudyData) -> list[Panel]:
-    """Return the panels of each solver that has several categorical parameters."""
+    """Return the panels of each solver of which several combinations of categorical parameters were tried."""
     found: list[Panel] = []
     for k, solver in enumerate(solvers_of(data)):
         names = choices_of(solver)
-        if len(names) < 2:
+        if len(names) < 2 or len(compositions(solver, names)) < 2:
             continue
-        found.append(_effects(solver, names, k))
-        if solver.valued:
-            found.append(_compositions(solver, names, k))
-            pairs = list(combinations(range(len(names)), 2))[:MAX_GRIDS]
-            grids = [grid(solver, names[i], names[j]) for i, j in pairs]
-            ends = _colour_range(grids)
-            found += [_grid(solver, own, ends, f"grid-{k}-{i}-{j}") for (i, j), own in zip(pairs, grids, strict=True)]
+        found += [_effects(solver, names, k), _compositions(solver, names, k)]
+        pairs = list(combinations(range(len(names)), 2))[:MAX_GRIDS]
+        grids = [grid(solver, names[i], names[j]) for i, j in pairs]
+        ends = _colour_range(grids)
+        found += [_grid(solver, own, ends, f"grid-{k}-{i}-{j}") for (i, j), own in zip(pairs, grids, strict=True)]
     if not found:
-        note = "No solver of this study has two or more categorical parameters that vary."
+        note = "Of no solver with two or more categorical parameters were two combinations of them tried."
+        note = no_trials_note(data) or note
         return [Panel("effects", "Choices", Table(("Parameter", "Value"), []), None, note)]
     return found
 
@@ -81,7 +80,7 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
             trace["error_x"] = figures.error_bars(high - effects, effects - low)
         traces.append(trace)
     if not traces:
-        note = no_trials_note(solver.data) or "Of no parameter were two values tried."
+        note = "No two values of a parameter that the study has now were tried."
         return Panel(f"effects-{k}", title, Table(columns, rows), None, note, solver.name)
     shown = figures.figure(
         traces,

@@ -35,6 +35,8 @@ BACKGROUND = 32
 """Configurations that a partial dependence is the mean over."""
 SIDE = 25
 """Places along each side of a surface."""
+MIN_TRIALS_FOR_SLICES = 3
+"""Trials of a solver below which a figure of each parameter would show a point or two."""
 MAX_BARS = 20
 """Parameters of the whole search space that are drawn; the table has all."""
 FOREST_NOTE = (
@@ -51,12 +53,12 @@ def panels(data: StudyData) -> list[Panel]:
     Those are: importance, curves, the two most important parameters, each parameter.
     """
     solvers = solvers_of(data)
-    slices = sum(len(solver.distributions) for solver in solvers if solver.valued)
+    slices = sum(len(own.distributions) for own in solvers if len(own.valued) >= MIN_TRIALS_FOR_SLICES)
     most = int(np.clip(MAX_POINTS // max(slices, 1), 150, figures.MAX_POINTS))
     found = [_importance_of_study(data)] if len(data.solvers) > 1 else []
     for k, solver in enumerate(solvers):
         found += [_importance(solver, k), *curves(solver, k)]
-        if solver.valued and solver.distributions:
+        if len(solver.valued) >= MIN_TRIALS_FOR_SLICES and solver.distributions:
             found += [_contour(solver, k, most)] if len(solver.distributions) > 1 else []
             for j, name in enumerate(solver.ranked):
                 found.append(_slice(solver, name, f"{k}-{j}", most))
@@ -133,7 +135,14 @@ def _why_no_importance(solver: SolverTrials) -> str:
 
 
 def _too_few(solver: SolverTrials, needed: int) -> str:
-    return f"{len(solver.valued)} trials of this solver have a value: too few, {needed} are needed."
+    n = len(solver.valued)
+    have = "1 trial of this solver has" if n == 1 else f"{n} trials of this solver have"
+    return joined(
+        f"{have} a value: too few, {needed} are needed.",
+        f"From {MIN_TRIALS_FOR_SLICES} on they are drawn against each parameter; the trials view lists them."
+        if n < MIN_TRIALS_FOR_SLICES
+        else "",
+    )
 
 
 def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:

@@ -138,7 +138,9 @@ def test_without_trials_or_choices_it_says_so(tmp_path: Path) -> None:
         if sum(isinstance(p, Choice) and len(p.choices) > 1 for p in solver_class(name).space) < 2
     )  # fmt: skip
     (nothing,) = shown(tmp_path, list(trials_of([plain], 20)), plain)
-    assert "No solver of this study" in nothing.note
+    assert "Of no solver" in nothing.note
+    (one,) = shown(tmp_path, simulated(1))
+    assert "Of no solver" in one.note
 
 
 def test_hostile_values_are_shown_as_text(tmp_path: Path) -> None:

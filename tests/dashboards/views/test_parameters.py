@@ -134,6 +134,14 @@ def test_the_whole_search_space_says_which_choice_matters(tmp_path: Path) -> Non
     assert by_name["RankSVM.C"] == 9
 
 
+def test_one_or_two_trials_are_not_drawn(tmp_path: Path) -> None:
+    for count, drawn in ((1, False), (2, False), (3, True)):
+        found = running(tmp_path, "RankSVM", count)
+        assert bool(named(found, "slice")) == drawn
+        assert found[0].note.startswith("1 trial of this solver has" if count == 1 else f"{count} trials of this")
+        assert ("the trials view lists them" in found[0].note) != drawn
+
+
 def test_one_solver_needs_no_panel_of_the_whole_search_space(tmp_path: Path) -> None:
     assert running(tmp_path, "RankSVM", 30)[0].key == "importance-0"
     few = panels(study_data(tmp_path, [("", trials_of(["RankSVM"], 4), None)], solvers=["RankSVM", "RidgeRanker"]))
