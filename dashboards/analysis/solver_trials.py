@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,6 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Axis, Cell, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
-from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.samplers.belief import Belief, Observation, fit_belief
 from ranktune.tuner.samplers.history import arranged
@@ -24,6 +24,8 @@ from ranktune.tuner.statistics import importance as forests
 
 MIN_TRIALS_FOR_SURFACE = 15
 """Trials below which no surface is drawn: it would show the prior."""
+MIN_TRIALS_ACTIVE = 3
+"""Trials below which a parameter is left out of the importance in the whole search space."""
 MAX_OBSERVATIONS = 80
 """Observations that a solver's surrogate model is fitted to."""
 
@@ -79,7 +81,7 @@ class SolverTrials:
         if len(self.valued) < forests.MIN_TRIALS or not self.distributions or self.space is None:
             return None
         names = [f"{self.name}.{name}" for name in self.distributions]
-        return _importance(self.space, self.valued, names, self.data.study.seed)[1]
+        return _importance(self.space, self.valued, names, self.data.study.seed)
 
     @cached_property
     def ranked(self) -> list[str]:
@@ -116,24 +118,25 @@ class SolverTrials:
         return joined(*sentences, pooled_note(self.data))
 
 
-def importance_of_study(data: StudyData) -> tuple[list[str], Ints, forests.Importance] | None:
-    """Return the flat names of what varies in the whole search space, in how many trials each is active, and shares.
+def importance_of_study(data: StudyData) -> tuple[dict[str, int], forests.Importance] | None:
+    """Return the parameters of the whole search space and the solver, with the number of trials of each, and shares.
 
-    None of too few trials. Trials of several splits are on a common level.
+    Those are by flat name, without what varies in fewer than MIN_TRIALS_ACTIVE trials. None of too few trials. Trials
+    of several splits are on a common level.
     """
     space = data.study.union_space()
-    names = [name for name, distribution in space.distributions.items() if not distribution.single()]
     valued = [trial for trial in pooled(data) if trial.value is not None and trial.solver in data.solvers]
-    active, found = _importance(space, valued, names, data.study.seed)
-    return None if found is None else (names, active, found)
+    active = Counter(name for trial in valued for name in trial.flat_params)
+    varying = [name for name, distribution in space.distributions.items() if not distribution.single()]
+    names = [name for name in varying if active[name] >= MIN_TRIALS_ACTIVE]
+    found = _importance(space, valued, names, data.study.seed)
+    return None if found is None else ({name: active[name] for name in names}, found)
 
 
-def _importance(
-    space: UnionSpace, trials: list[Trial], names: list[str], seed: int
-) -> tuple[Ints, forests.Importance | None]:
-    """Return in how many trials each parameter is active, and their importance, None of too few trials."""
+def _importance(space: UnionSpace, trials: list[Trial], names: list[str], seed: int) -> forests.Importance | None:
+    """Return the importance of parameters by flat name, None of too few trials."""
     if len(trials) < forests.MIN_TRIALS:
-        return np.zeros(len(names), dtype=np.int64), None
+        return None
     generator = np.random.default_rng(seed)
     if len(trials) > forests.MAX_TRIALS:
         trials = [trials[i] for i in np.sort(generator.choice(len(trials), forests.MAX_TRIALS, replace=False))]
@@ -141,8 +144,7 @@ def _importance(
     place = {name: j for j, name in enumerate(space.distributions)}
     columns = np.array([place[name] for name in names], dtype=np.int64)
     values = np.array([trial.value for trial in trials], dtype=np.float64)
-    active = (~np.isnan(rows[:, columns])).sum(axis=0)
-    return active, forests.importance(rows, values, generator, columns=columns, masked=encoding.masked)
+    return forests.importance(rows, values, generator, columns=columns, masked=encoding.masked)
 
 
 def solvers_of(data: StudyData) -> list[SolverTrials]:

@@ -16,6 +16,7 @@ from ranktune.dashboards.analysis.curves import curves
 from ranktune.dashboards.analysis.pooling import no_trials_note, pooled_note
 from ranktune.dashboards.analysis.solver_trials import (
     MAX_OBSERVATIONS,
+    MIN_TRIALS_ACTIVE,
     MIN_TRIALS_FOR_SURFACE,
     SolverTrials,
     importance_of_study,
@@ -78,11 +79,12 @@ def _importance_of_study(data: StudyData) -> Panel:
         equal = "All trials have the same value."
         note = no_trials_note(data) or (few if n < forests.MIN_TRIALS else equal)
         return Panel("importance", title, Table(columns, []), None, note)
-    names, active, shares = found
+    active, shares = found
+    names = list(active)
     order = np.argsort(-shares.mean, kind="stable")
     mean, low, high = shares.mean[order], shares.low[order], shares.high[order]
     rows: list[list[Cell]] = [
-        [names[j], int(active[j]), *figures.numbers(own)]
+        [names[j], active[names[j]], *figures.numbers(own)]
         for j, own in zip(order, np.column_stack([mean, low, high]), strict=True)
     ]
     most = min(MAX_BARS, len(order))
@@ -95,6 +97,7 @@ def _importance_of_study(data: StudyData) -> Panel:
     note = joined(
         f"{FOREST_NOTE} The choice of the solver counts with all parameters that depend on it.",
         f"{shares.n} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
+        f"Parameters of fewer than {MIN_TRIALS_ACTIVE} trials are left out.",
         f"The first {most} of {len(order)} are drawn." if most < len(order) else "",
         pooled_note(data),
     )

@@ -132,6 +132,10 @@ def test_the_whole_search_space_says_which_choice_matters(tmp_path: Path) -> Non
     assert all("too few" in panel.note for panel in named(found, "importance-"))
     by_name = {str(row[0]): row[1] for row in shown.table.rows}
     assert by_name["RankSVM.C"] == 9
+    few = panels(
+        study_data(tmp_path, [("", [*trials_of(names[:1], 20), *trials_of(names[1:], 4)], None)], solvers=names)
+    )
+    assert all(not str(row[0]).startswith(("RankSVM", "RidgeRanker")) for row in few[0].table.rows)
 
 
 def test_one_or_two_trials_are_not_drawn(tmp_path: Path) -> None:
