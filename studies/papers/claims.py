@@ -44,6 +44,11 @@ class _Case:
     difference: float
 
 
+def said(source: str, claim: str, holds: bool, measured: str, why: str = "") -> Verdict:
+    """Return a verdict by what was measured; why explains a NO."""
+    return Verdict(source, claim, bool(holds), measured if holds or not why else f"{measured} {why}")
+
+
 def judged(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> Verdict:
     """Return the verdict on a claim about the systems of a table, by our figures on datasets."""
     if not claim.measures:
@@ -65,7 +70,7 @@ def judged(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) ->
     held = [case for case in cases if case.difference >= claim.by]
     holds = len(held) >= claim.share * len(cases)
     reason = _counted(claim, cases, held)
-    return Verdict(source, claim.text, holds, reason if holds or not claim.reason else f"{reason} {claim.reason}")
+    return said(source, claim.text, holds, reason, claim.reason)
 
 
 def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -> Verdict:
@@ -84,9 +89,11 @@ def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -
 def _counted(claim: Claim, cases: Sequence[_Case], held: Sequence[_Case]) -> str:
     """Return how many cases hold, and the worst."""
     worst = min(cases, key=lambda case: case.difference)
-    wanted = "" if claim.by == 0.0 else f" by at least {claim.by:+g}"
+    wanted = "ahead"
+    if claim.by:
+        wanted = f"at most {-claim.by:g} behind" if claim.by < 0.0 else f"ahead by at least {claim.by:g}"
     return (
-        f"{claim.higher} is ahead{wanted} in {len(held)} of {len(cases)} cases; the least is {worst.difference:+.4g} "
+        f"{claim.higher} is {wanted} in {len(held)} of {len(cases)} cases; the least is {worst.difference:+.4g} "
         f"({worst.dataset}, {worst.measure}, {worst.lower})."
     )
 

@@ -155,7 +155,7 @@ def fits_of(entry: Entry, split: Split, seed: int) -> Iterator[Fitted]:
     if len(points) > 1 and tuple(entry.grid) == (solver.path_parameter,) and solver.path_parameter in STEPS:
         name = solver.path_parameter
         ranker = make(entry.solver, entry.parameters, seed)
-        for value, model in ranker.fit_path(split.train, [float(str(point[name])) for point in points]):
+        for value, model in ranker.fit_path(split.train, [int(str(point[name])) for point in points]):
             yield _scored({name: value}, model, split)
         return
     for point in points:

@@ -118,7 +118,7 @@ def _compared(
     claim = f"{first.name} tunes better in {first.evaluations} evaluations than {other.name}"
     reason = f"Regret, two-sided Mann-Whitney test: {'; '.join(shown)}."
     if not better and not worse:
-        reason += " No difference that these runs can show."
+        reason += " No difference that these runs can show: most points are nearly as good as the best."
     return Verdict(source, claim, better > 0 and worse == 0, reason)
 
 

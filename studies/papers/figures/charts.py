@@ -17,7 +17,8 @@ class Series:
 
     x, y       the points; for bars x is the number of the category
     low, high  the band around y, () where there is none
-    style      "line", "dashed", "steps", "points" (as printed figures are marked), "line+points" or "bars"
+    style      "line", "steps", "points", "line+points" or "bars"
+    like       the series whose colour it has; "" for one of its own
     """
 
     name: str
@@ -26,11 +27,15 @@ class Series:
     low: Values = ()
     high: Values = ()
     style: str = "line"
+    like: str = ""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Series over two axes; with categories the x axis has their names at 0, 1, 2, ..."""
+    """Series over two axes; with categories the x axis has their names at 0, 1, 2, ...
+
+    y_range  the ends of the y axis, such as the printed ones; None for those of the values
+    """
 
     title: str
     x_label: str
@@ -39,6 +44,7 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
     categories: tuple[str, ...] = ()
+    y_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -61,14 +67,13 @@ class PrintedFigure:
         claim = f"the figure: {self.caption}"
         if self.missing:
             return Verdict(self.source, claim, False, self.missing)
+        printed = f"Printed: {self.printed}"
         failed = [one.claim for one in self.claims if one.holds is False]
         if failed:
-            return Verdict(
-                self.source, claim, False, f"drawn on our data, but not: {'; '.join(failed)}. {self.printed}"
-            )
+            return Verdict(self.source, claim, False, f"drawn on our data, but not: {'; '.join(failed)}. {printed}")
         if self.claims and all(one.holds is None for one in self.claims):
             return Verdict(self.source, claim, None, "the data it speaks of were not given.")
-        return Verdict(self.source, claim, True, f"drawn on our data; all that is said of it holds. {self.printed}")
+        return Verdict(self.source, claim, True, f"drawn on our data; all that is said of it holds. {printed}")
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

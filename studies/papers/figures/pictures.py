@@ -56,16 +56,19 @@ def _drawn(chart: Chart) -> Figure:
     axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
     axes.grid(axis="y", color="#e4e4e4")
     axes.set_axisbelow(True)
-    bars = [one for one in chart.series if one.style == "bars"]
-    for place, one in enumerate(bars):
-        _bars(axes, one, place, len(bars), COLOURS[chart.series.index(one) % len(COLOURS)])
+    names = [one.name for one in chart.series]
+    bars = [number for number, one in enumerate(chart.series) if one.style == "bars"]
     for number, one in enumerate(chart.series):
-        if one.style != "bars":
-            _line(axes, one, number)
+        if number in bars:
+            _bars(axes, one, bars.index(number), len(bars), COLOURS[number % len(COLOURS)])
+        else:
+            _line(axes, one, names.index(one.like) if one.like in names else number)
     if chart.log_x and any(np.greater(one.x, 0.0).any() for one in chart.series):
         axes.set_xscale("log", nonpositive="mask")
     if chart.log_y and any(np.greater(one.y, 0.0).any() for one in chart.series):
         axes.set_yscale("log", nonpositive="mask")
+    if chart.y_range is not None:
+        axes.set_ylim(*chart.y_range)
     if chart.categories:
         axes.set_xticks(range(len(chart.categories)), chart.categories)
     if len(chart.series) > 1:

@@ -31,7 +31,10 @@ def test_a_claim_holds_where_all_of_its_cases_do() -> None:
 
 @pytest.mark.parametrize(("change", "holds"), [({"share": 0.5}, True), ({"by": -0.02}, True), ({"by": 0.2}, False)])
 def test_a_claim_may_leave_room(change: dict[str, Any], holds: bool) -> None:
-    assert judged("Table 1", replace(CLAIM, **change), OURS, ["a", "b"]).holds is holds
+    found = judged("Table 1", replace(CLAIM, **change), OURS, ["a", "b"])
+    assert found.holds is holds
+    words = {-0.02: "A is at most 0.02 behind in 2 of 2", 0.2: "A is ahead by at least 0.2 in 0 of 2"}
+    assert words.get(change.get("by", 0.0), "A is ahead in 1 of 2") in found.reason
 
 
 def test_less_is_better_of_mean_ranks() -> None:
@@ -126,4 +129,4 @@ def test_samplers_are_compared_by_their_final_regrets() -> None:
     little, worse = verdicts("Section 6", [first, second], {("thompson", "a"): bad, ("random", "a"): good}, ["a"])
     assert little.holds is False and worse.holds is False
     _, same = verdicts("Section 6", [first, second], {("thompson", "a"): good, ("random", "a"): good}, ["a"])
-    assert same.holds is False and "No difference that these runs can show." in same.reason
+    assert same.holds is False and "No difference that these runs can show" in same.reason

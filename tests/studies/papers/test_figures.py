@@ -17,7 +17,7 @@ from ranktune.studies.papers.claims import Verdict
 from ranktune.studies.papers.figures import adarank, domination, ranksvm
 from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
 from ranktune.studies.papers.figures.page import html, write_figures
-from ranktune.studies.papers.figures.pictures import png, svg
+from ranktune.studies.papers.figures.pictures import COLOURS, png, svg
 from ranktune.studies.papers.figures.work import mean_and_band, thinned
 from ranktune.tuner.splits.split import Split
 
@@ -58,9 +58,21 @@ def test_bars_are_named_by_their_categories() -> None:
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize("y", [[], [np.nan, np.nan], [0.5, 0.5], [0.0, 0.0], [1e-9, 1e9], [-1.0, 2.0]])
 def test_any_values_can_be_drawn(y: list[float], log: bool) -> None:
-    for style in ("line", "dashed", "steps", "points", "line+points", "bars"):
+    for style in ("line", "steps", "points", "line+points", "bars"):
         series = Series("s", range(len(y)), y, style=style)
         assert "t" in texts(Chart("t", "x", "y", (series,), log_y=log))
+
+
+def test_a_series_may_have_the_colour_of_another() -> None:
+    own = Series("own", [1], [0.3], style="points")
+    alike, different = (svg(Chart("t", "x", "y", (CURVE, one))) for one in (replace(own, like=CURVE.name), own))
+    first, second = COLOURS[:2]
+    assert first in alike and second not in alike and second in different
+
+
+def test_the_printed_ends_of_an_axis_are_kept() -> None:
+    chart = Chart("t", "x", "y", (CURVE,), y_range=(0.3, 0.46))
+    assert {"0.30", "0.46"} <= texts(chart) and "0.20" not in texts(chart)
 
 
 HELD, MISSED, OPEN = (Verdict("Figure 1", name, holds, "r") for name, holds in (("a", True), ("b", False), ("c", None)))
