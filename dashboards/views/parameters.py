@@ -93,7 +93,7 @@ def _importance_of_study(data: StudyData) -> Panel:
         "share", labels, mean[:most], horizontal=True, marker={"color": figures.COLOURS[0]},
         error_x=figures.error_bars((high - mean)[:most], (mean - low)[:most]),
     )  # fmt: skip
-    shown = figures.bar_figure([trace], f"share of the variance of {data.metric}", "parameter", labels)
+    shown = figures.bar_figure([trace], "share of variance", "parameter", labels)
     note = joined(
         f"{FOREST_NOTE} The choice of the solver counts with all parameters that depend on it.",
         f"{shares.n} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
@@ -121,7 +121,7 @@ def _importance(solver: SolverTrials, k: int) -> Panel:
         "share", names, mean, horizontal=True, marker={"color": solver.marker["color"]},
         error_x=figures.error_bars(high - mean, mean - low),
     )  # fmt: skip
-    shown = figures.bar_figure([trace], f"share of the variance of {solver.data.metric}", "parameter", names)
+    shown = figures.bar_figure([trace], "share of variance", "parameter", names)
     note = solver.note(
         FOREST_NOTE,
         f"{found.n} of {len(solver.valued)} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
