@@ -6,7 +6,7 @@ and the combinations that were tried.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 
 import numpy as np
@@ -24,13 +24,19 @@ from ranktune.dashboards.analysis.choices import (
 from ranktune.dashboards.analysis.pooling import no_trials_note
 from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE, SolverTrials, solvers_of
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table
+from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace
 from ranktune.dashboards.records.study import StudyData
 
 MAX_GRIDS = 15
 """Pairs of parameters with a grid: those of the six most important."""
-MAX_COMPOSITIONS = 40
+MIN_CELLS = 4
+"""Combinations with trials that a grid needs where there is no surrogate model."""
+MAX_COMPOSITIONS = 20
 """Rows of the table of combinations."""
+MAX_WIDE_COLUMNS = 4
+"""Columns of a grid beside which a narrow page has room for whole labels."""
+MAX_DENSE_LABEL = 14
+"""Characters of the labels beside more columns."""
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -42,9 +48,9 @@ def panels(data: StudyData) -> list[Panel]:
             continue
         found += [_effects(solver, names, k), _compositions(solver, names, k)]
         pairs = list(combinations(range(len(names)), 2))[:MAX_GRIDS]
-        grids = [grid(solver, names[i], names[j]) for i, j in pairs]
-        ends = _colour_range(grids)
-        found += [_grid(solver, own, ends, f"grid-{k}-{i}-{j}") for (i, j), own in zip(pairs, grids, strict=True)]
+        grids = {f"grid-{k}-{i}-{j}": grid(solver, names[i], names[j]) for i, j in pairs}
+        ends = _colour_range(grids.values())
+        found += [_grid(solver, own, ends, key) for key, own in grids.items() if _says_something(own)]
     if not found:
         note = "Of no solver with two or more categorical parameters were two combinations of them tried."
         note = no_trials_note(data) or note
@@ -63,36 +69,26 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
         for name, level in known
     ]  # fmt: skip
     labels = figures.distinct((f"{name}: {level.value}" for name, level in known), figures.MAX_LABEL)
+    drawn = [(name, label, one) for label, (name, one) in zip(labels, known, strict=True) if one.effect is not None]
     traces = []
     for i, name in enumerate(names):
-        own = [(label, level) for label, (factor, level) in zip(labels, known, strict=True) if factor == name]
-        own = [(label, level) for label, level in own if level.effect is not None]
-        if not own:
-            continue
-        effects = np.array([level.effect for _, level in own], dtype=float)
-        trace = figures.scatter(
-            name, effects, [label for label, _ in own],
-            marker={"size": 10, "color": figures.COLOURS[i % len(figures.COLOURS)],
-                    "symbol": figures.SYMBOLS[i % len(figures.SYMBOLS)]},
-        )  # fmt: skip
-        if own[0][1].low is not None:
-            low, high = (np.array([getattr(level, end) for _, level in own], dtype=float) for end in ("low", "high"))
-            trace["error_x"] = figures.error_bars(high - effects, effects - low)
-        traces.append(trace)
+        own = {label: level for factor, label, level in drawn if factor == name}
+        if own:
+            traces.append(_effect_trace(name, own, i))
     if not traces:
         note = "No two values of a parameter that the study has now were tried."
         return Panel(f"effects-{k}", title, Table(columns, rows), None, note, solver.name)
     shown = figures.figure(
         traces,
-        figures.axis(f"effect on {metric}", zeroline=True),
+        figures.axis(f"effect on {metric}", nticks=5),
         figures.axis("", categories=labels, autorange="reversed"),
         height=max(230, 130 + 26 * len(labels)),
         showlegend=False,
     )
     note = solver.note(
         f"An effect is the expected {metric} with the value, less its mean over the values of the parameter.",
-        f"Expected by the surrogate model over {BACKGROUND} configurations from the whole search space; bars are 95 % "
-        "intervals."
+        f"Expected by the surrogate model over {BACKGROUND} random configurations that can have the value: what goes "
+        "with certain other choices alone counts with these. Bars are 95 % intervals."
         if solver.surrogate is not None
         else f"From the means of {len(solver.valued)} trials: too few for the surrogate model and for intervals, "
         f"{MIN_TRIALS_FOR_SURFACE} are needed.",
@@ -101,13 +97,30 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
     return Panel(f"effects-{k}", title, Table(columns, rows), shown, note, solver.name)
 
 
+def _effect_trace(name: str, own: Mapping[str, Level], place: int) -> Trace:
+    """Return the effects of the values of one parameter, by label, with their intervals."""
+    effects, low, high = (
+        np.array([getattr(level, end) for level in own.values()], dtype=np.float64) for end in ("effect", "low", "high")
+    )
+    marker = {"size": 10, "color": figures.COLOURS[place % len(figures.COLOURS)]}
+    marker["symbol"] = figures.SYMBOLS[place % len(figures.SYMBOLS)]
+    trace = figures.scatter(name, effects, own, marker=marker)
+    if not np.isnan(low).any():
+        trace["error_x"] = figures.error_bars(high - effects, effects - low)
+    return trace
+
+
 def _verdict(level: Level) -> str:
     if level.low is None or level.high is None:
         return ""
     return "better" if level.low > 0.0 else "worse" if level.high < 0.0 else "not significant"
 
 
-def _colour_range(grids: Sequence[Grid]) -> tuple[float, float]:
+def _says_something(found: Grid) -> bool:
+    return bool(np.isfinite(found.expected).any()) or int((found.trials > 0).sum()) >= MIN_CELLS
+
+
+def _colour_range(grids: Iterable[Grid]) -> tuple[float, float]:
     """Return the lowest and the highest value that the colours of all grids show.
 
     A standard deviation is added at both ends, so that differences within the noise do not stand out.
@@ -132,20 +145,25 @@ def _grid(solver: SolverTrials, found: Grid, ends: tuple[float, float], key: str
     ]  # fmt: skip
     modelled = bool(np.isfinite(found.expected).any())
     z = found.expected if modelled else found.mean
-    down, across = (figures.distinct(own, figures.MAX_LABEL) for own in (rows_of, columns_of))
+    dense = len(columns_of) > MAX_WIDE_COLUMNS  # a narrow page has room for little beside them
+    down = figures.distinct(rows_of, MAX_DENSE_LABEL if dense else figures.MAX_LABEL)
+    across = figures.distinct(columns_of, figures.MAX_LABEL)
     cells = figures.heat_map(across, down, z, metric)
-    cells |= {"showscale": False, "xgap": 2, "ygap": 2, "texttemplate": "%{text}", "textfont": {"size": 11}}
+    cells |= {"zmin": figures.number(ends[0]), "zmax": figures.number(ends[1]), "zauto": False, "showscale": False}
+    cells |= {"xgap": 2, "ygap": 2, "texttemplate": "%{text}", "textfont": {"size": 10 if dense else 11}}
     cells["text"] = [
-        ["" if np.isnan(value) else f"{value:.3f}<br>n={n}" for value, n in zip(*own, strict=True)]
+        ["" if np.isnan(value) else f"{_compact(value)}<br>n={n}" for value, n in zip(*own, strict=True)]
         for own in zip(z, found.trials, strict=True)
     ]
-    cells |= {"zmin": figures.number(ends[0]), "zmax": figures.number(ends[1]), "zauto": False}
-    cells["hovertemplate"] = "%{y}, %{x}<br>%{text}<extra></extra>"
+    cells["customdata"] = [[f"{figures.plain(a)}, {figures.plain(b)}" for b in columns_of] for a in rows_of]
+    cells["hovertemplate"] = f"%{{customdata}}<br>{figures.plain(metric)}: %{{z}}<extra></extra>"
+    font = {"size": 10 if dense else 12}
     shown = figures.figure(
         [cells],
-        figures.axis(found.across, categories=across, showgrid=False),
-        figures.axis(found.down, categories=down, autorange="reversed", showgrid=False),
+        figures.axis(found.across, categories=across, showgrid=False, tickfont=font),
+        figures.axis("" if dense else found.down, categories=down, autorange="reversed", showgrid=False, tickfont=font),
         height=max(220, 130 + 44 * len(down)),
+        margin={"l": 20, "r": 10, "t": 20, "b": 50},
     )
     note = solver.note(
         f"The expected {metric} by the surrogate model, averaged over all other parameters, and the number of trials."
@@ -160,13 +178,18 @@ def _grid(solver: SolverTrials, found: Grid, ends: tuple[float, float], key: str
     return Panel(key, title, Table(columns, rows), shown, note, solver.name)
 
 
+def _compact(value: float) -> str:
+    """Return a value for a cell of a grid, without the zero before the point."""
+    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 1.0 else f"{value:.2f}"
+
+
 def _compositions(solver: SolverTrials, names: list[str], k: int) -> Panel:
     metric = solver.data.metric
     found = compositions(solver, names)
     rows: list[list[Cell]] = [
-        [*one.values, one.trials, *figures.numbers([one.best, one.mean])] for one in found[:MAX_COMPOSITIONS]
+        [*figures.numbers([one.best, one.mean]), one.trials, *one.values] for one in found[:MAX_COMPOSITIONS]
     ]
-    table = Table((*map(str, names), "Trials", f"best {metric}", f"mean {metric}"), rows)
+    table = Table((f"best {metric}", f"mean {metric}", "Trials", *map(str, names)), rows)
     note = solver.note(
         f"{len(found)} combinations of these parameters were tried, the best first.",
         f"The first {MAX_COMPOSITIONS} are listed." if len(found) > MAX_COMPOSITIONS else "",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.dashboards.analysis.choices import choices_of, grid, levels
+from ranktune.dashboards.analysis.choices import choices_of, compositions, grid, levels
 from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE, SolverTrials, solvers_of
 from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.records.trial import Trial
@@ -100,23 +100,24 @@ def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
     for panel in grids:
         assert panel.figure is not None
         cells = panel.figure["data"][0]
-        drawn = {(a, b): cells["text"][i][j] for i, a in enumerate(cells["y"]) for j, b in enumerate(cells["x"])}
-        for a, b, n, _, expected, _ in panel.table.rows:
-            assert drawn[str(a), str(b)] == ("" if expected is None else f"{number(expected):.3f}<br>n={n}")
+        drawn = [text for row in cells["text"] for text in row]
+        for (a, b, n, _, expected, _), text, name in zip(
+            panel.table.rows, drawn, [one for row in cells["customdata"] for one in row], strict=True
+        ):
+            assert name == f"{a}, {b}"
+            assert text == ("" if expected is None else f"{number(expected):.3f}<br>n={n}".removeprefix("0"))
 
 
 def test_combinations_are_listed_the_best_first(tmp_path: Path) -> None:
     trials = simulated(50)
     (listed,) = [panel for panel in shown(tmp_path, trials) if panel.key.startswith("compositions")]
-    at = len(listed.table.columns) - 3
-    best = [number(row[at + 1]) for row in listed.table.rows]
-    assert best == sorted(best, reverse=True)
+    best = [number(row[0]) for row in listed.table.rows]
+    assert best == sorted(best, reverse=True) and len(best) == 20
     top = max(trials, key=lambda t: t.value or 0.0)
-    assert dict(zip(listed.table.columns[:at], listed.table.rows[0], strict=False)) == {
-        name: top.params.get(name) for name in listed.table.columns[:at]
-    }
-    if len(listed.table.rows) < 40:
-        assert sum(int(number(row[at])) for row in listed.table.rows) == 50
+    names = listed.table.columns[3:]
+    assert list(listed.table.rows[0][3:]) == [top.params.get(name) for name in names]
+    every = compositions(solver_of(tmp_path, trials), names)
+    assert sum(one.trials for one in every) == 50 and f"{len(every)} combinations" in listed.note
 
 
 def test_of_few_trials_there_are_means_without_intervals(tmp_path: Path) -> None:
