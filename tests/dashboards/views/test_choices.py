@@ -16,8 +16,9 @@ from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE, S
 from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.choices import panels
-from ranktune.solvers.core.space import Choice
+from ranktune.solvers.core.space import Choice, When
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.study_samples import HOSTILE, number, study_data, trial, trials_of
 
 SOLVER = "ElasticRank"
@@ -88,6 +89,44 @@ def test_combinations_that_the_space_does_not_have_are_empty(tmp_path: Path) -> 
         expected = found.expected if found.down == parent.name else found.expected.T
         allowed = [value in parameter.when.values for value in parent.choices]
         assert np.isfinite(expected).all(axis=1).tolist() == np.isfinite(expected).any(axis=1).tolist() == allowed
+
+
+def declared_twice(folder: Path, count: int) -> SolverTrials:
+    """Return a solver whose loss has other choices under "second", where c is .05 better, than under "first"."""
+    space = UnionSpace(
+        {
+            SOLVER: (
+                Choice("optimizer", ("first", "second"), "first"),
+                Choice("loss", ("a", "b"), "a", When("optimizer", ("first",))),
+                Choice("loss[second]", ("b", "c"), "b", When("optimizer", ("second",))),
+            )
+        }
+    )
+    generator = np.random.default_rng(1)
+    trials = []
+    for k in range(count):
+        optimizer, name = (("first", "loss"), ("second", "loss[second]"))[k % 2]
+        loss = ("abbc")[int(generator.integers(2)) + 2 * (k % 2)]
+        value = 0.5 + 0.05 * (loss == "c") + 0.001 * float(generator.normal())
+        trials.append(trial(k, SOLVER, {"optimizer": optimizer, name: loss}, value))
+    solver = solver_of(folder, trials)
+    solver.__dict__["space"] = space  # in place of the cached one
+    return solver
+
+
+def test_declarations_of_one_parameter_are_one_choice(tmp_path: Path) -> None:
+    solver = declared_twice(tmp_path, 40)
+    assert sorted(choices_of(solver)) == ["loss", "optimizer"]
+    found = {str(level.value): level for level in levels(solver, "loss")}
+    assert list(found) == ["a", "b", "c"]
+    assert sum(level.trials for level in found.values()) == 40
+    assert found["c"].effect == pytest.approx(0.05 * 2 / 3, abs=0.01)
+    both = grid(solver, "loss", "optimizer")
+    assert (both.down, both.across) == ("loss", "optimizer")
+    assert np.isfinite(both.expected).tolist() == [[True, False], [True, True], [False, True]]
+    assert (both.trials > 0).tolist() == [[True, False], [True, True], [False, True]]
+    named = {one.values for one in compositions(solver, ("optimizer", "loss"))}
+    assert named == {("first", "a"), ("first", "b"), ("second", "b"), ("second", "c")}
 
 
 def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
