@@ -146,7 +146,8 @@ def reproduce(
     Every system is trained as in the paper: validation queries choose its parameters, test queries give the figure.
     What the paper says in words is answered by yes or NO, with what was measured.
 
-    For data without published figures only ours are printed. On two cores MQ2008 takes up to two minutes.
+    For data without published figures only ours are printed. On two cores MQ2008 and OHSUMED together take up to three
+    minutes, figures included.
 
     Example:  ranktune reproduce solar --data MQ2008 --data OHSUMED --figures out
     """

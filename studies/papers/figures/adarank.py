@@ -98,7 +98,7 @@ def fold_study(split: Split, bm25: int) -> FoldStudy:
         "AdaRank.NDCG": make("AdaRank", {**BOOSTED, "metric": NDCG}, 0).fit(train),
     }
     scores: dict[str, Floats] = {name: np.asarray(model.predict(test)) for name, model in models.items()}
-    if bm25:
+    if 0 < bm25 <= test.n_features:
         scores = {"BM25": np.asarray(test.features[:, bm25 - 1], dtype=np.float64), **scores}
     own = {name: np.asarray(model.predict(train)) for name, model in models.items()}
     learner = make("AdaRank", {**AS_PRINTED, "metric": MAP}, 0)
@@ -243,7 +243,7 @@ def _groups(studies: Studies) -> PrintedFigure:
         means = [float(np.nanmean(gap[numbers == k])) for k in known]
         series = (Series("AdaRank.MAP less RankBoost", known, means, style="bars"),)
         title = f"{name}, Fold1: difference in MAP"
-        charts.append(Chart(title, "pairs of the query", "AdaRank.MAP less RankBoost", series, categories=labels))
+        charts.append(Chart(title, "pairs of the query", "AdaRank.MAP - RankBoost", series, categories=labels))
         if name == DATA:
             average = float(np.mean(means))
             reason = f"The mean over groups is {average:+.4f}."

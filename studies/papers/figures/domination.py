@@ -38,6 +38,8 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
                 for entry, many in own.items()
             )
             charts.append(Chart(f"{dataset.name}: {measure}", "weights that are not zero", measure, series))
+        if set(own) != {entry.name for entry in table.table.entries}:
+            continue  # a system could not run, which the table says
         n_features = dataset.splits[0].train.n_features
         claims += list(_claims(dataset.name, own, n_features))
     printed = (

@@ -11,6 +11,7 @@ from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
 from ranktune.studies.papers.figures.work import Material, parts_of
 from ranktune.studies.papers.tuner_runs import regrets_of
 
+OPTIMIZERS = ("RDA", "FOBOS", "PSGD")
 LATENCY, WEIGHTS = 9.0, 29
 """Table 2: microseconds to score a product by so many weights."""
 KEPT = 0.02
@@ -40,7 +41,7 @@ def _accuracy(material: Material) -> PrintedFigure:
         for entry in one.table.entries:
             marks = [(int(label.split("@")[1]), v) for label, v in entry.published.get(name, {}).items()]
             if marks:
-                label = f"{entry.name}, LETOR's print"
+                label = f"{entry.name}, printed by LETOR"
                 series.append(
                     Series(label, [k for k, _ in marks], [v for _, v in marks], style="points", like=entry.name)
                 )
@@ -83,7 +84,8 @@ def _sparsity(material: Material, points: Points) -> PrintedFigure:
                 if dataset == name
             )
             charts.append(Chart(f"{name}: {measure}", "weights that are not zero", measure, series))
-        claims += list(_sparsity_claims(name, points))
+        if all((name, optimizer, passes) in points for optimizer in OPTIMIZERS for passes in (1, 2)):
+            claims += list(_sparsity_claims(name, points))
     printed = (
         "recall@1 and recall@4 over the number of weights, of purchase logs that were never published, without numbers."
     )
@@ -95,7 +97,7 @@ def _sparsity_claims(name: str, points: Points) -> Iterator[Verdict]:
     def best(optimizer: str, passes: int, most: float = np.inf) -> float:
         return max((p["recall@4"] for p in points[name, optimizer, passes] if p["weights"] <= most), default=0.0)
 
-    dense = {optimizer: best(optimizer, 1) for optimizer in ("RDA", "FOBOS", "PSGD")}
+    dense = {optimizer: best(optimizer, 1) for optimizer in OPTIMIZERS}
     few = max(p["weights"] for p in points[name, "RDA", 1]) / 3
     loss = {optimizer: dense[optimizer] - best(optimizer, 1, few) for optimizer in dense}
     for optimizer in ("RDA", "PSGD"):
@@ -154,7 +156,7 @@ def _evaluations(material: Material) -> PrintedFigure:
                 series.append(Series(entry.name, np.arange(1, len(middle) + 1), middle, low, high, style="steps"))
         title = f"{name}: regret, median and quartiles of {one.table.runs} runs"
         choose = one.table.entries[0].choose
-        charts.append(Chart(title, "evaluations", f"{choose} below the best of the grid", tuple(series)))
+        charts.append(Chart(title, "evaluations", f"regret in {choose}", tuple(series)))
     printed = "no figure: the text says that 30 evaluations are typical and that Thompson sampling worked best."
     caption = "Regret over evaluations of the tuner"
     return PrintedFigure("Section 6", caption, printed, tuple(charts), one.verdicts)

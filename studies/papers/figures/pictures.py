@@ -21,6 +21,8 @@ DASHES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0,
 """With the colour, so that colour is never the only difference."""
 SIZE = (5.2, 3.4)
 """Inches."""
+MAX_NAME_OF_THREE = 20
+"""Characters of names of which three fit beside each other in a legend."""
 
 
 def check_installed() -> None:
@@ -53,7 +55,9 @@ def _drawn(chart: Chart) -> Figure:
 
     figure = Figure(figsize=SIZE, layout="constrained")
     axes = figure.subplots()
-    axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
+    axes.set_title(chart.title, fontsize="medium")
+    axes.set_xlabel(chart.x_label, fontsize="small")
+    axes.set_ylabel(chart.y_label, fontsize="small")
     axes.grid(axis="y", color="#e4e4e4")
     axes.set_axisbelow(True)
     names = [one.name for one in chart.series]
@@ -72,7 +76,8 @@ def _drawn(chart: Chart) -> Figure:
     if chart.categories:
         axes.set_xticks(range(len(chart.categories)), chart.categories)
     if len(chart.series) > 1:
-        figure.legend(loc="outside lower center", ncols=3, fontsize="small", frameon=False)
+        columns = 3 if max(map(len, names)) <= MAX_NAME_OF_THREE else 2
+        figure.legend(loc="outside lower center", ncols=columns, fontsize="small", frameon=False)
     return figure
 
 

@@ -1,18 +1,14 @@
-"""Verdicts on what papers say: cases counted by hand, counts, and a lattice that samplers search."""
+"""Verdicts on what papers say: cases counted by hand, and counts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ranktune.studies.papers.claims import Verdict, counted, judged
-from ranktune.studies.papers.lattice import coarse, search
-from ranktune.studies.papers.protocols import PartResult
-from ranktune.studies.papers.published import Claim, Entry
-from ranktune.studies.papers.tuner_runs import figures, sampler_runs, verdicts
+from ranktune.studies.papers.published import Claim
 
 OURS = {
     ("a", "A", "ndcg"): 0.5, ("a", "B", "ndcg"): 0.4, ("a", "C", "ndcg"): 0.49,
@@ -64,69 +60,3 @@ def test_verdicts_are_counted() -> None:
     every = [Verdict("s", "c", holds, "r") for holds in (True, True, False, None)]
     assert counted(every) == "4 printed figures and claims: 2 yes, 1 NO, 1 not checked."
     assert counted(every[:3]) == "3 printed figures and claims: 2 yes, 1 NO."
-
-
-LATTICE = {"loss": ("hinge", "logistic"), "l1": tuple(10.0**k for k in range(-4, 1)), "fixed": (3,)}
-
-
-def height(point: Any) -> float:
-    return float(point["loss"] == "logistic") - abs(float(np.log10(point["l1"])) + 1.0)
-
-
-@pytest.mark.parametrize("sampler", ["thompson", "random", "tpe", "grid"])
-def test_samplers_search_points_of_the_lattice_alone(sampler: str) -> None:
-    found = search(LATTICE, height, sampler=sampler, seed=3, evaluations=12)
-    assert found == search(LATTICE, height, sampler=sampler, seed=3, evaluations=12)
-    assert len(found) == (4 if sampler == "grid" else 12)
-    for point, value in found:
-        assert all(point[name] in values for name, values in LATTICE.items()) and value == height(point)
-
-
-def test_thompson_finds_the_best_point() -> None:
-    best = max(search(LATTICE, height, sampler="thompson", seed=0, evaluations=15), key=lambda one: one[1])
-    assert best[0] == {"loss": "logistic", "l1": 0.1, "fixed": 3}
-
-
-def test_the_coarse_grid_has_two_values_of_a_number_and_all_categories() -> None:
-    points = coarse(LATTICE, 0)
-    assert {(point["loss"], point["l1"]) for point in points} == {
-        (loss, l1) for loss in ("hinge", "logistic") for l1 in (1e-3, 1e-1)
-    }
-    assert points != coarse(LATTICE, 1) and len(points) == 4
-
-
-def entry(sampler: str, evaluations: int = 6) -> Entry:
-    return Entry(sampler, "ElasticRank", (), grid=LATTICE, evaluations=evaluations, sampler=sampler, choose="ndcg@10")
-
-
-def runs(sampler: str, evaluations: int = 6) -> PartResult:
-    values = np.array([height(point) for point in entry(sampler).points])
-    folds = [PartResult(curves={"vali": values + k, "test": -values}) for k in (-1.0, 1.0)]
-    return sampler_runs(entry(sampler, evaluations), folds, range(4))
-
-
-def test_regret_is_counted_from_the_best_point_of_the_lattice() -> None:
-    found = runs("random", evaluations=10)
-    regret = found.curves["regret"]
-    assert regret.shape == (4, 10)
-    assert (np.diff(regret, axis=1) <= 0.0).all() and (regret >= 0.0).all()
-    np.testing.assert_allclose(found.curves["test"], regret[:, -1] - 1.0)  # the best point is worth 1
-    assert (runs("grid").curves["regret"][:, -1] == 0.0).all()  # the coarse grid holds the best point
-    assert figures([found], "ndcg@10")["regret@10"] == np.median(regret[:, 9])
-
-
-def test_a_fold_that_failed_fails_the_runs() -> None:
-    assert sampler_runs(entry("random"), [PartResult(error="too few queries")], range(2)).error == "too few queries"
-
-
-def test_samplers_are_compared_by_their_final_regrets() -> None:
-    first, second = entry("thompson"), entry("random")
-    good = (PartResult(curves={"regret": np.full((10, 6), 0.001), "test": np.zeros(10)}),)
-    bad = (PartResult(curves={"regret": np.linspace(0.02, 0.03, 60).reshape(10, 6), "test": np.zeros(10)}),)
-    enough, better = verdicts("Section 6", [first, second], {("thompson", "a"): good, ("random", "a"): bad}, ["a"])
-    assert enough.holds and "within 0.005 of the best in 100% of 10 runs" in enough.reason
-    assert better.holds and "p = " in better.reason
-    little, worse = verdicts("Section 6", [first, second], {("thompson", "a"): bad, ("random", "a"): good}, ["a"])
-    assert little.holds is False and worse.holds is False
-    _, same = verdicts("Section 6", [first, second], {("thompson", "a"): good, ("random", "a"): good}, ["a"])
-    assert same.holds is False and "No difference that these runs can show" in same.reason

@@ -22,12 +22,13 @@ from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.papers import protocols
+from ranktune.studies.papers.claims import Verdict
 from ranktune.studies.papers.published import (
     MEAN_RANK,
     PAPERS,
+    Claim,
     Entry,
     Measure,
-    Paper,
     Table,
     datasets,
     load_paper,
@@ -35,32 +36,7 @@ from ranktune.studies.papers.published import (
 )
 from ranktune.studies.papers.reproduce import Dataset, Reproduced, Row, load_dataset, load_datasets, reproduce
 from ranktune.tuner.splits.split import Split
-
-NDCG = Measure("ndcg@3", parse_metric("ndcg@3:letor,short=pad"))
-MAP = Measure("map", parse_metric("map:letor"))
-GRID = {"C": (1e-4, 1e-2, 1.0, 100.0)}
-
-
-def some_queries(count: int, seed: int, noise: float = 0.5) -> Queries:
-    generator = np.random.default_rng(seed)
-    qid = np.repeat(np.arange(count), 8)
-    X = generator.normal(size=(len(qid), 5))
-    y = np.digitize(X[:, 0] - X[:, 1] + noise * generator.normal(size=len(qid)), [0.0, 1.0])
-    return Queries.from_arrays(X, y, qid=qid)
-
-
-def split(seed: int) -> Split:
-    return Split(
-        f"Fold{seed}", some_queries(20, 10 * seed), some_queries(9, 10 * seed + 1), some_queries(9, 10 * seed + 2)
-    )
-
-
-def paper(*entries: Entry, protocol: str = "folds", **own: Any) -> Paper:
-    return Paper("tiny", "A tiny paper", (Table("Table 1", protocol, entries, **own),))
-
-
-def svm(**own: Any) -> Entry:
-    return Entry("RankSVM", "RankSVM", (NDCG, MAP), grid=GRID, **own)
+from tests.support.small_papers import GRID, MAP, NDCG, paper, some_queries, split, svm
 
 
 @pytest.fixture
@@ -357,6 +333,32 @@ def test_tables_say_plainly_what_is_not_reached() -> None:
     assert words["B", "ndcg@5"] == ["0.5000", "-", "-", "-"]
     assert "1 of 2 figures within 0.01 of those published." in lines
     assert "Why so." in lines and "B could not run" in lines
+
+
+def test_the_summary_counts_what_holds() -> None:
+    verdicts = (
+        Verdict("Figure 1", "A is best", True, "By 0.1."),
+        Verdict("Table 2", "[B] is worst", False, "By luck."),
+    )
+    outcome = reproducing.Outcome([], verdicts, Path("out/tiny.html"))
+    console = Console(width=150)
+    with console.capture() as captured:
+        console.print(reproducing.summary(outcome))
+    text = captured.get()
+    lines = [line.split() for line in text.splitlines()]
+    assert ["Figure", "1", "A", "is", "best", "yes", "By", "0.1."] in lines
+    assert ["Table", "2", "[B]", "is", "worst", "NO", "By", "luck."] in lines
+    assert "2 printed figures and claims: 1 yes, 1 NO." in text and "Figures: out/tiny.html" in text
+
+
+def test_a_claim_of_a_table_is_judged_by_its_figures(tiny: Dataset) -> None:
+    good = Entry("Good", "RankSVM", (NDCG,), {"C": 1.0})
+    bad = Entry("Bad", "BestFeature", (NDCG,))
+    claims = (Claim("Good leads", "Good", ("Bad",), ("ndcg@3",)), Claim("Bad leads", "Bad", ("Good",), ("ndcg@3",)))
+    (found,) = reproduce(paper(good, bad, claims=claims), [tiny])
+    assert [(one.source, one.claim, one.holds) for one in found.verdicts] == [
+        ("Table 1", "Good leads", True), ("Table 1", "Bad leads", False),
+    ]  # fmt: skip
 
 
 def test_points_are_rows_of_measures() -> None:

@@ -1,0 +1,38 @@
+"""Small papers: a few systems on a few random queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.papers.published import Entry, Measure, Paper, Table
+from ranktune.tuner.splits.split import Split
+
+NDCG = Measure("ndcg@3", parse_metric("ndcg@3:letor,short=pad"))
+MAP = Measure("map", parse_metric("map:letor"))
+GRID = {"C": (1e-4, 1e-2, 1.0, 100.0)}
+
+
+def some_queries(count: int, seed: int, noise: float = 0.5) -> Queries:
+    generator = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(count), 8)
+    X = generator.normal(size=(len(qid), 5))
+    y = np.digitize(X[:, 0] - X[:, 1] + noise * generator.normal(size=len(qid)), [0.0, 1.0])
+    return Queries.from_arrays(X, y, qid=qid)
+
+
+def split(seed: int) -> Split:
+    return Split(
+        f"Fold{seed}", some_queries(20, 10 * seed), some_queries(9, 10 * seed + 1), some_queries(9, 10 * seed + 2)
+    )
+
+
+def paper(*entries: Entry, protocol: str = "folds", **own: Any) -> Paper:
+    return Paper("tiny", "A tiny paper", (Table("Table 1", protocol, entries, **own),))
+
+
+def svm(**own: Any) -> Entry:
+    return Entry("RankSVM", "RankSVM", (NDCG, MAP), grid=GRID, **own)
