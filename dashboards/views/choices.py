@@ -86,9 +86,10 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
         showlegend=False,
     )
     note = solver.note(
-        f"An effect is the expected {metric} with the value, less its mean over the values of the parameter.",
-        f"Expected by the surrogate model over {BACKGROUND} random configurations that can have the value: what goes "
-        "with certain other choices alone counts with these. Bars are 95 % intervals."
+        f"An effect is the expected {metric} with the value, less its mean over the values that were tried.",
+        f"Expected by the surrogate model over {BACKGROUND} random configurations that can have the value, what goes "
+        "with certain other choices alone with these, and corrected by its mean error at the trials with the value. "
+        "Bars are 95 % intervals."
         if solver.surrogate is not None
         else f"From the means of {len(solver.valued)} trials: too few for the surrogate model and for intervals, "
         f"{MIN_TRIALS_FOR_SURFACE} are needed.",
@@ -170,6 +171,7 @@ def _grid(solver: SolverTrials, found: Grid, ends: tuple[float, float], key: str
         if modelled
         else f"The mean of the trials of each combination and their number. {len(solver.valued)} trials are too few "
         f"for the surrogate model, {MIN_TRIALS_FOR_SURFACE} are needed.",
+        "The model compresses low values." if modelled else "",
         "Colours mean the same in all grids of the solver.",
         "The search space does not have the combinations whose cells are empty."
         if modelled and np.isnan(found.expected).any()

@@ -61,6 +61,23 @@ def test_effects_are_those_that_were_simulated(tmp_path: Path) -> None:
     assert {"not significant"} == {verdict for (name, _), verdict in verdicts.items() if name == "optimizer"}
 
 
+def test_intervals_hold_what_was_simulated_and_effects_are_not_drawn_to_zero(tmp_path: Path) -> None:
+    held, ratios, false = [], [], []
+    for seed in range(12):
+        solver = solver_of(tmp_path, simulated(40, seed))
+        for name, truth in (("loss", LOSS), ("weight", WEIGHT), ("optimizer", {})):
+            for level in levels(solver, name):
+                assert level.effect is not None and level.low is not None and level.high is not None
+                own = truth.get(str(level.value), 0.0)
+                held.append(level.low <= own <= level.high)
+                if own:
+                    ratios.append(level.effect / own)
+                if not truth:
+                    false.append(level.low > 0.0 or level.high < 0.0)
+    assert np.mean(held) >= 0.9 and np.mean(false) <= 0.1
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.08)
+
+
 def test_a_grid_has_the_sum_of_both_effects_and_every_trial_once(tmp_path: Path) -> None:
     solver = solver_of(tmp_path, simulated(80))
     found = grid(solver, "weight", "loss")
