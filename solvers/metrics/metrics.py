@@ -35,7 +35,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics import formulas
 from ranktune.solvers.metrics.gains import can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
-from ranktune.solvers.metrics.names import read_name
+from ranktune.solvers.metrics.names import nearest_name, read_name
 from ranktune.solvers.metrics.presets import MEASURES, PRESETS, check_option, conventions
 
 __all__ = ["Judgements", "Metric", "discounts", "gains", "parse_metric"]
@@ -227,7 +227,7 @@ def parse_metric(text: str | Metric) -> Metric:
     head, _, tail = "".join(text.lower().split()).partition(":")
     name, cutoff, convention = read_name(head)
     if name not in MEASURES:
-        raise ParameterError(f"metric '{text}' is unknown. {nearest(name, MEASURES)}")
+        raise ParameterError(f"metric '{text}' is unknown. {nearest_name(name, MEASURES)}")
     preset, options = _parse_options(text, name, tail)
     return Metric(name, None if cutoff is None else _parse_cutoff(text, cutoff), preset or convention, **options)
 

@@ -9,9 +9,10 @@ recip_rank
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import ParameterError, nearest
 
 ALIASES = {"p": "precision", "prec": "precision", "r": "recall", "rr": "mrr", "ap": "map"}
 TREC_EVAL = {"p": "precision", "recall": "recall", "ndcg_cut": "ndcg", "map_cut": "map", "recip_rank": "mrr"}
@@ -19,6 +20,9 @@ ERROR_RATES = {"domination-error": "domination", "all-pairs-error": "pairwise", 
 """Error rates, and the metrics that are 1 minus them."""
 
 _TREC_EVAL = re.compile(r"(recip_rank)(?:@([0-9]+))?|(p|recall|ndcg_cut|map_cut)[_.]([0-9]+)")
+
+
+_WITH_NUMBER = re.compile(r"(.*?)[-.]?([0-9]+)")
 
 
 class Name(NamedTuple):
@@ -45,3 +49,12 @@ def read_name(written: str) -> Name:
             f"'{name}' is an error rate, and metrics are maximised: write '{rate}', which is 1 minus it."
         )
     return Name(ALIASES.get(name, name), cutoff if has_cutoff else None)
+
+
+def nearest_name(measure: str, known: Iterable[str]) -> str:
+    """Return a sentence that names the known measure nearest to one that is not known, as in ndcg@10 for ndcg-10."""
+    names = list(known)
+    found = _WITH_NUMBER.fullmatch(measure)
+    if found is not None and ALIASES.get(found[1], found[1]) in names:
+        return f"Did you mean '{found[1]}@{found[2]}'? Known: {', '.join(sorted(names))}."
+    return nearest(measure, names)

@@ -58,6 +58,14 @@ def test_names_as_people_write_them(written: str) -> None:
     assert str(metric) == expected and parse_metric(expected) == metric
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"), [("ndcg_10", "ndcg@10"), ("NDCG10", "ndcg@10"), ("prec-5", "prec@5"), ("ndgc@10", "ndcg")]
+)
+def test_a_wrong_name_is_answered_with_the_nearest(written: str, meant: str) -> None:
+    with pytest.raises(ParameterError, match=f"Did you mean '{meant}'"):
+        parse_metric(written)
+
+
 def test_every_name_has_a_meaning() -> None:
     assert not set(ALIASES) & set(MEASURES) and not set(ERROR_RATES) & set(MEASURES)
     assert {*ALIASES.values(), *ERROR_RATES.values()} <= set(MEASURES)
