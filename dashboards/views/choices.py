@@ -87,9 +87,9 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
     )
     note = solver.note(
         f"An effect is the expected {metric} with the value, less its mean over the values that were tried.",
-        f"Expected by the surrogate model over {BACKGROUND} random configurations that can have the value, what goes "
-        "with certain other choices alone with these, and corrected by its mean error at the trials with the value. "
-        "Bars are 95 % intervals."
+        f"The surrogate model predicts it over {BACKGROUND} random configurations that can have the value, and its "
+        "mean error at the trials with the value is added. A value that goes with certain other choices only counts "
+        "together with them. Bars are 95 % intervals."
         if solver.surrogate is not None
         else f"From the means of {len(solver.valued)} trials: too few for the surrogate model and for intervals, "
         f"{MIN_TRIALS_FOR_SURFACE} are needed.",
