@@ -250,7 +250,7 @@ class _Looking:
             alive = self._promising([arm for arm in alive if size // 2 in arm.sizes or arm.scores])
             if alive and not widened:
                 widened = True
-                alive = [own for arm in alive for own in (arm, *_others(arm, space))]
+                alive = [*alive, *(own for arm in alive for own in _others(arm, space))]
                 arms = [*arms, *(own for own in alive if not own.sizes)]
             alive = self._affordable(alive)
         looked = [arm for arm in arms if arm.scores]

@@ -74,28 +74,25 @@ class UnionSpace:
 
     def defaults(self) -> list[dict[str, Value]]:
         """Return the default configuration of each solver, by flat name: what to try first."""
-        configurations = []
-        for solver, space in self._solvers.items():
-            params: dict[str, Value] = {SOLVER: solver}
-            for parameter in space:
-                flat = f"{solver}.{parameter.name}"
-                if all(_has(params, when) for when in self.conditions[flat]):
-                    params[flat] = parameter.default
-            configurations.append(params)
-        return configurations
+        return [self._filled(solver, {}) for solver in self._solvers]
 
     def configuration(self, solver: str, values: Mapping[str, Value]) -> dict[str, Value] | None:
-        """Return the default configuration of a solver with some values changed, by flat name, None if one is outside.
+        """Return the default configuration of a solver with some values changed, by flat name.
 
-        A parameter that is inactive by default may not be among them.
+        None if one of them is outside, or inactive with the others.
         """
-        params = next(own for own in self.defaults() if own[SOLVER] == solver)
-        for name, value in values.items():
-            flat = f"{solver}.{name}"
-            distribution = self.distributions.get(flat)
-            if distribution is None or flat not in params or not _contains(distribution, value):
-                return None
-            params[flat] = value
+        params = self._filled(solver, values)
+        own = {f"{solver}.{name}" for name in values}
+        inside = all(_contains(self.distributions[name], params[name]) for name in own & params.keys())
+        return params if inside and own <= params.keys() else None
+
+    def _filled(self, solver: str, values: Mapping[str, Value]) -> dict[str, Value]:
+        """Return the active parameters of a configuration, the defaults where no value is given."""
+        params: dict[str, Value] = {SOLVER: solver}
+        for parameter in self._solvers[solver]:
+            flat = f"{solver}.{parameter.name}"
+            if all(_has(params, when) for when in self.conditions[flat]):
+                params[flat] = values.get(parameter.name, parameter.default)
         return params
 
     def restricted(self, overrides: Mapping[str, object]) -> Self:

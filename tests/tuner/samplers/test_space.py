@@ -20,7 +20,13 @@ SPACE = UnionSpace(
 
 def test_a_configuration_is_the_default_with_some_values_changed() -> None:
     found = SPACE.configuration("A", {"rate": 0.2, "start": "linear"})
-    assert found == {SOLVER: "A", "A.trees": 100, "A.rate": 0.2, "A.start": "linear"}
+    assert found == {SOLVER: "A", "A.trees": 100, "A.rate": 0.2, "A.start": "linear", "A.share": 0.5}
+    assert SPACE.configuration("A", {"start": "linear", "share": 0.2}) == {
+        **SPACE.defaults()[0],
+        "A.start": "linear",
+        "A.share": 0.2,
+    }
+    assert SPACE.configuration("A", {}) == {SOLVER: "A", "A.trees": 100, "A.rate": 0.1, "A.start": "none"}
     assert SPACE.configuration("B", {}) == {SOLVER: "B", "B.C": 1.0}
 
 
