@@ -226,7 +226,7 @@ def _dependence(solver: SolverTrials, surrogate: Belief, name: str, key: str) ->
     shown = figures.figure(traces, solver.axis(name), figures.axis(f"{metric} (validation)"))
     note = solver.note(
         f"The prediction of the surrogate model, averaged over {BACKGROUND} configurations from the whole search "
-        "space; the band is a 95 % interval of that mean.",
+        "space; the band is the model's own 95 % interval of that mean, as if the model were right.",
         _subset_note(solver),
     )
     return Panel(f"dependence-{key}", title, Table(columns, rows), shown, note, solver.name)
