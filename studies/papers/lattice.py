@@ -10,10 +10,12 @@ from itertools import product
 
 import numpy as np
 import optuna
+from optuna.samplers import BaseSampler
 
 from ranktune.solvers.core.space import Choice, Int, Parameter, Value
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.samplers.thompson import ThompsonSampler
 
 GRID = "grid"
 """The method that visits a coarse part of the lattice in random order: all categories, two values of each number."""
@@ -34,13 +36,21 @@ def search(
     study = _silent_study()
     found: list[tuple[Point, float]] = []
     for number in range(evaluations):
-        study.sampler = make_sampler(sampler, seed=seed, number=number, space=space, startup=startup)
+        study.sampler = _sampler(sampler, seed, number, space, startup)
         trial = study.ask()
         _, asked = space.split(space.suggest(trial))
         point = {name: _value(lattice[name], asked[name]) for name in lattice}
         found.append((point, value(point)))
         study.tell(trial, found[-1][1])
     return found
+
+
+def _sampler(name: str, seed: int, number: int, space: UnionSpace, startup: int) -> BaseSampler:
+    """Return the sampler called name; "thompson:ei" is ours with that acquisition."""
+    method, _, acquisition = name.partition(":")
+    if not acquisition:
+        return make_sampler(method, seed=seed, number=number, space=space, startup=startup)
+    return ThompsonSampler(seed=seed, startup=startup, conditions=space, number=number, acquisition=acquisition)
 
 
 def _silent_study() -> optuna.Study:

@@ -82,7 +82,8 @@ class Entry:
     ranks holds the printed mean ranks of the system among the entries of its table, by measure. orders is the number of
     random orders of the training queries over which figures are averaged, for solvers that depend on the order. copies
     names parameters that take the value of another: {threshold = "l1"}. With evaluations, the tuner fits so many points
-    of the grid and no others, by sampler and the metric of the choice; 0 is all. Unless stops_early, fit sees no
+    of the grid and no others, by sampler ("thompson:ei": ours with that acquisition) and the metric of the choice; 0 is
+    all. Unless stops_early, fit sees no
     validation queries.
     """
 

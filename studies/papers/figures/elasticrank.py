@@ -48,7 +48,7 @@ def _accuracy(material: Material) -> PrintedFigure:
         charts.append(Chart(f"{name}: NDCG@K", "K", "NDCG@K", tuple(series)))
     printed = (
         "lines of six systems on TD2003, TD2004 and OHSUMED without numbers; the rivals' are LETOR's own figures, "
-        "drawn here as circles. What the text says of it is judged with the table."
+        "drawn here as circles."
     )
     claims = tuple(verdict for verdict in one.verdicts if verdict.source == "Figure 2")
     return PrintedFigure("Figure 2", "NDCG@K of one pass beside methods that iterate", printed, tuple(charts), claims)

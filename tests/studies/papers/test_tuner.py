@@ -29,7 +29,7 @@ def height(point: Any) -> float:
     return float(point["loss"] == "logistic") - abs(float(np.log10(point["l1"])) + 1.0)
 
 
-@pytest.mark.parametrize("sampler", ["thompson", "random", "tpe", "grid"])
+@pytest.mark.parametrize("sampler", ["thompson", "thompson:ei", "thompson:thompson", "random", "tpe", "grid"])
 def test_samplers_search_points_of_the_lattice_alone(sampler: str) -> None:
     found = search(LATTICE, height, sampler=sampler, seed=3, evaluations=12)
     assert found == search(LATTICE, height, sampler=sampler, seed=3, evaluations=12)
@@ -66,6 +66,8 @@ def test_regret_is_counted_from_the_best_point_of_the_lattice() -> None:
     regret = found.curves["regret"]
     assert regret.shape == (4, 10)
     assert (np.diff(regret, axis=1) <= 0.0).all() and (regret >= 0.0).all()
+    values = [height(point) for point in entry("random").points]
+    assert found.curves["half"].tolist() == [1.0 - float(np.median(values))]
     np.testing.assert_allclose(found.curves["test"], regret[:, -1] - 1.0)  # the best point is worth 1
     assert (runs("grid").curves["regret"][:, -1] == 0.0).all()  # the coarse grid holds the best point
     assert figures([found], "ndcg@10")["regret@10"] == np.median(regret[:, 9])
@@ -77,15 +79,18 @@ def test_a_fold_that_failed_fails_the_runs() -> None:
 
 def test_samplers_are_compared_by_their_final_regrets() -> None:
     first, second = entry("thompson"), entry("random")
-    good = (PartResult(curves={"regret": np.full((10, 6), 0.001), "test": np.zeros(10)}),)
-    bad = (PartResult(curves={"regret": np.linspace(0.02, 0.03, 60).reshape(10, 6), "test": np.zeros(10)}),)
+    more = {"test": np.zeros(10), "half": np.full(1, 0.02)}
+    good = (PartResult(curves={"regret": np.full((10, 6), 0.001), **more}),)
+    bad = (PartResult(curves={"regret": np.linspace(0.02, 0.03, 60).reshape(10, 6), **more}),)
     enough, better = verdicts("Section 6", [first, second], {("thompson", "a"): good, ("random", "a"): bad}, ["a"])
     assert enough.holds and "within 0.005 of the best in 100% of 10 runs" in enough.reason
     assert better.holds and "p = " in better.reason
     little, worse = verdicts("Section 6", [first, second], {("thompson", "a"): bad, ("random", "a"): good}, ["a"])
     assert little.holds is False and worse.holds is False
     _, same = verdicts("Section 6", [first, second], {("thompson", "a"): good, ("random", "a"): good}, ["a"])
-    assert same.holds is False and "No difference that these runs can show" in same.reason
+    assert same.holds is False and "half of all points are within 0.020 (a) of the best" in same.reason
+    default = verdicts("Section 6", [second, first], {("thompson", "a"): good, ("random", "a"): bad}, ["a"])
+    assert len(list(default)) == 1  # no comparison with the default of studies
 
 
 def test_the_tuner_fits_so_many_points_and_chooses_the_best_by_vali(tiny: Dataset) -> None:
@@ -103,6 +108,7 @@ def test_the_tuner_protocol_counts_regret_from_the_best_of_the_grid(tiny: Datase
     (found,) = reproduce(paper(*entries, protocol="tuner", runs=3), [tiny])
     assert {row.metric for row in found.rows} == {"test ndcg@3"}  # no mark up to 8 evaluations
     assert len(found.verdicts) == 3 and not found.remarks
+    assert all(one.source == "Table 1" for one in found.verdicts)
     thompson = np.concatenate([part.curves["regret"] for part in found.results["thompson", "tiny"]])
     assert thompson.shape == (3, 8) and (thompson[:, -1] <= thompson[:, 0]).all()
     broken = replace(entries[0], parameters={"tol": -1.0})
