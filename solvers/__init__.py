@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.boosting.xgboost import XGBoostRanker as XGBoostRanker
     from ranktune.solvers.data.queries import Queries as Queries
     from ranktune.solvers.linear.best_feature import BestFeature as BestFeature
-    from ranktune.solvers.linear.composition import Ranker as Ranker
     from ranktune.solvers.linear.domination import DominationRank as DominationRank
     from ranktune.solvers.linear.elastic_rank import ElasticRank as ElasticRank
     from ranktune.solvers.linear.lambda_rank import LambdaRank as LambdaRank
@@ -28,6 +27,9 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.linear.pointwise import RidgeRanker as RidgeRanker
     from ranktune.solvers.linear.pointwise import SVRRanker as SVRRanker
     from ranktune.solvers.linear.rank_svm import RankSVM as RankSVM
+    from ranktune.solvers.linear.ranker import Ranker as Ranker
+    from ranktune.solvers.linear.second_order import CoordinateDescent as CoordinateDescent
+    from ranktune.solvers.linear.second_order import Newton as Newton
     from ranktune.solvers.losses.domination import DominationLoss as DominationLoss
     from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy as SoftmaxCrossEntropy
     from ranktune.solvers.losses.pair_weights import DeltaNDCG as DeltaNDCG
@@ -57,6 +59,7 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.optimizers.one_pass import PSGD as PSGD
     from ranktune.solvers.optimizers.one_pass import RDA as RDA
     from ranktune.solvers.optimizers.one_pass import TGD as TGD
+    from ranktune.solvers.optimizers.proximal import FISTA as FISTA
 
 __all__ = sorted(MODULES)
 

@@ -21,6 +21,7 @@ REGISTERED = {
     "RankSVM": Registration("linear.rank_svm", standard=True),
     "ListNet": Registration("linear.list_net", standard=True),
     "ElasticRank": Registration("linear.elastic_rank", standard=True),
+    "Ranker": Registration("linear.ranker", standard=True),
     "LambdaMART": Registration("boosting.lightgbm", standard=True, library="lightgbm"),
     "GBDTRanker": Registration("boosting.lightgbm_regression", standard=True, library="lightgbm"),
     "RandomForestRanker": Registration("boosting.lightgbm_regression", library="lightgbm"),
@@ -43,7 +44,6 @@ They are of each family those that tend to win or to help in a blend, and a base
 """
 
 PARTS = {
-    "Ranker": "linear.composition",
     "PairwiseHinge": "losses.pairwise",
     "PairwiseLogistic": "losses.pairwise",
     "PairwiseSquaredHinge": "losses.pairwise",
@@ -55,6 +55,9 @@ PARTS = {
     "ElasticNet": "losses.penalties",
     "L1": "losses.penalties",
     "L2": "losses.penalties",
+    "CoordinateDescent": "linear.second_order",
+    "Newton": "linear.second_order",
+    "FISTA": "optimizers.proximal",
     "LBFGS": "optimizers.batch",
     "OWLQN": "optimizers.batch",
     "FOBOS": "optimizers.one_pass",

@@ -14,6 +14,9 @@ from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table,
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.tuner.selection.results import ALIKE, BETTER
 
+PARTS = ("loss", "pair_weight", "penalty", "optimizer")
+"""The parameters of Ranker that name its parts."""
+
 
 def report(result: JsonView) -> RenderableType:
     """Return the leaderboard, the chosen model of each fold if there are folds, and the conclusion."""
@@ -61,7 +64,7 @@ def conclusion(result: JsonView) -> str:
     )
     scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
     lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
-    lines += filter(None, [_outside(result)])
+    lines += filter(None, [_outside(result), compositions(result)])
     alike = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == ALIKE]
     if alike:
         lines.append(f"Not significantly different (Holm, 0.05): {', '.join(alike)}.")
@@ -77,6 +80,17 @@ def conclusion(result: JsonView) -> str:
     lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
     lines += filter(None, [result.get("ended_early", "")])
     return "\n".join(lines)
+
+
+def compositions(result: JsonView) -> str:
+    """Return what Ranker was composed of where it did best, over folds how often; "" if it did not compete."""
+    splits = result.get("folds") or [result]
+    found = [row["params"] for split in splits for row in split["leaderboard"] if row["solver"] == "Ranker"]
+    counts = Counter(" + ".join(params[part] for part in PARTS if part in params) for params in found if params)
+    if not counts:
+        return ""
+    often = [f"{parts} on {count}" if len(splits) > 1 else parts for parts, count in counts.most_common()]
+    return f"Ranker does best composed of {', '.join(often)}{' folds' if len(splits) > 1 else ''}."
 
 
 def _trials(result: JsonView) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ NO_SCORES = np.zeros(0)
 class PassRanker(LinearRanker):
     """Base of linear rankers that learn query by query; a subclass defines _begin and _learn."""
 
+    online: ClassVar[bool] = True
     passes: int = 1
     random_state: RandomState
 

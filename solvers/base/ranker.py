@@ -60,6 +60,8 @@ class BaseRanker(Estimator):
         Whether fit takes query_weights.
     validated : bool
         Whether fit uses vali.
+    online : bool
+        Whether the solver learns query by query, whatever its parameters.
     path_parameter : str or None
         The parameter of the space for many values of which fit_path gives models at little more than the cost of one.
         If it is not a number of steps, the subclass overrides _steps_on_path.
@@ -74,6 +76,7 @@ class BaseRanker(Estimator):
     space: ClassVar[tuple[Parameter, ...]] = ()
     weighted: ClassVar[bool] = False
     validated: ClassVar[bool] = False
+    online: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = None
     path_increasing: ClassVar[bool] = True
     path_expensive: ClassVar[bool] = False

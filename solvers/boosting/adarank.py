@@ -96,7 +96,7 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
     space: ClassVar[tuple[Parameter, ...]] = (
         Int("rounds", 5, 500, log=True),
         Choice("directions", tuple(DIRECTIONS)),
-        Choice("repeats", ("pause", "never")),
+        Choice("repeats", REPEATS),
         Choice("reweigh", REWEIGH),
         Choice("stop", ("train", "vali")),
         Int("patience", 1, 50, log=True),

@@ -1,6 +1,7 @@
 """How a solver declares what can be tuned: named parameters, and when each of them is active.
 
-Plain values without a tuning library: ranktune.tuner turns them into Optuna distributions.
+Plain values without a tuning library: ranktune.tuner turns them into Optuna distributions. A name may be declared more
+than once, under conditions that exclude each other, where what it can be depends on other parameters.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class When:
     values: tuple[Value, ...]
 
 
+Conditions: TypeAlias = When | tuple[When, ...] | None
+"""When a parameter is active: always, under one condition, or while several hold at once."""
+
+
 @dataclass(frozen=True)
 class Float:
     """A real number in [low, high], searched on a logarithmic scale if log; default is tried first."""
@@ -39,7 +44,7 @@ class Float:
     high: float
     default: float = OF_CONSTRUCTOR
     log: bool = False
-    when: When | None = None
+    when: Conditions = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Int:
     high: int
     default: int = OF_CONSTRUCTOR
     log: bool = False
-    when: When | None = None
+    when: Conditions = None
 
 
 @dataclass(frozen=True)
@@ -61,24 +66,34 @@ class Choice:
     name: str
     choices: tuple[Value, ...]
     default: Value = OF_CONSTRUCTOR
-    when: When | None = None
+    when: Conditions = None
 
 
 Parameter: TypeAlias = Float | Int | Choice
 
 
+def conditions(parameter: Parameter) -> tuple[When, ...]:
+    """Return the conditions that must all hold for parameter to be active."""
+    when = parameter.when
+    return (when,) if isinstance(when, When) else when or ()
+
+
 def with_defaults(space: Sequence[Parameter], constructor: Callable[..., object]) -> tuple[Parameter, ...]:
     """Return space with the defaults of constructor, so that the first trial of a solver is the solver as it is made.
 
-    Raises TypeError for a parameter without a default.
+    A further declaration of a name, which is not active in that trial, keeps a default of its own. Raises TypeError for
+    a parameter without a default.
     """
     signature = inspect.signature(constructor).parameters
     given = {name: one.default for name, one in signature.items() if one.default is not inspect.Parameter.empty}
     for parameter in space:
         if parameter.default is OF_CONSTRUCTOR and parameter.name not in given:
             raise TypeError(f"the search space declares '{parameter.name}', for which __init__ has no default.")
+    first = {parameter.name: parameter for parameter in reversed(space)}
     return tuple(
-        replace(parameter, default=given[parameter.name]) if parameter.name in given else parameter
+        replace(parameter, default=given[parameter.name])
+        if parameter.name in given and (parameter is first[parameter.name] or parameter.default is OF_CONSTRUCTOR)
+        else parameter
         for parameter in space
     )
 
@@ -100,8 +115,7 @@ def up_to(parameter: Float | Int, value: float, most: int, *, rising: bool = Tru
 
 def is_active(parameter: Parameter, values: Params) -> bool:
     """Return whether parameter matters under values, which hold every parameter declared before it."""
-    when = parameter.when
-    return when is None or (when.name in values and values[when.name] in when.values)
+    return all(when.name in values and values[when.name] in when.values for when in conditions(parameter))
 
 
 def defaults(space: Sequence[Parameter]) -> dict[str, Value]:

@@ -9,30 +9,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias, cast
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
 
 from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.base.ranker import LinearRanker, Step
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
-from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_random_state
-from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, RankTuneWarning
+from ranktune.solvers.core.checks import check_choice, check_count, check_random_state
+from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
 from ranktune.solvers.data.list_scaling import list_scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import query_factors
+from ranktune.solvers.linear.second_order import CoordinateDescent, Newton
 from ranktune.solvers.losses.base import Loss
-from ranktune.solvers.losses.pair_weights import PairWeight
-from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLoss
+from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.losses.penalties import L1, L2, Penalty
 from ranktune.solvers.optimizers.base import BatchOptimizer, check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, Batch, GradientSteps
-from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, OnePass
+from ranktune.solvers.optimizers.one_pass import ONE_PASS, OnePass
+from ranktune.solvers.optimizers.proximal import FISTA
 
 Optimizer: TypeAlias = OnePass | Batch
 
-OPTIMIZERS = (*ONE_PASS, LBFGS, OWLQN, GradientSteps)
+OPTIMIZERS = (*ONE_PASS, LBFGS, OWLQN, FISTA, GradientSteps)
+"""Those that take every loss with what they need."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Parts:
         check_parts(self.loss, self.penalty, self.optimizer, OPTIMIZERS)
         if isinstance(self.optimizer, OnePass):
             self.optimizer.rule(self.penalty)
+        elif isinstance(self.optimizer, Newton | CoordinateDescent):
+            self.optimizer.check(self.loss, self.penalty)
 
     @property
     def one_pass(self) -> OnePass:
@@ -112,6 +116,7 @@ class OnePassRanker(PassRanker):
 
     def _begin(self, queries: Queries) -> np.random.Generator | None:
         self.state_ = self._parts().one_pass.start(queries.n_features)
+        self.multiplier_ = query_factors(queries, "none" if self.scaling == "list" else self.scaling)
         self.coef_ = np.zeros(queries.n_features)
         self.n_lists_seen_ = 0
         return None if self.random_state is None else np.random.default_rng(self.random_state)
@@ -125,10 +130,11 @@ class OnePassRanker(PassRanker):
             queries,
             order,
             scaled=self.scaling == "list",
+            multiplier=self.multiplier_,
             scores=scores if len(scores) else None,
         )
-        for self.coef_, step in steps:
-            self.n_lists_seen_ = step.iteration
+        for weights, step in steps:
+            self.coef_, self.n_lists_seen_ = weights * self.multiplier_, step.iteration
             yield step
 
     def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
@@ -181,104 +187,6 @@ class BatchRanker(MinimisingRanker):
         assert isinstance(parts.optimizer, Batch)
         multiplier = query_factors(queries, self.scaling)
         return self._minimise(parts.loss, penalties, parts.optimizer, queries, multiplier)
-
-
-class Ranker(OnePassRanker, BatchRanker):
-    """A linear ranker composed of a loss, a pair weight, a penalty and an optimizer.
-
-    partial_fit is for one-pass optimizers, query_weights for batch ones: one step twice as long is not two steps.
-
-    Parameters
-    ----------
-    loss : Loss, optional
-        Such as SoftmaxCrossEntropy(); by default PairwiseHinge().
-    weight : PairWeight, optional
-        Such as DeltaNDCG(10), in place of the pair weight of a pairwise loss.
-    penalty : Penalty, optional
-        Such as L1(1e-4); by default none.
-    optimizer : optimizer, optional
-        A one-pass optimizer, such as FOBOS(AdaGrad(0.1)), or a batch one: LBFGS(), OWLQN(), GradientSteps(). By default
-        FOBOS().
-    passes : int, default=1
-        How often a one-pass optimizer visits the queries; batch optimizers have max_iterations of their own.
-    scaling : {"none", "list", "standard", "minmax"}, default="none"
-        "none": features as they are. With one-pass optimizers also "list": divided by their range within each query, so
-        that predict needs qid or group. With batch optimizers also "standard" and "minmax": as if divided by their
-        standard deviation about the means of the queries, or by their largest range within a query.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of the order of the queries in each pass of a one-pass optimizer; None keeps their order.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the features; of the raw ones unless scaling is "list".
-    n_lists_seen_ : int
-        Queries with pairs that a one-pass optimizer has learned from.
-    objective_ : float
-        The value that a batch optimizer minimises, at coef_.
-    n_iter_ : int
-        Iterations of a batch optimizer.
-    converged_ : bool
-        Whether a batch optimizer reached its tolerance.
-
-    Raises
-    ------
-    IncompatibleParts
-        Before training, if the parts do not compose.
-
-    Examples
-    --------
-    >>> from ranktune.solvers import L2, LBFGS, PairwiseLogistic, Ranker
-    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
-    >>> ranker = Ranker(PairwiseLogistic(), penalty=L2(0.1), optimizer=LBFGS())
-    >>> ranker.fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2]).coef_.round(3)
-    array([ 1.338, -0.961])
-    """
-
-    def __init__(
-        self,
-        loss: Loss | None = None,
-        weight: PairWeight | None = None,
-        penalty: Penalty | None = None,
-        optimizer: Optimizer | None = None,
-        *,
-        passes: int = 1,
-        scaling: str = "none",
-        random_state: RandomState = None,
-    ) -> None:
-        self.loss = loss
-        self.weight = weight
-        self.penalty = penalty
-        self.optimizer = optimizer
-        self.passes = passes
-        self.scaling = scaling
-        self.random_state = random_state
-
-    def _parts(self) -> Parts:
-        loss: Any = PairwiseHinge() if self.loss is None else self.loss
-        if self.weight is not None:
-            if not hasattr(loss, "weight"):
-                raise IncompatibleParts(
-                    f"{type(loss).__name__} has no pair weight to replace by {type(self.weight).__name__}: it does not "
-                    "look at pairs. Leave weight out, or take a pairwise loss."
-                )
-            loss = replace(loss, weight=self.weight)
-        optimizer = FOBOS() if self.optimizer is None else self.optimizer
-        return Parts(loss, no_penalty(optimizer) if self.penalty is None else self.penalty, optimizer)
-
-    def _steps(self, queries: Queries) -> Iterator[Step]:
-        parts = self._parts()
-        if isinstance(parts.optimizer, OnePass):
-            return super()._steps(queries)
-        return self._fit_parts(parts, queries)
-
-    def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
-        if queries.query_weights is not None:
-            raise ParameterError(
-                "one-pass optimizers cannot weigh queries: leave query_weights out, or take LBFGS(), OWLQN() or "
-                "GradientSteps()."
-            )
-        return super()._learn(queries, order, scores)
 
 
 def no_penalty(optimizer: Optimizer) -> Penalty:

@@ -20,7 +20,7 @@ from ranktune.solvers.core.space import Choice, Float, Parameter, When
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import check_scaling, query_factors
 from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
-from ranktune.solvers.losses.domination import DominationLoss
+from ranktune.solvers.losses.domination import DominationLoss, Margin
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet, Penalty
 
 PENALTIES = ("l1", "l2", "elastic_net")
@@ -43,9 +43,10 @@ class DominationRank(LinearRanker):
         Strengths of sum |w| and of 1/2 sum w^2, positive; one that penalty leaves out is ignored.
     grades : {"all", "two"}, default="all"
         "all": a document should beat those of every lower grade; "two": only relevant ones against the rest.
-    margin : {"none", "grade"} or sequence of float, default="none"
+    margin : {"none", "grade"}, sequence of float or callable, default="none"
         "grade": a document should lead by the difference of grades times margin_scale. A sequence has one margin for
-        each grade of the training data, from the lowest up, also times margin_scale.
+        each grade of the training data, from the lowest up; a callable takes the Queries and returns one for each
+        document. They too are multiplied by margin_scale.
     margin_scale : float, default=1.0
         See margin; at least 0.
     relevant_from : float, optional
@@ -110,7 +111,7 @@ class DominationRank(LinearRanker):
         l1: float = 0.01,
         l2: float = 0.1,
         grades: str = "all",
-        margin: str | Sequence[float] = "none",
+        margin: Margin = "none",
         margin_scale: float = 1.0,
         relevant_from: float | None = None,
         scaling: str = "standard",

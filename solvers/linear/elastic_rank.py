@@ -12,7 +12,7 @@ from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, PairWei
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet, Penalty
 from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD, OnePass
-from ranktune.solvers.optimizers.schedules import AdaGrad, Constant, InverseRoot, Schedule
+from ranktune.solvers.optimizers.schedules import SCHEDULES
 
 LOSSES: Mapping[str, Callable[..., PairwiseLoss]] = {
     "hinge": PairwiseHinge,
@@ -21,18 +21,14 @@ LOSSES: Mapping[str, Callable[..., PairwiseLoss]] = {
 }
 WEIGHTS = ("uniform", "ndcg", "recall")
 OPTIMIZERS = ("fobos", "rda", "psgd", "tgd")
-SCHEDULES: Mapping[str, Callable[[float], Schedule]] = {
-    "sqrt": InverseRoot,
-    "constant": Constant,
-    "adagrad": AdaGrad,
-}
+SCALINGS = ("minmax", "standard", "none", "list")
 
 
 class ElasticRank(OnePassRanker):
     """Linear ranking by passes over the queries, with pairs weighted by a metric and an elastic-net penalty.
 
-    The loss of a query is the weighted mean over its pairs, not their sum, so that eta0, l1 and l2 mean the same for
-    queries of any length.
+    The loss of a query is the weighted mean over its pairs, so that eta0, l1 and l2 mean the same for queries of any
+    length; average="none" makes it the sum of the paper.
 
     Parameters
     ----------
@@ -42,6 +38,10 @@ class ElasticRank(OnePassRanker):
         "uniform": all pairs alike; "ndcg", "recall": by the change of the metric at rank at if the two swap places.
     at : int, default=10
         Cutoff of the metric; unused if weight is "uniform".
+    margin : float, default=1.0
+        The lead from which a pair costs nothing under the hinges (the paper's slack); positive.
+    average : {"queries", "none"}, default="queries"
+        "queries": the weighted mean over the pairs of a query; "none": their sum.
     gain : {"auto", "exp2", "linear"}, default="auto"
         The gain of a grade in NDCG: "exp2" 2^grade - 1, for whole grades from 0 to 30; "linear" the grade, at least 0;
         "auto" is "exp2" if the grades of the call allow it, else the grade less the lowest.
@@ -55,9 +55,10 @@ class ElasticRank(OnePassRanker):
         "sqrt": eta0 / sqrt(t) at query t; "constant"; "adagrad": eta0 / sqrt(sum of squares), for each weight.
     passes : int, default=5
         How often each query is visited.
-    scaling : {"list", "none"}, default="list"
-        "list": features are divided by their range within each query, so that predict needs qid or group; "none":
-        features as they are.
+    scaling : {"minmax", "standard", "none", "list"}, default="minmax"
+        As if features were divided by their largest range within a query, by their standard deviation about the means
+        of the queries, or not at all. "list", as in the paper: by their range within each query, so that predict needs
+        qid or group, and the model cannot be exported.
     threshold : float, default=0.01
         Of "psgd" and "tgd".
     truncate_every : int, default=10
@@ -68,7 +69,7 @@ class ElasticRank(OnePassRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        The weights of the features, scaled if scaling is "list".
+        The weights of the raw features; of those scaled within each query if scaling is "list".
     n_lists_seen_ : int
         Queries with pairs that were learned from.
 
@@ -81,12 +82,11 @@ class ElasticRank(OnePassRanker):
     >>> from ranktune.solvers import ElasticRank
     >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
     >>> ranker = ElasticRank(passes=2).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
-    >>> ranker.predict(X, qid=[1, 1, 2, 2]).round(2)
-    array([ 0.3 , -0.23,  0.04, -0.48])
+    >>> ranker.predict(X).round(2)
+    array([ 0.3 , -0.18,  0.16, -0.16])
     """
 
     # Steps of fixed length overflow under the unbounded slope of the squared hinge: there AdaGrad, the default, stays.
-    # Unscaled features were no better where that was tried, and overflow sooner.
     space: ClassVar[tuple[Parameter, ...]] = (
         Choice("loss", tuple(LOSSES)),
         Choice("weight", WEIGHTS),
@@ -98,7 +98,7 @@ class ElasticRank(OnePassRanker):
         Float("l2", 1e-6, 1e-1, log=True, when=When("optimizer", ("fobos", "rda", "psgd"))),
         Float("threshold", 1e-4, 1.0, log=True, when=When("optimizer", ("psgd", "tgd"))),
         Int("passes", 1, 10),
-        Choice("scaling", ("list",)),
+        Choice("scaling", SCALINGS),
     )
     path_parameter: ClassVar[str | None] = "passes"
 
@@ -108,6 +108,8 @@ class ElasticRank(OnePassRanker):
         weight: str = "ndcg",
         *,
         at: int = 10,
+        margin: float = 1.0,
+        average: str = "queries",
         gain: str = "auto",
         l1: float = 1e-3,
         l2: float = 1e-4,
@@ -115,7 +117,7 @@ class ElasticRank(OnePassRanker):
         eta0: float = 0.1,
         schedule: str = "adagrad",
         passes: int = 5,
-        scaling: str = "list",
+        scaling: str = "minmax",
         threshold: float = 0.01,
         truncate_every: int = 10,
         random_state: RandomState = None,
@@ -123,6 +125,8 @@ class ElasticRank(OnePassRanker):
         self.loss = loss
         self.weight = weight
         self.at = at
+        self.margin = margin
+        self.average = average
         self.gain = gain
         self.l1 = l1
         self.l2 = l2
@@ -137,8 +141,10 @@ class ElasticRank(OnePassRanker):
 
     def _parts(self) -> Parts:
         check_choice("loss", self.loss, LOSSES)
+        margin = {} if self.loss == "logistic" else {"margin": self.margin}
+        loss = LOSSES[self.loss](weight=self._weight(), average=self.average, **margin)
         optimizer = self._optimizer()
-        return Parts(LOSSES[self.loss](weight=self._weight()), self._penalty(optimizer), optimizer)
+        return Parts(loss, self._penalty(optimizer), optimizer)
 
     def _weight(self) -> PairWeight:
         check_choice("weight", self.weight, WEIGHTS)

@@ -2,16 +2,17 @@
 
     loss = sum over q of a_q sum over i with D(i) nonempty of log(1 + sum over j in D(i) of exp(s_j - s_i + u_i - u_j))
 
-D(i) are the documents of i's query with lower grades; u is the margin of a grade; a_q is what average says. A document
+D(i) are the documents of i's query with lower grades; u is the margin of a grade or of a document; a_q is what average
+says. The margins of documents are no more than a shift of their scores, s - u. A document
 that has to beat many is no cheaper than their best: the logarithm is a soft maximum over D(i), which puts the emphasis
 on the top of the list. Convex in the scores s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -28,6 +29,9 @@ GRADES = ("two", "all")
 MARGINS = ("none", "grade")
 AVERAGES = ("none", "documents", "queries")
 
+Margin: TypeAlias = str | Sequence[float] | Callable[[Queries], Floats]
+"""How u is given; see DominationLoss."""
+
 LARGEST_MARGIN = 1e8
 """Beyond it float64 keeps too few digits of a score next to a margin."""
 
@@ -42,9 +46,10 @@ class DominationLoss:
     ----------
     grades : {"all", "two"}, default="all"
         "all" compares a document with those of every lower grade, "two" relevant documents with the others.
-    margin : {"none", "grade"} or sequence of float, default="none"
+    margin : {"none", "grade"}, sequence of float or callable, default="none"
         The margin u of a grade: 0, the grade itself, or one number for each distinct grade of the queries from the
-        lowest up (for the two classes under grades="two"), not decreasing.
+        lowest up (for the two classes under grades="two"), not decreasing. A callable takes the Queries and returns the
+        margin of each document, (n_documents,): document i should lead document j by u_i - u_j.
     margin_scale : float, default=1.0
         The factor of all margins.
     relevant_from : float or None, default=None
@@ -68,7 +73,7 @@ class DominationLoss:
     """
 
     grades: str = "all"
-    margin: str | Sequence[float] = "none"
+    margin: Margin = "none"
     margin_scale: float = 1.0
     relevant_from: float | None = None
     average: str = "queries"
@@ -80,7 +85,7 @@ class DominationLoss:
         check_not_negative("margin_scale", self.margin_scale)
         if isinstance(self.margin, str):
             check_choice("margin", self.margin, MARGINS)
-        else:
+        elif not callable(self.margin):
             object.__setattr__(self, "margin", _checked_margins(self.margin))
         given = self.relevant_from
         if given is not None and (
@@ -92,7 +97,7 @@ class DominationLoss:
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
         """Return the loss and its gradient by score, (n_documents,). Cost: O(n_documents)."""
-        return self._evaluate(self.lists(queries), scores)
+        return _evaluator(self.lists(queries), self.shift(queries))(scores)
 
     def prepared(self, queries: Queries) -> Evaluate:
         """Return value_and_gradient on queries, with grades and margins read once.
@@ -101,12 +106,22 @@ class DominationLoss:
         """
         lists = self.lists(queries)
         check_dominance(lists, queries.n_documents)
-        return partial(self._evaluate, lists)
+        return _evaluator(lists, self.shift(queries))
 
-    @staticmethod
-    def _evaluate(lists: Lists, scores: Floats) -> tuple[float, Floats]:
-        state = kernels.new_state(lists)
-        return float(kernels.evaluate(lists, as_floats(scores), state)), state.gradient
+    def shift(self, queries: Queries) -> Floats | None:
+        """Return the margins of the documents, (n_documents,), which scores are to be lowered by; None without any.
+
+        Raises ParameterError where there is not one finite margin a document.
+        """
+        if isinstance(self.margin, str) or not callable(self.margin):
+            return None
+        margins = np.asarray(self.margin(queries), dtype=np.float64)
+        if margins.shape != (queries.n_documents,) or not np.isfinite(margins).all():
+            raise ParameterError(
+                f"margin returned an array of shape {margins.shape} for {queries.n_documents} documents: it must "
+                "return one finite number for each."
+            )
+        return self._scaled(margins)
 
     def lists(self, queries: Queries) -> Lists:
         """Return the levels, margins and weights of queries as the kernels read them.
@@ -127,7 +142,7 @@ class DominationLoss:
 
     def _margins(self, grades: Floats) -> Floats:
         """Return the u of each level, (n_levels,), from its grade."""
-        if self.margin == "none":
+        if self.margin == "none" or callable(self.margin):
             return np.zeros(len(grades))
         if self.margin == "grade":
             return self._scaled(grades)
@@ -163,6 +178,15 @@ class DominationLoss:
             return weights / max(float(weights @ above), np.finfo(np.float64).tiny)
         total = float(weights[n_grades > 1].sum())
         return weights / np.maximum(above, 1.0) / max(total, np.finfo(np.float64).tiny)
+
+
+def _evaluator(lists: Lists, shift: Floats | None) -> Evaluate:
+    def evaluate(scores: Floats) -> tuple[float, Floats]:
+        state = kernels.new_state(lists)
+        shifted = scores if shift is None else scores - shift
+        return float(kernels.evaluate(lists, as_floats(shifted), state)), state.gradient
+
+    return evaluate
 
 
 def check_dominance(lists: Lists, n_documents: int) -> None:

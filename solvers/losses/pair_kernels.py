@@ -30,11 +30,12 @@ SMALL, LARGE = 1e-100, 1e100
 
 
 class PairRule(NamedTuple):
-    """phi, the margin m of the hinges, and v; an empty v weighs all pairs 1."""
+    """phi, the margin m of the hinges, v (empty: all pairs weigh 1), and whether losses are means or sums."""
 
     phi: int
     margin: float
     values: Floats
+    mean: bool = True
 
 
 class Lists(NamedTuple):
@@ -50,7 +51,7 @@ class Lists(NamedTuple):
 def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, slope: Floats) -> float:
     """Return the mean of list_loss over the lists that have pairs, each counting as often as weights, (n_lists,), says.
 
-    slope is overwritten with its derivative.
+    It is the sum unless rule.mean. slope is overwritten with its derivative.
     """
     total, count = 0.0, 0.0
     for q in range(len(lists.starts) - 1):
@@ -64,6 +65,8 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
         for i in range(a, b):
             slope[i] *= weights[q]
         count += weights[q]
+    if not rule.mean:
+        return total
     if count == 0.0:
         return 0.0
     for i in range(len(slope)):
@@ -73,7 +76,7 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
 
 @compiled
 def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, slope: Floats) -> float:
-    """Return the loss of one list divided by the sum of its weights, and overwrite slope with its derivative."""
+    """Return the loss of one list, over the sum of its weights if rule.mean, and overwrite slope by its derivative."""
     if len(rule.values) > 0 and rule.phi == LOGISTIC and spread(s) < WIDE:
         loss, weight = logistic_swaps(rule.values, s, codes, k, u, slope)
     elif len(rule.values) > 0:
@@ -84,6 +87,8 @@ def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, slope:
         loss, weight = hinge_pairs(rule.phi, rule.margin, s, codes, k, slope)
     if weight <= 0.0:
         return 0.0
+    if not rule.mean:
+        return loss
     for i in range(len(slope)):
         slope[i] /= weight
     return loss / weight

@@ -5,8 +5,8 @@
 over the pairs y_i > y_j of a query; the mean over queries is weighted by the query weights. The loss of a query is a
 weighted mean of its pairs, not the sum that the papers print: gradients then have the same size for short and long
 lists (features in [0, 1]: at most 1 a weight for hinge and logistic), one rate suits both, and no long list dominates.
-Queries without pairs do not count. Pairs are never stored; weights that depend on the scores are held constant in the
-gradient, as in LambdaRank.
+average="none" is the papers' sum, over pairs and over queries. Queries without pairs do not count. Pairs are never
+stored; weights that depend on the scores are held constant in the gradient, as in LambdaRank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
-from ranktune.solvers.core.checks import check_positive
+from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grades import number_grades
 from ranktune.solvers.data.queries import Queries
@@ -25,6 +25,8 @@ from ranktune.solvers.losses import pair_kernels as kernels
 from ranktune.solvers.losses.base import Evaluate
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
+
+AVERAGES = ("queries", "none")
 
 MAX_PAIRS = 4e8
 """Of one list, for a loss that visits each pair at every step: a few seconds."""
@@ -35,6 +37,7 @@ class PairwiseLoss:
 
     phi: ClassVar[int]
     weight: PairWeight
+    average: str
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
         """Return the loss and its gradient by score, pair weights held constant.
@@ -83,7 +86,7 @@ class PairwiseLoss:
         longest = int(queries.lengths.max())
         values = self.weight.ranks(longest)
         self._check_cost(longest, len(values))
-        return PairRule(self.phi, float(getattr(self, "margin", 1.0)), values)
+        return PairRule(self.phi, float(getattr(self, "margin", 1.0)), values, self.average == "queries")
 
     def lists(self, queries: Queries) -> Lists:
         """Return the grades in the form of the kernels. Raises DataError for grades that the weight cannot take."""
@@ -107,10 +110,12 @@ class _Hinge(PairwiseLoss):
 
     weight: PairWeight = field(default_factory=Uniform)
     margin: float = 1.0
+    average: str = "queries"
 
     def __post_init__(self) -> None:
-        """Check the margin."""
+        """Check the margin and the average."""
         check_positive("margin", self.margin)
+        check_choice("average", self.average, AVERAGES)
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,8 @@ class PairwiseHinge(_Hinge):
         The weight of each pair.
     margin : float, default=1.0
         The difference of scores from which a pair costs nothing; positive.
+    average : {"queries", "none"}, default="queries"
+        "queries": the mean over queries of the weighted mean over the pairs of each; "none": the sum over all pairs.
 
     Examples
     --------
@@ -147,6 +154,8 @@ class PairwiseSquaredHinge(_Hinge):
         The weight of each pair.
     margin : float, default=1.0
         The difference of scores from which a pair costs nothing; positive.
+    average : {"queries", "none"}, default="queries"
+        "queries": the mean over queries of the weighted mean over the pairs of each; "none": the sum over all pairs.
 
     Examples
     --------
@@ -169,6 +178,8 @@ class PairwiseLogistic(PairwiseLoss):
     ----------
     weight : PairWeight, default=Uniform()
         The weight of each pair.
+    average : {"queries", "none"}, default="queries"
+        "queries": the mean over queries of the weighted mean over the pairs of each; "none": the sum over all pairs.
 
     References
     ----------
@@ -186,3 +197,8 @@ class PairwiseLogistic(PairwiseLoss):
 
     phi: ClassVar[int] = kernels.LOGISTIC
     weight: PairWeight = field(default_factory=Uniform)
+    average: str = "queries"
+
+    def __post_init__(self) -> None:
+        """Check the average."""
+        check_choice("average", self.average, AVERAGES)

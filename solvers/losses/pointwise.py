@@ -99,6 +99,12 @@ class _Insensitive(PointwiseLoss):
         """Return the grades, (n_documents,), less the mean of their query under centre="query"."""
         return without_level(queries.grades, queries) if self.centre == "query" else queries.grades
 
+    def centred_targets(self, queries: Queries) -> Floats:
+        """Return the targets less their weighted mean, which is 0 under centre="query"."""
+        targets = self.targets(queries)
+        weights = np.repeat(queries.weight_of_query, queries.lengths)
+        return targets if self.centre == "query" else targets - float(np.average(targets, weights=weights))
+
 
 @dataclass(frozen=True)
 class SquaredInsensitiveLoss(_Insensitive):

@@ -20,7 +20,7 @@ class Needs:
 
     loss: tuple[str, ...] = ()
     penalty: tuple[str, ...] = ()
-    scalings: tuple[str, ...] = ("list", "none")
+    scalings: tuple[str, ...] = ("none", "list", "standard", "minmax")
 
 
 class Optimizer(Protocol):

@@ -70,11 +70,13 @@ class OnePass:
         order: Ints,
         *,
         scaled: bool = False,
+        multiplier: Floats | None = None,
         scores: Floats | None = None,
     ) -> Iterator[tuple[Floats, Step]]:
         """Take one step for each list in order, changing state; yield the weights and a report at intervals.
 
-        scaled divides each feature by its range within the list. scores, (n_documents,), is overwritten for the lists
+        scaled divides each feature by its range within the list; multiplier, (n_features,), multiplies it. The weights
+        are those of the features so scaled. scores, (n_documents,), is overwritten for the lists
         in order: the scores of their documents before the step of their list. The report's iteration counts the lists
         visited so far; its objective is the mean loss of the lists since the last report, each before its step, plus
         the penalty. Raises IncompatibleParts if the parts do not compose, ParameterError if the weights overflow.
@@ -82,20 +84,21 @@ class OnePass:
         check_parts(loss, penalty, self, ONE_PASS)
         rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
         X, given = queries.features, np.zeros(0) if scores is None else scores
+        factors = np.ones(len(state.vector)) if multiplier is None else multiplier
         block = max(MIN_LISTS_BETWEEN_REPORTS, len(state.vector) // 10)
         for first in range(0, len(order), block):
             part, before = order[first : first + block], state.now[0]
             if isinstance(X, np.ndarray):
-                total = kernels.learn_dense(X, part, lists, pairs, rule, state, scaled, given)
+                total = kernels.learn_dense(X, part, lists, pairs, rule, state, factors, scaled, given)
             else:
                 csr = (X.data, X.indices, X.indptr)
-                total = kernels.learn_sparse(*csr, part, lists, pairs, rule, state, scaled, given)
+                total = kernels.learn_sparse(*csr, part, lists, pairs, rule, state, factors, scaled, given)
             weights = self.weights(penalty, state)
             if not (np.abs(weights) < OVERFLOW).all():
                 raise ParameterError(
                     f"the weights overflowed within {int(state.now[0])} lists: eta0={self.schedule.eta0:g} is too "
-                    "large for these features. Lower eta0, scale the features (scaling='list'), or use the schedule "
-                    "adagrad."
+                    "large for these features. Lower eta0, scale the features (scaling='standard'), or use the "
+                    "schedule adagrad."
                 )
             mean = total / max(state.now[0] - before, 1.0)
             yield weights, Step(int(state.now[0]), mean + penalty.value(weights))

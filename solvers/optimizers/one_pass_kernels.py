@@ -175,29 +175,38 @@ def step(rule: Rule, state: State, columns: Ints, weights: Floats, gradient: Flo
 
 
 @compiled
-def constants(low: Matrix, factor: Floats, weights: Floats, m: int, scaled: bool) -> float:
-    """Return what columns that are constant in a list, and so order nothing, add to all its scores."""
+def constants(low: Matrix, factor: Floats, raw: Floats, m: int, scaled: bool) -> float:
+    """Return what columns that are constant in a list, and so order nothing, add to all its scores by raw weights."""
     total = 0.0
     if not scaled:
         for r in range(m):
             if factor[r] == 0.0:
-                total += weights[r] * low[r]
+                total += raw[r] * low[r]
     return total
 
 
 @compiled
 def learn_dense(
-    X: Matrix, order: Ints, lists: Lists, pairs: PairRule, rule: Rule, state: State, scaled: bool, before: Floats
+    X: Matrix,
+    order: Ints,
+    lists: Lists,
+    pairs: PairRule,
+    rule: Rule,
+    state: State,
+    multiplier: Floats,
+    scaled: bool,
+    before: Floats,
 ) -> float:
     """Learn from the lists in order; return the sum of their losses, each before its step.
 
-    before, if it has room, is overwritten with the scores of the lists' documents, each before its list's step.
+    Features count as multiplied by multiplier, (d,). before, if it has room, is overwritten with the scores of the
+    lists' documents, each before its list's step.
     """
     d = X.shape[1]
     columns = np.empty(d, dtype=np.int64)
     for j in range(d):
         columns[j] = j
-    weights, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    weights, raw, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     low, high = np.empty(d, dtype=X.dtype), np.empty(d, dtype=X.dtype)
     total = 0.0
     for q in order:
@@ -207,14 +216,15 @@ def learn_dense(
         ranges(X[a:b], low, high)
         weights_of(rule, state, columns, weights)
         for j in range(d):
-            factor[j] = factor_of(low[j], high[j], scaled)
+            raw[j] = multiplier[j] * weights[j]
+            factor[j] = multiplier[j] * factor_of(low[j], high[j], scaled)
             effective[j] = factor[j] * weights[j]
             gradient[j] = 0.0
         scores, slope = np.empty(b - a), np.empty(b - a)
         for i in range(a, b):
             scores[i - a] = row_product(X, i, effective)
         if len(before) > 0:
-            level = constants(low, factor, weights, d, scaled)
+            level = constants(low, factor, raw, d, scaled)
             for i in range(a, b):
                 before[i] = scores[i - a] + level
             if lists.n_grades[q] < 2:
@@ -241,6 +251,7 @@ def learn_sparse(
     pairs: PairRule,
     rule: Rule,
     state: State,
+    multiplier: Floats,
     scaled: bool,
     before: Floats,
 ) -> float:
@@ -250,7 +261,7 @@ def learn_sparse(
     for j in range(d):
         place[j] = -1
     columns, low, high, filled = np.empty(d, dtype=np.int64), np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
-    weights, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    weights, raw, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     total = 0.0
     for q in order:
         if lists.n_grades[q] < 2 and len(before) == 0:
@@ -259,7 +270,8 @@ def learn_sparse(
         m = columns_of_list(data, indices, indptr[a], indptr[b], b - a, place, columns, low, high, filled)
         weights_of(rule, state, columns[:m], weights)
         for r in range(m):
-            factor[r] = factor_of(low[r], high[r], scaled)
+            raw[r] = multiplier[columns[r]] * weights[r]
+            factor[r] = multiplier[columns[r]] * factor_of(low[r], high[r], scaled)
             effective[r] = factor[r] * weights[r]
             gradient[r] = 0.0
         scores, slope = np.empty(b - a), np.empty(b - a)
@@ -269,7 +281,7 @@ def learn_sparse(
                 score += data[p] * effective[place[indices[p]]]
             scores[i - a] = score
         if len(before) > 0:
-            level = constants(low, factor, weights, m, scaled)
+            level = constants(low, factor, raw, m, scaled)
             for i in range(a, b):
                 before[i] = scores[i - a] + level
             if lists.n_grades[q] < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -96,3 +97,11 @@ class AdaGrad(_Rate):
 
     eta0: float = 0.1
     code: ClassVar[int] = kernels.ADAGRAD
+
+
+SCHEDULES: Mapping[str, Callable[[float], Schedule]] = {
+    "sqrt": InverseRoot,
+    "constant": Constant,
+    "adagrad": AdaGrad,
+}
+"""The schedules by the names that solvers give them."""

@@ -97,6 +97,7 @@ ORDER_MATTERS = {
     "LambdaMART": _TIES,
     "LambdaRank": _TIES,
     "RandomForestRanker": "documents are drawn by their number",
+    "Ranker": _TIES,
     "XGBoostRanker": _TIES,
 }
 """Solvers whose stated rule goes by the order of the documents, and the rule."""

@@ -31,6 +31,7 @@ VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     ),
     "ElasticRank": ({}, {"optimizer": "rda"}, {"optimizer": "psgd", "l1": 0.0, "schedule": "sqrt"}),
     "LambdaMART": ({}, {"seeds": 2}),
+    "Ranker": ({}, {"optimizer": "rda"}, {"optimizer": "psgd", "penalty": "l2", "schedule": "sqrt"}),
     "RankSVM": ({}, {"pairs": "adjacent"}, {"loss": "l1", "tol": 1e-6}),
     "RidgeRanker": ({}, {"centre": "none"}),
     "ListNet": ({}, {"l1": 0.0}),

@@ -6,6 +6,7 @@ Their own defaults are the configuration that tuning tries first. Tests of formu
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from ranktune.solvers.boosting.adarank import AdaRank
 from ranktune.solvers.boosting.rank_boost import RankBoost
@@ -15,10 +16,13 @@ from ranktune.solvers.linear.lambda_rank import LambdaRank
 from ranktune.solvers.linear.list_net import ListNet
 from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker, SVRRanker
 from ranktune.solvers.linear.rank_svm import RankSVM
+from ranktune.solvers.linear.ranker import Ranker
+from ranktune.solvers.losses.pairwise import PairwiseHinge
 from ranktune.solvers.online.pamir import PAMIR
 from ranktune.solvers.online.pegasos import PairwisePegasos
 from ranktune.solvers.online.perceptrons import CommitteePerceptron, PairwisePerceptron, Prank
 from ranktune.solvers.online.solar import SOLAR1, SOLAR2
+from ranktune.solvers.optimizers.one_pass import FOBOS
 
 ada_rank = partial(AdaRank, reweigh="model", scaling="none")
 committee_perceptron = partial(CommitteePerceptron, scaling="none", pairs_per_query=None)
@@ -37,3 +41,11 @@ ridge_ranker = partial(RidgeRanker, alpha=1.0)
 solar1 = partial(SOLAR1, scaling="none", pairs_per_query=None)
 solar2 = partial(SOLAR2, covariance="full", scaling="none", pairs_per_query=None)
 svr_ranker = partial(SVRRanker, C=1.0, epsilon=0.1)
+
+
+def composed(
+    loss: Any = None, pair_weight: Any = None, penalty: Any = None, optimizer: Any = None, **parameters: Any
+) -> Ranker:
+    """A Ranker of objects alone: by default the hinge, no penalty, and one pass of FOBOS over the raw features."""
+    loss, optimizer = PairwiseHinge() if loss is None else loss, FOBOS() if optimizer is None else optimizer
+    return Ranker(loss, pair_weight, penalty, optimizer, **{"passes": 1, "scaling": "none", **parameters})

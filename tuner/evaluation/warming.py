@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.compiled import compiling
-from ranktune.solvers.core.space import Choice, Params
+from ranktune.solvers.core.space import Choice, Parameter, Params, Value, defaults, is_active
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make, solver_class
@@ -39,12 +39,25 @@ def compile_solver(name: str) -> float:
 
 
 def _choices(solver: type[BaseRanker]) -> Iterator[Params]:
-    """Yield the defaults, and each other value of each choice that is active where the others have theirs."""
+    """Yield the defaults, and each other value of each choice that is active where those before it have theirs.
+
+    The choices after it have their defaults where they can be what the value allows.
+    """
     yield {}
-    defaults = {own.name: own.default for own in solver.space}
+    usual = defaults(solver.space)
     for own in solver.space:
-        if isinstance(own, Choice) and (own.when is None or defaults[own.when.name] in own.when.values):
-            yield from ({own.name: value} for value in own.choices if value != own.default)
+        if isinstance(own, Choice) and is_active(own, usual):
+            yield from (_with(solver.space, own, value) for value in own.choices if value != own.default)
+
+
+def _with(space: Sequence[Parameter], chosen: Choice, value: Value) -> Params:
+    """Return what differs from the defaults where one choice has that value, and the others the first they can have."""
+    values: dict[str, Value] = {}
+    for own in space:
+        if is_active(own, values):
+            values[own.name] = value if own is chosen else own.default
+    usual = {each.name: each.default for each in reversed(space)}  # of several declarations the first
+    return {name: own for name, own in values.items() if own != usual[name]}
 
 
 def small_queries(n_queries: int = 30) -> Queries:

@@ -19,7 +19,7 @@ from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.base.ranker import BaseRanker, LinearRanker
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import StudyError, listed
-from ranktune.solvers.core.space import Choice, Parameter
+from ranktune.solvers.core.space import Choice, Parameter, conditions
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
@@ -152,7 +152,7 @@ def all_solvers() -> list[Json]:
             "name": name,
             "summary": _summary(solver),
             "model": "linear" if issubclass(solver, LinearRanker) else "trees",
-            "online": hasattr(solver, "progressive"),
+            "online": solver.online,
             "standard": name in STANDARD,
             "parameters": [parameter.name for parameter in solver.space],
         }
@@ -177,7 +177,7 @@ def solver_page(name: str) -> RenderableType:
     solver = solver_class(name)
     ranges = table(("parameter", "range", "first", "only if"))
     for parameter in solver.space:
-        when = "" if parameter.when is None else f"{parameter.when.name}: {', '.join(map(str, parameter.when.values))}"
+        when = "; ".join(f"{own.name}: {', '.join(map(str, own.values))}" for own in conditions(parameter))
         ranges.add_row(parameter.name, _range(parameter), str(parameter.default), when)
     return Group(Text(f"{solver.__name__}: {as_text(_documentation(solver))}"), "", ranges)
 

@@ -1,7 +1,8 @@
 """UnionSpace: the search spaces of several solvers joined under one choice, "solver".
 
 A flat name is "Solver.parameter": {"solver": "RankSVM", "RankSVM.C": 1.0}. Only the parameters of the chosen solver are
-active, and of those only the ones whose own condition holds.
+active, and of those only the ones whose own conditions hold. A parameter that is declared again under other conditions
+has them in its further flat names: "Ranker.penalty[tgd]", because Optuna knows one list of choices a name.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
+from ranktune.solvers.core.space import conditions as own_conditions
 
 SOLVER = "solver"
 
@@ -30,16 +32,19 @@ class UnionSpace:
         if not solvers:
             raise ParameterError("no solver to tune: name at least one.")
         self._solvers = {name: tuple(parameters) for name, parameters in solvers.items()}
-        self._parameters = {f"{name}.{p.name}": p for name, space in self._solvers.items() for p in space}
+        self._parameters: dict[str, Parameter] = {}
         self.distributions: dict[str, BaseDistribution] = {SOLVER: CategoricalDistribution(tuple(solvers))}
         self.conditions: dict[str, tuple[When, ...]] = {SOLVER: ()}
         for name, space in self._solvers.items():
-            for parameter in space:
-                flat = f"{name}.{parameter.name}"
+            flat_names = [f"{name}.{own}" for own in _names(space)]
+            for flat, parameter in zip(flat_names, space, strict=True):
+                self._parameters[flat] = parameter
                 self.distributions[flat] = _distribution(parameter)
-                own = parameter.when
-                chosen = When(SOLVER, (name,))
-                self.conditions[flat] = (chosen,) if own is None else (chosen, replace(own, name=f"{name}.{own.name}"))
+                parents = tuple(
+                    replace(when, name=flat_names[_parent(parameter, when, space)])
+                    for when in own_conditions(parameter)
+                )
+                self.conditions[flat] = (When(SOLVER, (name,)), *parents)
 
     def parameter(self, name: str) -> Parameter:
         """Return the parameter of a flat name."""
@@ -70,7 +75,8 @@ class UnionSpace:
         """Return the chosen solver and its own parameters by their own names."""
         solver = str(params[SOLVER])
         prefix = f"{solver}."
-        return solver, {name.removeprefix(prefix): v for name, v in params.items() if name.startswith(prefix)}
+        own = ((name.removeprefix(prefix), v) for name, v in params.items() if name.startswith(prefix))
+        return solver, {name.partition("[")[0]: v for name, v in own}
 
     def defaults(self) -> list[dict[str, Value]]:
         """Return the default configuration of each solver, by flat name: what to try first."""
@@ -82,15 +88,16 @@ class UnionSpace:
         None if one of them is outside, or inactive with the others.
         """
         params = self._filled(solver, values)
-        own = {f"{solver}.{name}" for name in values}
-        inside = all(_contains(self.distributions[name], params[name]) for name in own & params.keys())
-        return params if inside and own <= params.keys() else None
+        own = {name.partition("[")[0]: name for name in params}
+        flat_names = [own.get(f"{solver}.{name}", "") for name in values]
+        inside = all(flat in params and _contains(self.distributions[flat], params[flat]) for flat in flat_names)
+        return params if inside else None
 
     def _filled(self, solver: str, values: Mapping[str, Value]) -> dict[str, Value]:
         """Return the active parameters of a configuration, the defaults where no value is given."""
         params: dict[str, Value] = {SOLVER: solver}
-        for parameter in self._solvers[solver]:
-            flat = f"{solver}.{parameter.name}"
+        for flat in (f"{solver}.{own}" for own in _names(self._solvers[solver])):
+            parameter = self._parameters[flat]
             if all(_has(params, when) for when in self.conditions[flat]):
                 params[flat] = values.get(parameter.name, parameter.default)
         return params
@@ -99,25 +106,16 @@ class UnionSpace:
         """Return the space with some parameters confined, by flat name; "solver" takes a name or a list of names.
 
         An override is {"low": ..., "high": ...} (either may be missing; "log" may be given too), a list of choices,
-        or one fixed value. A default outside is replaced by the nearest value inside. Raises ParameterError for an
-        unknown name (with the nearest) or an override that cannot be.
+        or one fixed value; it confines all declarations of the parameter. A default outside is replaced by the nearest
+        value inside. Where a declaration is left without a choice, what leads to it is no longer suggested. Raises
+        ParameterError for an unknown name (with the nearest) or an override that cannot be.
         """
-        known = [SOLVER, *self._parameters]
+        known = [SOLVER, *dict.fromkeys(name.partition("[")[0] for name in self._parameters)]
         for name in overrides:
             if name not in known:
                 raise ParameterError(f"the space has no parameter '{name}'. {nearest(name, known)}")
         kept = self._kept_solvers(overrides.get(SOLVER, list(self._solvers)))
-        return type(self)(
-            {
-                solver: [
-                    _confined(f"{solver}.{p.name}", p, overrides[f"{solver}.{p.name}"])
-                    if f"{solver}.{p.name}" in overrides
-                    else p
-                    for p in self._solvers[solver]
-                ]
-                for solver in kept
-            }
-        )
+        return type(self)({solver: confined(solver, self._solvers[solver], overrides) for solver in kept})
 
     def _kept_solvers(self, override: object) -> list[str]:
         names = list(override) if isinstance(override, Iterable) and not isinstance(override, str) else [override]
@@ -125,6 +123,45 @@ class UnionSpace:
             if name not in self._solvers:
                 raise ParameterError(f"the space has no solver '{name}'. {nearest(str(name), self._solvers)}")
         return [name for name in self._solvers if name in names]
+
+
+def _names(space: Sequence[Parameter]) -> list[str]:
+    """Return the name of each declaration; further ones of a name say under which value of their first condition."""
+    names: list[str] = []
+    for parameter in space:
+        further = parameter.name in names
+        name = f"{parameter.name}[{'|'.join(map(str, own_conditions(parameter)[0].values))}]" if further else None
+        names.append(name or parameter.name)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TypeError(f"the search space declares '{twice}' twice under the same condition.")
+    return names
+
+
+def _parent(parameter: Parameter, when: When, space: Sequence[Parameter]) -> int:
+    """Return the place in space of the declaration that a condition of parameter is about.
+
+    Of several it is that which can be active together with parameter and have one of the values.
+    """
+    found = [place for place, own in enumerate(space) if own.name == when.name and not _exclude(own, parameter)]
+    if len(found) > 1:  # with none of the values left, parameter is never active, whichever is taken
+        found = [place for place in found if _can_be(space[place], when.values)] or found[:1]
+    if len(found) != 1:
+        raise TypeError(f"'{parameter.name}' depends on '{when.name}', which {len(found)} declarations can be.")
+    return found[0]
+
+
+def _can_be(parameter: Parameter, values: Sequence[Value]) -> bool:
+    return not isinstance(parameter, Choice) or any(value in parameter.choices for value in values)
+
+
+def _exclude(a: Parameter, b: Parameter) -> bool:
+    """Return whether the conditions of two parameters cannot hold at once."""
+    return any(
+        one.name == other.name and not set(one.values) & set(other.values)
+        for one in own_conditions(a)
+        for other in own_conditions(b)
+    )
 
 
 def _has(params: Mapping[str, Value], when: When) -> bool:
@@ -191,6 +228,47 @@ def _ask(trial: Trial, name: str, distribution: BaseDistribution) -> Value:
     raise ParameterError(
         f"'{name}' has a distribution of type {type(distribution).__name__}, which no solver declares."
     )
+
+
+def confined(solver: str, space: Sequence[Parameter], overrides: Mapping[str, object]) -> list[Parameter]:
+    """Return the space of a solver under overrides by flat name.
+
+    A declaration that is left without a choice stays as it is: the choices that would make it active go.
+    """
+    kept: list[Parameter] = []
+    unwanted: list[Parameter] = []
+    for parameter in space:
+        name = f"{solver}.{parameter.name}"
+        others = [own for own in space if own.name == parameter.name]
+        if name not in overrides:
+            kept.append(parameter)
+        elif isinstance(parameter, Choice) and len(others) > 1:
+            every = tuple(dict.fromkeys(choice for own in others if isinstance(own, Choice) for choice in own.choices))
+            wanted = _confined(name, replace(parameter, choices=every), overrides[name])
+            assert isinstance(wanted, Choice)
+            choices = tuple(choice for choice in wanted.choices if choice in parameter.choices)
+            kept.append(_chosen(name, parameter, choices or parameter.choices))
+            unwanted += [] if choices else [parameter]
+        else:
+            kept.append(_confined(name, parameter, overrides[name]))
+    for parameter in unwanted:
+        kept = [_without(own, parameter, f"{solver}.{parameter.name}") for own in kept]
+    return kept
+
+
+def _without(parent: Parameter, child: Parameter, name: str) -> Parameter:
+    """Return parent without the choices under which child is active, if child depends on it."""
+    when = own_conditions(child)[-1]
+    if parent.name != when.name or not isinstance(parent, Choice) or _exclude(parent, child):
+        return parent
+    choices = tuple(choice for choice in parent.choices if choice not in when.values)
+    if not choices:
+        known = f"{name.partition('.')[0]}.{parent.name}"
+        raise ParameterError(
+            f"'{name}' is left without a choice where '{known}' is {' or '.join(map(str, parent.choices))}: allow more "
+            f"of '{name}', or of '{known}'."
+        )
+    return _chosen(parent.name, parent, choices)
 
 
 def _confined(name: str, parameter: Parameter, override: object) -> Parameter:

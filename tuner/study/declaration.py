@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
-from ranktune.solvers.core.space import Choice, Value, is_active
+from ranktune.solvers.core.space import Choice, Value, conditions, is_active
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import ALL, NAMES, SOLVERS, STANDARD, check_loadable, loadable, make, solver_class
 from ranktune.tuner.samplers.registry import SAMPLERS
@@ -164,7 +164,7 @@ def _competing(given: Sequence[str], plan: str) -> tuple[str, ...]:
 
     Solvers whose library cannot be loaded are left out unless they are given by name.
     """
-    online = [name for name in SOLVERS if hasattr(SOLVERS[name], "progressive")]
+    online = [name for name in SOLVERS if SOLVERS[name].online]
     if not given:
         return tuple(online) if plan == "progressive" else loadable(STANDARD)
     every = [name for name in given for name in (loadable(NAMES) if name == ALL else [name])]
@@ -188,7 +188,8 @@ def _check_values(flat: str, override: object) -> None:
     if flat == SOLVER:
         return
     name, own = flat.split(".", 1)
-    space = {parameter.name: parameter for parameter in solver_class(name).space}
+    declared = solver_class(name).space
+    space = {parameter.name: parameter for parameter in reversed(declared)}
     if isinstance(space[own], Choice):
         return
     if isinstance(override, Mapping):
@@ -197,12 +198,14 @@ def _check_values(flat: str, override: object) -> None:
         values = list(override) if isinstance(override, list | tuple) else [override]
     for value in values:
         forced = {own: value}
-        when = space[own].when
-        while when is not None:  # solvers do not check inactive parameters
-            forced[when.name] = when.values[0]
-            when = space[when.name].when
+        waiting = list(conditions(space[own]))
+        while waiting:  # solvers do not check inactive parameters
+            when = waiting.pop(0)
+            if when.name not in forced:
+                forced[when.name] = when.values[0]
+                waiting += conditions(space[when.name])
         parameters: dict[str, Value] = {}
-        for parameter in space.values():
+        for parameter in declared:
             if is_active(parameter, parameters):
                 parameters[parameter.name] = forced.get(parameter.name, parameter.default)
         try:

@@ -16,7 +16,7 @@ from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE, S
 from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.choices import panels
-from ranktune.solvers.core.space import Choice, When
+from ranktune.solvers.core.space import Choice, When, conditions
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.study_samples import HOSTILE, number, study_data, trial, trials_of
@@ -99,12 +99,12 @@ def test_combinations_that_the_space_does_not_have_are_empty(tmp_path: Path) -> 
     conditional = [p for p in solver_class(SOLVER).space if isinstance(p, Choice) and p.when is not None]
     assert conditional
     for parameter in conditional:
-        assert parameter.when is not None
-        parent = next(p for p in solver_class(SOLVER).space if p.name == parameter.when.name)
+        (when,) = conditions(parameter)
+        parent = next(p for p in solver_class(SOLVER).space if p.name == when.name)
         assert isinstance(parent, Choice)
         found = grid(solver, parameter.name, parent.name)
         expected = found.expected if found.down == parent.name else found.expected.T
-        allowed = [value in parameter.when.values for value in parent.choices]
+        allowed = [value in when.values for value in parent.choices]
         assert np.isfinite(expected).all(axis=1).tolist() == np.isfinite(expected).any(axis=1).tolist() == allowed
 
 

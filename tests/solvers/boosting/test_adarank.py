@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ranktune.solvers.boosting.adarank import AdaRank
 from ranktune.solvers.boosting.early_stopping import with_pairs
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.catalogue import read
+from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.plain_solvers import ada_rank
 
 
@@ -63,6 +65,13 @@ def test_it_does_what_the_paper_says(
     assert ranker.features_.tolist() == features[:n]
     assert np.allclose(ranker.alphas_, alphas[:n], rtol=0, atol=1e-12)
     assert np.allclose(ranker.coef_, np.bincount(features[:n], alphas[:n], minlength=6), atol=1e-12)
+
+
+def test_the_ada_rank_of_the_paper_is_a_point_of_the_space() -> None:
+    paper: dict[str, Any] = {"directions": "up", "repeats": "allow", "reweigh": "model"}
+    found = UnionSpace({"AdaRank": AdaRank.space}).configuration("AdaRank", paper)
+    assert found is not None
+    assert paper.items() <= {name.removeprefix("AdaRank."): value for name, value in found.items()}.items()
 
 
 @pytest.mark.parametrize("dataset", ["MQ2008", "OHSUMED"])

@@ -162,3 +162,73 @@ def test_the_size_counts_configurations() -> None:
     assert space().size == float("inf")
     assert space().restricted({"solver": "Boost", "Boost.rounds": [1, 5]}).size == 4
     assert space().restricted({"solver": "Linear", "Linear.C": 1.0, "Linear.ratio": 0.5}).size == 3
+
+
+class TestDeclaredAgain:
+    """Parameters whose choices depend on another parameter."""
+
+    DECLARED = (
+        Choice("how", ("all", "one", "none"), "all"),
+        Choice("loss", ("a", "b"), "a", When("how", ("all",))),
+        Choice("loss", ("b", "c"), "b", When("how", ("one", "none"))),
+        Float("width", 0.0, 1.0, 0.5, when=When("loss", ("c",))),
+        Float("height", 0.0, 1.0, 0.5, when=(When("how", ("one",)), When("loss", ("b",)))),
+    )
+    UNION = UnionSpace({"R": DECLARED})
+
+    def test_further_names_hold_their_condition(self) -> None:
+        assert {name: own for name, own in self.UNION.conditions.items() if name.startswith("R.")} == {
+            "R.how": (When("solver", ("R",)),),
+            "R.loss": (When("solver", ("R",)), When("R.how", ("all",))),
+            "R.loss[one|none]": (When("solver", ("R",)), When("R.how", ("one", "none"))),
+            "R.width": (When("solver", ("R",)), When("R.loss[one|none]", ("c",))),
+            "R.height": (When("solver", ("R",)), When("R.how", ("one",)), When("R.loss[one|none]", ("b",))),
+        }
+
+    def test_the_solver_sees_one_name(self) -> None:
+        params = {"solver": "R", "R.how": "one", "R.loss[one|none]": "b"}
+        assert self.UNION.split(params) == ("R", {"how": "one", "loss": "b"})
+        assert self.UNION.active(params) == ["solver", "R.how", "R.loss[one|none]", "R.height"]
+        assert self.UNION.configuration("R", {"loss": "b"}) == {"solver": "R", "R.how": "all", "R.loss": "b"}
+        assert self.UNION.configuration("R", {"loss": "c"}) is None
+
+    def test_suggestions_are_active_and_complete(self) -> None:
+        study, seen = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), set()
+        for _ in range(60):
+            params = self.UNION.suggest(study.ask())
+            assert list(params) == self.UNION.active(params)
+            seen.add((params["R.how"], self.UNION.split(params)[1]["loss"]))
+        assert seen == {("all", "a"), ("all", "b"), ("one", "b"), ("one", "c"), ("none", "b"), ("none", "c")}
+
+    @pytest.mark.parametrize(
+        ("overrides", "possible"),
+        [
+            ({"R.loss": "b"}, {("all", "b"), ("one", "b"), ("none", "b")}),
+            ({"R.loss": "c"}, {("one", "c"), ("none", "c")}),
+            ({"R.loss": ["a"]}, {("all", "a")}),
+            ({"R.loss": ["a", "c"], "R.how": ["all", "one"]}, {("all", "a"), ("one", "c")}),
+        ],
+    )
+    def test_an_override_confines_all_declarations(self, overrides: Any, possible: Any) -> None:
+        union, seen = self.UNION.restricted(overrides), set()
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        for _ in range(60):
+            params = union.suggest(study.ask())
+            seen.add((params["R.how"], union.split(params)[1]["loss"]))
+        assert seen == possible
+        (first,) = union.defaults()
+        assert (first["R.how"], union.split(first)[1]["loss"]) in possible
+
+    def test_an_override_that_leaves_nothing(self) -> None:
+        with pytest.raises(ParameterError, match=r"'R.loss' is left without a choice where 'R.how' is all"):
+            self.UNION.restricted({"R.loss": "c", "R.how": "all"})
+        with pytest.raises(ParameterError, match=r"'R.loss' cannot be 'd'.*Known: a, b, c"):
+            self.UNION.restricted({"R.loss": "d"})
+
+    def test_declarations_that_are_ambiguous(self) -> None:
+        twice = Choice("loss", ("a",), "a", When("how", ("all",)))
+        with pytest.raises(TypeError, match="twice under the same condition"):
+            UnionSpace({"R": (Choice("how", ("all",), "all"), twice, twice, twice)})
+        both = Float("width", 0.0, 1.0, 0.5, when=When("loss", ("b",)))
+        with pytest.raises(TypeError, match="'width' depends on 'loss', which 2 declarations can be"):
+            UnionSpace({"R": (*self.DECLARED[:3], both)})

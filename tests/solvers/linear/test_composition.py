@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import query_factors
-from ranktune.solvers.linear.composition import Parts, Ranker
+from ranktune.solvers.linear.composition import Parts
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
@@ -22,6 +23,7 @@ from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
 from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
 from ranktune.solvers.optimizers.schedules import AdaGrad, Constant
 from tests.support.optimizer_runs import batch_run, one_pass_run
+from tests.support.plain_solvers import composed
 
 
 def lists(seed: int = 0, n_lists: int = 60, length: int = 12) -> Any:
@@ -33,15 +35,16 @@ def lists(seed: int = 0, n_lists: int = 60, length: int = 12) -> Any:
 
 def test_the_weight_replaces_the_one_of_the_loss() -> None:
     X, y, qid = lists()
-    given = Ranker(PairwiseLogistic(), DeltaNDCG(3)).fit(X, y, qid=qid).coef_
-    np.testing.assert_array_equal(given, Ranker(PairwiseLogistic(DeltaNDCG(3))).fit(X, y, qid=qid).coef_)
-    assert not np.array_equal(given, Ranker(PairwiseLogistic()).fit(X, y, qid=qid).coef_)
+    given = composed(PairwiseLogistic(), DeltaNDCG(3)).fit(X, y, qid=qid).coef_
+    np.testing.assert_array_equal(given, composed(PairwiseLogistic(DeltaNDCG(3))).fit(X, y, qid=qid).coef_)
+    assert not np.array_equal(given, composed(PairwiseLogistic()).fit(X, y, qid=qid).coef_)
 
 
-def test_defaults_are_the_hinge_by_fobos_without_a_penalty() -> None:
+def test_no_penalty_is_one_of_strength_zero() -> None:
     X, y, qid = lists()
-    spelt = Ranker(PairwiseHinge(), None, L2(0.0), FOBOS()).fit(X, y, qid=qid)
-    np.testing.assert_array_equal(Ranker().fit(X, y, qid=qid).coef_, spelt.coef_)
+    spelt = composed(PairwiseHinge(), None, L2(0.0), FOBOS()).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(composed().fit(X, y, qid=qid).coef_, spelt.coef_)
+    np.testing.assert_array_equal(composed(penalty="none").fit(X, y, qid=qid).coef_, spelt.coef_)
 
 
 def test_fit_is_what_the_optimizer_yields_last() -> None:
@@ -55,7 +58,7 @@ def test_fit_is_what_the_optimizer_yields_last() -> None:
         passes=3,
         generator=np.random.default_rng(4),
     )
-    ranker = Ranker(PairwiseLogistic(), None, penalty, optimizer, passes=3, random_state=4).fit(X, y, qid=qid)
+    ranker = composed(PairwiseLogistic(), None, penalty, optimizer, passes=3, random_state=4).fit(X, y, qid=qid)
     np.testing.assert_array_equal(ranker.coef_, weights)
     assert ranker.n_lists_seen_ == step.iteration
 
@@ -67,7 +70,7 @@ def test_a_batch_fit_is_what_the_optimizer_yields_last(scaling: str) -> None:
     for penalty, optimizer in ((L2(0.01), LBFGS()), (ElasticNet(1e-3, 1e-3), OWLQN()), (L1(0.01), GradientSteps())):
         multiplier = query_factors(queries, scaling)
         *_, (weights, step) = batch_run(optimizer, loss, penalty, queries, multiplier=multiplier)
-        ranker = Ranker(loss, None, penalty, optimizer, scaling=scaling).fit(queries)
+        ranker = composed(loss, None, penalty, optimizer, scaling=scaling).fit(queries)
         np.testing.assert_array_equal(ranker.coef_, weights)
         assert (ranker.n_iter_, ranker.objective_) == (step.iteration, step.objective)
         assert ranker.converged_ is (step.violation <= optimizer.tol)
@@ -77,7 +80,7 @@ def test_a_batch_fit_is_what_the_optimizer_yields_last(scaling: str) -> None:
 @pytest.mark.parametrize("loss", [SoftmaxCrossEntropy(), PairwiseSquaredHinge(), PairwiseLogistic()], ids=repr)
 def test_every_smooth_loss_learns_to_rank_by_every_batch_optimizer(loss: Any, optimizer: Any) -> None:
     X, y, qid = lists(2)
-    coef = Ranker(loss, None, L2(1e-4), optimizer, scaling="standard").fit(X, y, qid=qid).coef_
+    coef = composed(loss, None, L2(1e-4), optimizer, scaling="standard").fit(X, y, qid=qid).coef_
     truth = np.array([3.0, -2.0, 1.0, 0.0, 0.5])
     assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.95
 
@@ -88,7 +91,7 @@ def test_a_loss_needs_no_more_than_value_and_gradient() -> None:
             return 0.5 * float((scores - queries.grades) @ (scores - queries.grades)), scores - queries.grades
 
     X, y, qid = lists(3)
-    coef = Ranker(Squares(), None, L2(1.0), LBFGS(tol=1e-10)).fit(X, y, qid=qid).coef_
+    coef = composed(Squares(), None, L2(1.0), LBFGS(tol=1e-10)).fit(X, y, qid=qid).coef_
     np.testing.assert_allclose(coef, np.linalg.solve(X.T @ X + np.eye(5), X.T @ y), rtol=1e-7)
 
 
@@ -96,24 +99,49 @@ def test_lists_of_weight_two_are_for_batch_optimizers() -> None:
     X, y, qid = lists(4)
     again = qid == 3
     for optimizer in (LBFGS(tol=1e-9), GradientSteps(max_iterations=20)):
-        ranker = Ranker(PairwiseLogistic(), None, L2(0.01), optimizer)
+        ranker = composed(PairwiseLogistic(), None, L2(0.01), optimizer)
         weighted = ranker.fit(X, y, qid=qid, query_weights={3: 2.0}).coef_
         twice = (np.vstack([X, X[again]]), np.append(y, y[again]))
         np.testing.assert_allclose(ranker.fit(*twice, qid=np.append(qid, qid[again] + 100)).coef_, weighted, atol=1e-7)
         assert np.abs(ranker.fit(X, y, qid=qid).coef_ - weighted).max() > 1e-5
     with pytest.raises(ParameterError, match="one-pass optimizers cannot weigh queries"):
-        Ranker().fit(X, y, qid=qid, query_weights={3: 2.0})
+        composed().fit(X, y, qid=qid, query_weights={3: 2.0})
 
 
 def test_batch_optimizers_cannot_go_on_with_new_lists() -> None:
     with pytest.raises(IncompatibleParts, match="LBFGS looks at all lists at every step"):
-        Ranker(PairwiseLogistic(), None, L2(0.1), LBFGS()).partial_fit([[0.0], [1.0]], [0, 1])
+        composed(PairwiseLogistic(), None, L2(0.1), LBFGS()).partial_fit([[0.0], [1.0]], [0, 1])
 
 
 def test_scalings_are_those_of_the_optimizer() -> None:
-    for optimizer, scaling in ((LBFGS(), "list"), (FOBOS(), "standard")):
-        with pytest.raises(ParameterError, match=f"scaling='{scaling}' is unknown. .*none"):
-            Ranker(optimizer=optimizer, scaling=scaling).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ParameterError, match=r"scaling='list' is unknown. .*none"):
+        composed(penalty=L2(0.1), optimizer=LBFGS(), scaling="list").fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("optimizer", [FOBOS(), RDA(AdaGrad(0.2)), PSGD(), TGD(threshold=9.0, every=7)], ids=repr)
+@pytest.mark.parametrize("scaling", ["standard", "minmax"])
+def test_one_pass_optimizers_see_features_as_if_scaled(scaling: str, optimizer: Any, form: Any) -> None:
+    X, y, qid = lists(6)
+    X[:, 2] = qid  # which is constant in every query
+    queries = Queries.from_arrays(X, y, qid=qid)
+    multiplier = query_factors(queries, scaling)
+    penalty = L2(1e-3) if isinstance(optimizer, PSGD) else L1(1e-3)
+    scaled = composed(penalty=penalty, optimizer=optimizer, passes=2).fit(form(X * multiplier), y, qid=qid)
+    ranker = composed(penalty=penalty, optimizer=optimizer, passes=2, scaling=scaling).fit(form(X), y, qid=qid)
+    np.testing.assert_allclose(ranker.coef_, scaled.coef_ * multiplier, atol=1e-9)
+    np.testing.assert_allclose(ranker.predict(X), X @ ranker.coef_, atol=1e-12)
+    assert np.count_nonzero(ranker.coef_) == 4
+
+
+def test_progressive_scores_are_those_before_each_step() -> None:
+    X, y, qid = lists(7, n_lists=8)
+    queries = Queries.from_arrays(X, y, qid=qid)
+    scores = composed(scaling="minmax").progressive(queries)
+    ranker = composed(scaling="minmax")
+    ranker.progressive(queries, [0])  # sets the scale, and learns from the first query
+    ranker.partial_fit(queries.select(np.arange(1, 7)))
+    np.testing.assert_allclose(scores[queries.starts[7] :], X[qid == 7] @ ranker.coef_, atol=1e-12)
 
 
 def test_batch_parts_that_do_not_compose() -> None:
@@ -124,22 +152,22 @@ def test_batch_parts_that_do_not_compose() -> None:
     with pytest.raises(IncompatibleParts, match=r"object has none[.] None of FOBOS.* works with such a loss"):
         Parts(object(), L2(0.1), LBFGS())  # type: ignore[arg-type]
     with pytest.raises(IncompatibleParts, match="SoftmaxCrossEntropy has no pair weight"):
-        Ranker(SoftmaxCrossEntropy(), DeltaNDCG(5), None, LBFGS()).fit([[0.0], [1.0]], [0, 1])
+        composed(SoftmaxCrossEntropy(), DeltaNDCG(5), None, LBFGS()).fit([[0.0], [1.0]], [0, 1])
 
 
 def test_not_converging_warns_once_unless_the_steps_were_planned() -> None:
     X, y, qid = lists(5)
     with pytest.warns(RankTuneWarning, match="Ranker stopped before it converged") as caught:
-        Ranker(PairwiseLogistic(), None, None, LBFGS(max_iterations=1)).fit(X, y, qid=qid)
+        composed(PairwiseLogistic(), None, None, LBFGS(max_iterations=1)).fit(X, y, qid=qid)
     assert len(caught) == 1
-    assert Ranker(PairwiseLogistic(), None, None, GradientSteps(max_iterations=1)).fit(X, y, qid=qid).n_iter_ == 1
+    assert composed(PairwiseLogistic(), None, None, GradientSteps(max_iterations=1)).fit(X, y, qid=qid).n_iter_ == 1
 
 
 @pytest.mark.parametrize("optimizer", [FOBOS(), RDA(), PSGD(), TGD(), FOBOS(Constant(0.1))], ids=repr)
 @pytest.mark.parametrize("loss", [PairwiseHinge(), PairwiseSquaredHinge(), PairwiseLogistic(DeltaRecall(3))], ids=repr)
 def test_every_combination_learns_to_rank(loss: Any, optimizer: Any) -> None:
     X, y, qid = lists(2)
-    coef = Ranker(loss, None, None, optimizer, passes=3).fit(X, y, qid=qid).coef_
+    coef = composed(loss, None, None, optimizer, passes=3).fit(X, y, qid=qid).coef_
     truth = np.array([3.0, -2.0, 1.0, 0.0, 0.5])
     assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.95
 
@@ -149,9 +177,9 @@ def test_parts_are_checked_once_before_training() -> None:
         with pytest.raises(IncompatibleParts, match=f"{type(optimizer).__name__} needs Penalty"):
             Parts(PairwiseHinge(), penalty, optimizer)
         with pytest.raises(IncompatibleParts, match="Optimizers that work with"):
-            Ranker(penalty=penalty, optimizer=optimizer).fit([[0.0], [1.0]], [0, 1])
+            composed(penalty=penalty, optimizer=optimizer).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ParameterError, match="overshoots"):
-        Ranker(penalty=L2(2.0), optimizer=PSGD(Constant(1.0))).fit([[0.0], [1.0]], [0, 1])
+        composed(penalty=L2(2.0), optimizer=PSGD(Constant(1.0))).fit([[0.0], [1.0]], [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -165,12 +193,12 @@ def test_parts_are_checked_once_before_training() -> None:
 )
 def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        Ranker(**parameters).fit([[0.0], [1.0]], [0, 1])
+        composed(**parameters).fit([[0.0], [1.0]], [0, 1])
 
 
 def test_clones_and_copies_learn_alike() -> None:
     X, y, qid = lists(3)
-    ranker = Ranker(PairwiseLogistic(DeltaNDCG(5)), penalty=L1(1e-3), optimizer=RDA(), random_state=7)
+    ranker = composed(PairwiseLogistic(DeltaNDCG(5)), penalty=L1(1e-3), optimizer=RDA(), random_state=7)
     coef = ranker.fit(X, y, qid=qid).coef_
     np.testing.assert_array_equal(clone(ranker).fit(X, y, qid=qid).coef_, coef)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(X), ranker.predict(X))
@@ -178,14 +206,14 @@ def test_clones_and_copies_learn_alike() -> None:
 
 def test_nothing_to_learn_is_said() -> None:
     with pytest.raises(DataError, match="nothing to learn"):
-        Ranker().fit(np.ones((4, 2)), [1, 2, 1, 1], qid=[0, 1, 2, 2])
+        composed().fit(np.ones((4, 2)), [1, 2, 1, 1], qid=[0, 1, 2, 2])
 
 
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*does not inherit from `sklearn.base.BaseEstimator`:UserWarning")
 @pytest.mark.parametrize("optimizer", [FOBOS(), LBFGS()], ids=repr)
 def test_scikit_learn_accepts(optimizer: Any) -> None:
-    ranker = Ranker(PairwiseLogistic(), None, L2(0.01), optimizer)
+    ranker = composed(PairwiseLogistic(), None, L2(0.01), optimizer)
     # these two call partial_fit wherever there is one; with a batch optimizer it says what to do instead
     refused = {"check_fit_score_takes_y": "", "check_n_features_in_after_fitting": ""}
     expected = refused if isinstance(optimizer, LBFGS) else {}

@@ -11,7 +11,6 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.composition import Ranker
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.base import prepared
 from ranktune.solvers.losses.domination import AVERAGES, DominationLoss
@@ -19,7 +18,13 @@ from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
 from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
-from tests.support.plain_solvers import domination_rank
+from tests.support.plain_solvers import composed, domination_rank
+
+
+def of_documents(queries: Queries) -> Floats:
+    """A margin of each document that is not one of its grade."""
+    return 0.3 * queries.grades + np.sin(7.0 * np.asarray(queries.features[:, 0], dtype=np.float64))
+
 
 LOSSES = [
     DominationLoss(),
@@ -31,6 +36,8 @@ LOSSES = [
     DominationLoss(margin="grade", margin_scale=0.3, average="none"),
     DominationLoss(margin=(0.0, 0.5, 0.5, 2.0, 5.0), average="none"),
     DominationLoss("two", margin=(0.5, 2.0), margin_scale=2.0),
+    DominationLoss(margin=of_documents, margin_scale=0.5),
+    DominationLoss("two", margin=of_documents, average="none"),
 ]
 
 
@@ -42,6 +49,8 @@ def brute_value(loss: DominationLoss, scores: Floats, queries: Queries) -> float
     u = np.zeros(len(y))
     if loss.margin == "grade":
         u = loss.margin_scale * y
+    elif callable(loss.margin):
+        u = loss.margin_scale * loss.margin(queries)
     elif not isinstance(loss.margin, str):
         u = loss.margin_scale * np.array([dict(zip(sorted(set(y)), loss.margin, strict=True))[g] for g in y])
     sums, counts = [], []
@@ -80,7 +89,9 @@ class TestDefinition:
             value, _ = loss.value_and_gradient(scores, queries)
             assert value == pytest.approx(brute_value(loss, scores, queries), rel=1e-12)
             lists = loss.lists(queries)
-            assert kernels.value(lists, scores, np.empty(len(scores))) == pytest.approx(value, rel=1e-13)
+            shift = loss.shift(queries)
+            shifted = scores if shift is None else scores - shift
+            assert kernels.value(lists, shifted, np.empty(len(scores))) == pytest.approx(value, rel=1e-13)
 
     def test_gradient_by_score_matches_central_differences(self, loss: DominationLoss, hard_queries: Queries) -> None:
         queries, h = weighted(hard_queries), 1e-5
@@ -101,7 +112,8 @@ class TestDefinition:
         X, w = queries.features, np.random.default_rng(1).normal(size=6)
         lists = loss.lists(queries)
         state = kernels.new_state(lists)
-        kernels.evaluate(lists, X @ w, state)
+        shift = loss.shift(queries)
+        kernels.evaluate(lists, X @ w if shift is None else X @ w - shift, state)
         columns = np.array([4, 0, 2, 5])
         H = kernels.hessian(X, columns, lists, state)
         expected = [
@@ -235,7 +247,9 @@ PENALTIES = (L1(0.02), L2(0.1), ElasticNet(0.01, 0.05))
 @pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 @pytest.mark.parametrize(
-    "loss", [DominationLoss(), DominationLoss("two", margin="grade", average="documents")], ids=repr
+    "loss",
+    [DominationLoss(), DominationLoss("two", margin="grade", average="documents"), DominationLoss(margin=of_documents)],
+    ids=repr,
 )
 def test_every_batch_optimizer_finds_the_optimum_of_coordinate_descent(
     loss: DominationLoss, penalty: Any, scaling: str, hard_queries: Queries
@@ -244,13 +258,13 @@ def test_every_batch_optimizer_finds_the_optimum_of_coordinate_descent(
     l1, l2 = penalty.strengths
     kind = "elastic_net" if l1 and l2 else "l1" if l1 else "l2"
     parts: dict[str, Any] = {"grades": loss.grades, "margin": loss.margin, "average": loss.average, "scaling": scaling}
-    best = domination_rank(kind, l1=l1 or 1.0, l2=l2 or 1.0, **parts, tol=1e-9).fit(queries)
+    best = domination_rank(kind, l1=l1 or 1.0, l2=l2 or 1.0, **parts, tol=1e-8).fit(queries)
     assert best.coef_.any()
     optimizers: list[Any] = [OWLQN(tol=1e-8, max_iterations=2000), GradientSteps(max_iterations=5000, eta0=0.3)]
     if l1 == 0.0:
         optimizers.append(LBFGS(tol=1e-8, max_iterations=2000))
     for optimizer in optimizers:
-        ranker = Ranker(loss, penalty=penalty, optimizer=optimizer, scaling=scaling).fit(queries)
+        ranker = composed(loss, penalty=penalty, optimizer=optimizer, scaling=scaling).fit(queries)
         steps = isinstance(optimizer, GradientSteps)
         assert ranker.objective_ == pytest.approx(best.objective_, rel=1e-4 if steps else 1e-9)
         if not steps:
@@ -260,12 +274,30 @@ def test_every_batch_optimizer_finds_the_optimum_of_coordinate_descent(
 def test_what_does_not_compose_is_refused(hard_queries: Queries) -> None:
     """One-pass optimizers step by pairs; the domination loss has none."""
     for optimizer in (FOBOS(), RDA(), PSGD(), TGD()):
-        with pytest.raises(IncompatibleParts, match="that work with DominationLoss: LBFGS, OWLQN, GradientSteps"):
-            Ranker(DominationLoss(), optimizer=optimizer).fit(hard_queries)
+        with pytest.raises(
+            IncompatibleParts, match="that work with DominationLoss: LBFGS, OWLQN, FISTA, GradientSteps"
+        ):
+            composed(DominationLoss(), optimizer=optimizer).fit(hard_queries)
     with pytest.raises(IncompatibleParts, match="no pair weight to replace by DeltaNDCG"):
-        Ranker(DominationLoss(), DeltaNDCG(10), optimizer=LBFGS()).fit(hard_queries)
+        composed(DominationLoss(), DeltaNDCG(10), optimizer=LBFGS()).fit(hard_queries)
     with pytest.raises(IncompatibleParts, match="OWLQN"):
-        Ranker(DominationLoss(), penalty=L1(0.1), optimizer=LBFGS()).fit(hard_queries)
+        composed(DominationLoss(), penalty=L1(0.1), optimizer=LBFGS()).fit(hard_queries)
+
+
+def test_margins_of_documents_that_cannot_be(hard_queries: Queries) -> None:
+    for margins in (lambda _: np.zeros(3), lambda queries: np.full(queries.n_documents, np.nan)):
+        with pytest.raises(ParameterError, match=r"one finite number for each"):
+            prepared(DominationLoss(margin=margins), hard_queries)
+    with pytest.raises(ParameterError, match="Lower margin_scale"):
+        prepared(DominationLoss(margin=of_documents, margin_scale=1e12), hard_queries)
+
+
+@pytest.mark.parametrize("curvature", ["exact", "tight", "paper"])
+def test_coordinate_descent_takes_margins_of_documents(curvature: str, hard_queries: Queries) -> None:
+    loss = DominationLoss(margin=of_documents, average="none")
+    best = composed(loss, penalty=L2(1.0), optimizer=LBFGS(tol=1e-9, max_iterations=2000)).fit(hard_queries)
+    ranker = domination_rank("l2", margin=of_documents, curvature=curvature, tol=1e-7, max_iterations=50_000)
+    np.testing.assert_allclose(ranker.fit(hard_queries).coef_, best.coef_, atol=1e-4 * np.abs(best.coef_).max())
 
 
 @pytest.mark.parametrize(("grades", "known"), [("all", "the grades 0, 1, 2, 3 and 4"), ("two", "two classes")])

@@ -1,0 +1,178 @@
+"""Newton's method and coordinate descent as optimizers of a composition, for the losses that they are made for.
+
+    minimise  F(w) = loss(X M w) + l1 |w| + l2 / 2 |w|^2
+
+Newton       the pairwise hinges under uniform weights, by the truncated method of RankSVM, and the squared error of
+             documents, by the equations of RidgeRanker
+coordinates  the domination loss, by the descent of DominationRank
+
+w, M and violations as in ranktune.solvers.optimizers.batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import IncompatibleParts
+from ranktune.solvers.data import products
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import SCALINGS
+from ranktune.solvers.linear.domination_descent import DominationProblem
+from ranktune.solvers.linear.least_squares import LeastSquares
+from ranktune.solvers.losses.base import Loss
+from ranktune.solvers.losses.domination import DominationLoss
+from ranktune.solvers.losses.pair_weights import Uniform
+from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseSquaredHinge
+from ranktune.solvers.losses.penalties import Penalty
+from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
+from ranktune.solvers.optimizers.base import Needs
+from ranktune.solvers.optimizers.batch import Batch
+from ranktune.solvers.optimizers.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.regularization_path import search
+from ranktune.solvers.optimizers.smoothed_hinge import FIRST_SMOOTHING
+
+Steps = Iterator[tuple[Floats, Step]]
+"""Weights of the raw features, (n_features,), and what was reached with them."""
+
+
+@dataclass(frozen=True)
+class Newton(Batch):
+    """Truncated Newton with order statistics, as in RankSVM; for the squared error of documents, one exact step.
+
+    It takes PairwiseSquaredHinge and PairwiseHinge (smoothed until the duality gap is small) under Uniform() weights
+    with margin 1, SquaredInsensitiveLoss(epsilon=0), and L2 of a positive strength.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+        Stop when the norm of the gradient, relative to that at zero weights, is at most this; for the hinge the duality
+        gap, relative to the objective.
+    max_iterations : int, default=100
+        The largest number of iterations.
+
+    References
+    ----------
+    Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26(4).
+
+    Examples
+    --------
+    >>> from ranktune.solvers import L2, Newton, PairwiseSquaredHinge, Ranker
+    >>> ranker = Ranker(PairwiseSquaredHinge(), None, L2(0.1), Newton())
+    >>> low, high = ranker.fit([[0.0], [1.0], [3.0]], [0, 1, 2]).predict([[1.0], [2.0]])
+    >>> bool(low < high)
+    True
+    """
+
+    needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths", "gradient"), scalings=SCALINGS)
+    tol: float = 1e-3
+    max_iterations: int = 100
+
+    @staticmethod
+    def check(loss: object, penalty: Penalty) -> None:
+        """Raise IncompatibleParts for a loss or a penalty that the method is not made for."""
+        pairs = isinstance(loss, PairwiseHinge | PairwiseSquaredHinge) and loss.weight == Uniform()
+        squares = isinstance(loss, SquaredInsensitiveLoss) and loss.epsilon == 0.0
+        if not (squares or (pairs and getattr(loss, "margin", None) == 1.0)):
+            raise IncompatibleParts(
+                f"Newton cannot minimise {loss!r}: it takes the pairwise hinge and squared hinge, with uniform pair "
+                "weights and margin 1, and the squared error of documents. LBFGS and OWLQN take any loss."
+            )
+        if penalty.strengths[1] <= 0.0:
+            raise IncompatibleParts("Newton needs L2 of a positive strength: raise l2, or take LBFGS or OWLQN.")
+
+    def follow(
+        self, loss: Loss, penalties: Iterable[Penalty], queries: Queries, *, multiplier: Floats | None = None
+    ) -> Iterator[Steps]:
+        """Yield the steps for each of penalties; each begins anew. See Batch.follow."""
+        if isinstance(loss, SquaredInsensitiveLoss):
+            factors = np.ones(queries.n_features) if multiplier is None else multiplier
+            equations = LeastSquares(queries, loss.centred_targets(queries), factors, loss.centre == "query")
+            for penalty in penalties:
+                yield self._solved(equations, factors, loss, penalty, queries)
+        elif isinstance(loss, PairwiseHinge | PairwiseSquaredHinge):
+            for penalty in penalties:
+                yield self._descended(loss, penalty, queries, multiplier)
+
+    def _descended(
+        self, loss: PairwiseHinge | PairwiseSquaredHinge, penalty: Penalty, queries: Queries, multiplier: Floats | None
+    ) -> Steps:
+        weights, (_, l2) = queries.weight_of_query.astype(np.float64), penalty.strengths
+        smoothing = FIRST_SMOOTHING if isinstance(loss, PairwiseHinge) else None
+        objective = RankObjective(
+            queries, 1.0 / l2, multiplier=multiplier, query_weights=weights.copy(), smoothing=smoothing
+        )
+        if loss.average == "queries":
+            objective.query_weights /= np.maximum(objective.pairs, 1.0)
+            objective.C /= float(weights[objective.pairs > 0.0].sum())
+        descent = Descent(objective)
+        for found in search(descent, descent.start(), tolerance=self.tol, max_iterations=self.max_iterations):
+            raw = found.weights if multiplier is None else found.weights * multiplier
+            yield raw, Step(found.step.iteration, l2 * found.step.objective, found.step.violation)
+
+    @staticmethod
+    def _solved(
+        equations: LeastSquares, factors: Floats, loss: SquaredInsensitiveLoss, penalty: Penalty, queries: Queries
+    ) -> Steps:
+        documents = float(queries.weight_of_query @ queries.lengths)  # the loss is a mean over them
+        weights = equations.solve(0.5 * penalty.strengths[1] * documents)
+        value, _ = loss.value_and_gradient(products.scores(queries.features, factors * weights), queries)
+        yield factors * weights, Step(1, value + penalty.value(weights), 0.0)
+
+
+@dataclass(frozen=True)
+class CoordinateDescent(Batch):
+    """Coordinate descent over the features that are or ought to be nonzero, as in DominationRank.
+
+    It takes DominationLoss and any penalty.
+
+    Parameters
+    ----------
+    tol : float, default=1e-5
+        Stop when no feature is further from its optimality condition than tol times the largest gradient at zero.
+    max_iterations : int, default=200
+        The largest number of iterations.
+
+    References
+    ----------
+    Stevens, Bengio & Singer, "Efficient Learning of Sparse Ranking Functions".
+
+    Examples
+    --------
+    >>> from ranktune.solvers import L1, CoordinateDescent, DominationLoss, Ranker
+    >>> ranker = Ranker(DominationLoss(), None, L1(0.1), CoordinateDescent())
+    >>> low, high = ranker.fit([[0.0], [1.0], [3.0]], [0, 1, 2]).predict([[1.0], [2.0]])
+    >>> bool(low < high)
+    True
+    """
+
+    tol: float = 1e-5
+    max_iterations: int = 200
+
+    @staticmethod
+    def check(loss: object, _penalty: Penalty) -> None:
+        """Raise IncompatibleParts for another loss than the domination loss."""
+        if not isinstance(loss, DominationLoss):
+            raise IncompatibleParts(
+                f"CoordinateDescent cannot minimise {loss!r}: it takes the domination loss. OWLQN and FISTA take any "
+                "loss."
+            )
+
+    def follow(
+        self, loss: Loss, penalties: Iterable[Penalty], queries: Queries, *, multiplier: Floats | None = None
+    ) -> Iterator[Steps]:
+        """Yield the steps for each of penalties; each goes on where the one before ended. See Batch.follow."""
+        assert isinstance(loss, DominationLoss)
+        problem = DominationProblem(queries, loss, multiplier, "exact")
+        for penalty in penalties:
+            yield self._moved(problem, penalty)
+
+    def _moved(self, problem: DominationProblem, penalty: Penalty) -> Steps:
+        for step in problem.steps(penalty, self.tol, self.max_iterations):
+            yield problem.weights * problem.multiplier, step

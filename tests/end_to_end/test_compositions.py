@@ -1,0 +1,62 @@
+"""A study of compositions: what won is named and recorded, and what is delivered can be exported."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.dashboards.terminal.leaderboard import conclusion
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export.check import EVALUATORS, agreement
+from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.models.base import load_model
+from ranktune.tuner.selection.results import load_result
+
+PARTS = ("loss", "penalty", "optimizer")
+
+
+def judged(seed: int, queries: int = 30) -> Queries:
+    generator = np.random.default_rng(seed)
+    X = generator.random((queries * 12, 5))
+    y = np.digitize(X @ [3.0, -2.0, 1.0, 0.0, 0.0] + 0.3 * generator.normal(size=len(X)), [0.8, 1.6]).astype(float)
+    return Queries.from_arrays(X, y, qid=np.repeat(np.arange(queries), 12), feature_names=list("abcde"))
+
+
+def tuned(home: Path, **settings: Any) -> Any:
+    return ranktune.tune(judged(0), test=judged(1), home=home, name="s", jobs=1, seed=0, **settings)
+
+
+def test_a_study_says_what_ranker_was_composed_of(tmp_path: Path) -> None:
+    result = tuned(tmp_path, solvers=["Ranker", "RankSVM"], trials=14)
+    (row,) = (row for row in result.leaderboard if row.solver == "Ranker")
+    assert row.params is not None and set(PARTS) <= set(row.params)
+    kept = load_result(Path(result.folder) / "result.json")
+    (saved,) = (row for row in kept["leaderboard"] if row["solver"] == "Ranker")
+    assert {part: saved["params"][part] for part in PARTS} == {part: row.params[part] for part in PARTS}
+    assert f"Ranker does best composed of {row.params['loss']} + " in conclusion(kept)
+    assert len({failure.error for failure in result.failures}) == 0
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax", "none"])
+def test_a_tuned_elastic_rank_exports_to_every_format(scaling: str, tmp_path: Path) -> None:
+    result = tuned(tmp_path, solvers=["ElasticRank"], trials=4, space={"ElasticRank.scaling": scaling})
+    model, data = load_model(result.model), judged(1)
+    for format in FORMATS:
+        content = export(model, format)
+        if format in EVALUATORS and (format != "onnx" or find_spec("onnxruntime")):
+            found = agreement(model, format, content, data)
+            assert found.same == found.queries
+            assert found.difference < 1e-5
+
+
+def test_a_scaling_that_there_is_not_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"'ElasticRank\.scaling' cannot be 'lists'\. Did you mean 'list'"):
+        tuned(tmp_path, solvers=["ElasticRank"], trials=2, space={"ElasticRank.scaling": "lists"})
+    with pytest.raises(ParameterError, match=r"cannot be 'l3'.*Known: elastic_net, l1, l2, none"):
+        tuned(tmp_path, solvers=["Ranker"], trials=2, space={"Ranker.penalty": ["l3"]})

@@ -1,0 +1,221 @@
+"""Ranker by names: every point of its space composes, and named solvers are points of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+
+from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, RankTuneWarning
+from ranktune.solvers.core.space import defaults
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.domination import DominationRank
+from ranktune.solvers.linear.elastic_rank import ElasticRank
+from ranktune.solvers.linear.lambda_rank import LambdaRank
+from ranktune.solvers.linear.list_net import ListNet
+from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker
+from ranktune.solvers.linear.rank_svm import RankSVM
+from ranktune.solvers.linear.ranker import LOSSES, OPTIMIZERS, PAIR_WEIGHTS, PENALTIES, Ranker
+from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
+from ranktune.solvers.losses.pair_weights import DeltaNDCG
+from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic
+from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
+from ranktune.solvers.optimizers.batch import LBFGS, GradientSteps
+from ranktune.solvers.optimizers.one_pass import TGD
+from ranktune.solvers.optimizers.schedules import AdaGrad
+from ranktune.solvers.registry import STANDARD, make
+from ranktune.tuner.samplers.space import UnionSpace
+
+SPACE = UnionSpace({"Ranker": Ranker.space})
+
+
+def judged(seed: int = 0, queries: int = 40) -> Queries:
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(4, 15, queries)
+    X = generator.random((lengths.sum(), 6)) * [1.0, 50.0, 1.0, 1.0, 1.0, 1.0]
+    score = X @ [3.0, -0.04, 1.0, 0.5, 0.0, 0.0] + 0.5 * generator.normal(size=len(X))
+    return Queries.from_arrays(X, np.digitize(score, np.quantile(score, [0.6, 0.85])).astype(float), group=lengths)
+
+
+def fitted(ranker: Any, queries: Queries) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankTuneWarning)
+        return ranker.fit(queries)
+
+
+def test_every_point_of_the_space_fits_without_an_error() -> None:
+    queries = judged(queries=25)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    seen: dict[str, Counter[Any]] = {name: Counter() for name in ("loss", "pair_weight", "penalty", "optimizer")}
+    for _ in range(300):
+        _, values = SPACE.split(SPACE.suggest(study.ask()))
+        ranker = fitted(make("Ranker", values, seed=0), queries)
+        assert np.isfinite(ranker.coef_).all(), values
+        for name, own in seen.items():
+            own[values.get(name)] += 1
+        assert {"loss", "penalty", "optimizer"} <= set(values)
+        assert ("pair_weight" in values) == values["loss"].startswith("pairwise")  # type: ignore[union-attr]
+    assert set(seen["loss"]) == set(LOSSES) and set(seen["optimizer"]) == set(OPTIMIZERS)
+    assert set(seen["pair_weight"]) == {*PAIR_WEIGHTS, None} and set(seen["penalty"]) == set(PENALTIES)
+
+
+def test_what_the_space_leaves_out_is_what_parts_refuse() -> None:
+    """Of all combinations of names, each that the space lacks is refused, or a pair weight under which steps descend no
+    function, or a hinge for an optimizer of smooth losses, or no faster way to the same model."""
+    queries, missing = judged(queries=10), 0
+    for optimizer in OPTIMIZERS:
+        for loss in LOSSES:
+            for penalty in PENALTIES:
+                point = {"Ranker.optimizer": [optimizer], "Ranker.loss": [loss], "Ranker.penalty": [penalty]}
+                try:
+                    SPACE.restricted(point)
+                except ParameterError:
+                    missing += 1
+                    smooth = optimizer in ("lbfgs", "owlqn", "fista") and loss == "pairwise_hinge"
+                    steps = optimizer == "gradient_steps" and not loss.startswith("pairwise")
+                    weak = penalty == "none" and optimizer in ("lbfgs", "psgd", "tgd")
+                    if not (smooth or steps or weak):
+                        with pytest.raises(IncompatibleParts):
+                            Ranker(loss, "uniform", penalty, optimizer).fit(queries)
+    assert 0 < missing < len(OPTIMIZERS) * len(LOSSES) * len(PENALTIES)
+
+
+WITH_PAIRS = sum(judged().select(np.array([q])).has_pairs for q in range(40))
+"""Queries that a mean over queries counts."""
+
+
+PRESETS: list[tuple[Any, Any, float]] = [
+    (LambdaRank(at=7, l1=0.02, l2=0.3, iterations=30), Ranker(at=7, l1=0.02, l2=0.3, iterations=30), 0.0),
+    (ListNet(l1=0.02), Ranker("softmax", penalty="elastic_net", optimizer="owlqn", l1=0.02), 0.0),
+    (ListNet(l1=0.0, temperature=1.0), Ranker("softmax", penalty="l2", optimizer="lbfgs", temperature=1.0), 0.0),
+    (
+        ElasticRank(optimizer="rda", scaling="minmax", random_state=3),
+        Ranker(optimizer="rda", l1=1e-3, l2=1e-4, scaling="minmax", random_state=3),
+        0.0,
+    ),
+    (
+        ElasticRank("hinge", "recall", at=3, optimizer="tgd", schedule="sqrt", scaling="list"),
+        Ranker("pairwise_hinge", "recall", "l1", "tgd", at=3, l1=1e-3, schedule="sqrt", scaling="list"),
+        0.0,
+    ),
+    (
+        RankSVM(C=2.0, average="queries", scaling="none"),
+        Ranker("pairwise_squared_hinge", "uniform", "l2", "newton", l2=0.5 / WITH_PAIRS, scaling="none"),
+        1e-12,
+    ),
+    (
+        RankSVM(C=2.0, loss="l1", average="queries", scaling="none"),
+        Ranker("pairwise_hinge", "uniform", "l2", "newton", l2=0.5 / WITH_PAIRS, scaling="none"),
+        1e-12,
+    ),
+    (
+        DominationRank(average="queries", l1=0.02),
+        Ranker("domination", penalty="l1", optimizer="coordinate_descent", l1=0.02),
+        0.0,
+    ),
+]
+
+
+@pytest.mark.parametrize(("preset", "point", "precision"), PRESETS, ids=lambda one: repr(one)[:40])
+def test_named_solvers_are_points(preset: Any, point: Any, precision: float) -> None:
+    queries = judged()
+    expected, found = preset.fit(queries).coef_, point.fit(queries).coef_
+    assert expected.any()
+    np.testing.assert_allclose(found, expected, rtol=precision, atol=precision)
+
+
+def test_ridge_and_logistic_regression_are_points() -> None:
+    queries = judged()
+    documents = queries.n_documents
+    ridge = RidgeRanker(alpha=30.0).fit(queries).coef_
+    for optimizer in ("newton", "lbfgs", "owlqn", "fista"):
+        ranker = Ranker("pointwise_squared", penalty="l2", optimizer=optimizer, l2=60.0 / documents).fit(queries)
+        np.testing.assert_allclose(ranker.coef_, ridge, atol=(1e-12 if optimizer == "newton" else 1e-3) * ridge.max())
+    logistic = LogisticRanker(C=0.1, tol=1e-9).fit(queries).coef_
+    ranker = Ranker("pointwise_logistic", penalty="l2", optimizer="lbfgs", l2=10.0 / documents).fit(queries)
+    np.testing.assert_allclose(ranker.coef_, logistic, atol=1e-3 * np.abs(logistic).max())
+
+
+def test_names_and_objects_make_the_same_ranker() -> None:
+    queries = judged()
+    named = Ranker("pairwise_logistic", "ndcg", "elastic_net", "gradient_steps", at=5, iterations=20).fit(queries)
+    objects = Ranker(
+        PairwiseLogistic(), DeltaNDCG(5), ElasticNet(0.01, 0.1), GradientSteps(tol=1e-9, max_iterations=20)
+    ).fit(queries)
+    np.testing.assert_array_equal(named.coef_, objects.coef_)
+    mixed = Ranker(PairwiseHinge(DeltaNDCG(3)), penalty=L1(1e-3), optimizer=TGD(AdaGrad(0.1), 0.01, 10)).fit(queries)
+    spelt = Ranker("pairwise_hinge", "ndcg", "l1", "tgd", at=3, l1=1e-3).fit(queries)
+    np.testing.assert_array_equal(mixed.coef_, spelt.coef_)  # a name leaves the pair weight of an object alone
+
+
+def test_the_defaults_are_standard_and_need_no_query_at_prediction() -> None:
+    assert "Ranker" in STANDARD
+    queries = judged()
+    ranker = Ranker().fit(queries)
+    np.testing.assert_allclose(ranker.predict(queries.features), queries.features @ ranker.coef_)
+    model = ranker.as_model()
+    assert {name: model.parameters[name] for name in ("loss", "pair_weight", "penalty", "optimizer")} == {
+        "loss": "pairwise_logistic", "pair_weight": "ndcg", "penalty": "elastic_net", "optimizer": "gradient_steps"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name", "values"),
+    [
+        ({}, "iterations", [5, 20]),
+        ({"optimizer": "rda", "loss": "pairwise_hinge"}, "passes", [1, 3]),
+        ({"optimizer": "newton", "loss": "pairwise_hinge", "pair_weight": "uniform", "penalty": "l2"}, None, []),
+        ({"optimizer": LBFGS(), "penalty": L2(0.1)}, None, []),
+    ],
+)
+def test_the_path_counts_the_steps_of_the_optimizer(parameters: Any, name: str | None, values: list[int]) -> None:
+    queries, ranker = judged(), Ranker(**parameters, random_state=2)
+    assert ranker.path_parameter == name
+    if name is None:
+        with pytest.raises(ParameterError, match="no parameter along which"):
+            next(ranker.fit_path(queries, [1]))
+    else:
+        for value, learner in ranker.fit_path(queries, values):
+            own: dict[str, Any] = {name: value}
+            alone = Ranker(**parameters, random_state=2, **own).fit(queries)
+            np.testing.assert_array_equal(learner.coef_, alone.coef_)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"loss": "hinge"}, ParameterError, "loss='hinge' is unknown.*pairwise_hinge"),
+        ({"pair_weight": "ndgc"}, ParameterError, "pair_weight='ndgc' is unknown. Did you mean 'ndcg'"),
+        ({"penalty": "l3"}, ParameterError, "penalty='l3' is unknown"),
+        ({"optimizer": "newtn"}, ParameterError, "optimizer='newtn' is unknown. Did you mean 'newton'"),
+        ({"optimizer": "tgd", "penalty": "l1", "schedule": "root"}, ParameterError, "schedule='root'"),
+        ({"l1": -1.0}, ParameterError, "l1=-1.0"),
+        ({"at": 0}, ParameterError, "at=0"),
+        ({"iterations": 0}, ParameterError, "iterations=0"),
+        ({"scaling": "list"}, ParameterError, "scaling='list' is unknown"),
+        ({"optimizer": "newton", "penalty": "l2"}, IncompatibleParts, "Newton cannot minimise"),
+        ({"optimizer": "lbfgs"}, IncompatibleParts, "LBFGS needs Penalty.gradient, and ElasticNet has none"),
+        ({"optimizer": "rda", "loss": "softmax"}, IncompatibleParts, "RDA needs Loss.rule"),
+        ({"loss": SoftmaxCrossEntropy(), "pair_weight": DeltaNDCG(3)}, IncompatibleParts, "has no pair weight"),
+    ],
+)
+def test_what_cannot_be(parameters: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Ranker(**parameters).fit(judged())
+
+
+def test_strengths_that_the_penalty_leaves_out_are_ignored() -> None:
+    queries = judged()
+    for penalty, other in (("l1", "l2"), ("l2", "l1"), ("none", "l1")):
+        given: list[dict[str, Any]] = [{other: value} for value in (0.5, 0.001)]
+        rankers = [Ranker(penalty=penalty, iterations=10, **own).fit(queries) for own in given]
+        np.testing.assert_array_equal(rankers[0].coef_, rankers[1].coef_)
+
+
+def test_the_first_trial_is_the_ranker_as_it_is_made() -> None:
+    assert defaults(Ranker.space) == SPACE.split(SPACE.defaults()[0])[1]
+    assert make("Ranker", defaults(Ranker.space)).get_params() == Ranker().get_params()
