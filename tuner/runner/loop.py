@@ -316,5 +316,6 @@ class TrialLoop:
 
 def chosen_params(params: Mapping[str, Value], task: Task, outcome: Outcome) -> dict[str, Value]:
     """Return the parameters of a trial, by flat name, with the best value of its path."""
-    chosen = chosen_parameters(task, outcome)
-    return {**params, **{f"{task.solver}.{name}": value for name, value in chosen.items()}}
+    flat_names = {flat.partition("[")[0]: flat for flat in params}
+    chosen = {f"{task.solver}.{name}": value for name, value in chosen_parameters(task, outcome).items()}
+    return {**params, **{flat_names.get(name, name): value for name, value in chosen.items()}}
