@@ -85,7 +85,8 @@ def conclusion(result: JsonView) -> str:
 def compositions(result: JsonView) -> str:
     """Return what Ranker was composed of where it did best, over folds how often; "" if it did not compete."""
     splits = result.get("folds") or [result]
-    found = [row["params"] for split in splits for row in split["leaderboard"] if row["solver"] == "Ranker"]
+    rows = [row for split in splits for row in split.get("leaderboard", ())]
+    found = [row["params"] for row in rows if row["solver"] == "Ranker"]
     counts = Counter(" + ".join(params[part] for part in PARTS if part in params) for params in found if params)
     if not counts:
         return ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ranktune.dashboards.terminal.leaderboard import report
+from ranktune.dashboards.terminal.leaderboard import compositions, report
 
 
 def row(solver: str, vali: float, p_holm: float | None, **other: Any) -> dict[str, Any]:
@@ -105,3 +105,15 @@ def test_how_trials_ended_where_not_all_were_evaluated_in_full() -> None:
         result(stopped=10, failures=failures)
     )
     assert "30 trials (18 evaluated in full, 12 stopped early) in" in shown(result(stopped=12))
+
+
+def test_what_ranker_was_composed_of_is_counted_over_folds() -> None:
+    newton = {"loss": "pairwise_hinge", "pair_weight": "uniform", "penalty": "l2", "optimizer": "newton", "l2": 0.1}
+    sparse = {"loss": "softmax", "penalty": "l1", "optimizer": "owlqn", "l1": 0.1}
+    splits = [{"leaderboard": [{"solver": "RankSVM", "params": {}}, {"solver": "Ranker", "params": own}]} for own in
+              (newton, sparse, newton)]  # fmt: skip
+    assert compositions(splits[1]) == "Ranker does best composed of softmax + l1 + owlqn."
+    assert compositions({"folds": splits}) == (
+        "Ranker does best composed of pairwise_hinge + uniform + l2 + newton on 2, softmax + l1 + owlqn on 1 folds."
+    )
+    assert compositions({"leaderboard": [{"solver": "RankSVM", "params": {}}]}) == ""
