@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optuna
 import pytest
 
 from ranktune.dashboards.analysis.choices import choices_of, compositions, grid, levels
@@ -144,6 +145,22 @@ def test_declarations_of_one_parameter_are_one_choice(tmp_path: Path) -> None:
     assert (both.trials > 0).tolist() == [[True, False], [True, True], [False, True]]
     named = {one.values for one in compositions(solver, ("optimizer", "loss"))}
     assert named == {("first", "a"), ("first", "b"), ("second", "b"), ("second", "c")}
+
+
+def test_the_parts_of_a_ranker_are_choices(tmp_path: Path) -> None:
+    data = study_data(tmp_path, [], solvers=["Ranker"])
+    drawn = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    trials = []
+    for k in range(40):
+        params = data.study.union_space().suggest(drawn.ask())
+        own = {name.removeprefix("Ranker."): value for name, value in params.items() if name != "solver"}
+        trials.append(trial(k, "Ranker", own, 0.5 + 0.02 * ("l2" in own.values()) + 0.001 * (k % 3)))
+    solver = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=["Ranker"]))[0]
+    assert {"loss", "pair_weight", "penalty", "optimizer"} <= set(choices_of(solver))
+    found = grid(solver, "optimizer", "loss")
+    assert found.trials.sum() == 40
+    assert np.isfinite(found.expected[found.trials > 0]).all()
+    assert np.isnan(found.expected).any()  # newton minimises no softmax loss
 
 
 def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
