@@ -201,14 +201,18 @@ class Encoding:
         """Return all configurations as full rows, one for each different masked row; None if they are too many."""
         if not self.is_small:
             return None
-        mesh = np.meshgrid(*(axis.grid() for axis in self.axes), indexing="ij")
-        rows = np.stack([places.ravel() for places in mesh], axis=1)
+        rows = self.mesh()
         _, first = np.unique(np.nan_to_num(self.masked(rows), nan=-1.0), axis=0, return_index=True)
         return rows[np.sort(first)]
 
+    def mesh(self) -> Floats:
+        """Return all combinations of coordinates of finite axes, as full rows."""
+        mesh = np.meshgrid(*(axis.grid() for axis in self.axes), indexing="ij")
+        return np.stack([places.ravel() for places in mesh], axis=1)
+
     def only(self) -> Floats:
-        """Return the masked row, (d,), of a cube whose axes have one value each."""
-        row: Floats = self.masked(self.from_unit(np.zeros((1, len(self.axes)))))[0]
+        """Return the full row, (d,), of a cube whose axes have one value each."""
+        row: Floats = self.from_unit(np.zeros((1, len(self.axes))))[0]
         return row
 
     def values(self, row: Floats) -> list[Any]:
@@ -217,6 +221,16 @@ class Encoding:
             None if np.isnan(place) else float(axis.decode(np.array([place]))[0])
             for axis, place in zip(self.axes, row, strict=True)
         ]
+
+
+def covered(rows: Floats, taken: Floats) -> NDArray[np.bool_]:
+    """Return which full rows, (m, d), agree with one of taken, (t, d), on all that it asked for: where it is not NaN.
+
+    A program that gets such a row asks for the same parameters and gets the same values: it is the same configuration,
+    whatever the conditions are.
+    """
+    agrees = np.isnan(taken) | (np.abs(rows[:, None, :] - taken) < 1e-9)
+    return np.asarray(agrees.all(axis=2).any(axis=1))
 
 
 def keys(masked: Floats) -> list[bytes]:

@@ -14,7 +14,7 @@ improvements: the more trials run at a time, the fewer good regions were explore
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -108,18 +108,20 @@ class Trials:
 class Proposal:
     """The masked row, (d,), to try next, and its expected improvement over the incumbent.
 
+    full: the row with a value for every parameter, also for those that are inactive as far as is known.
     gain: of the noise-free objective, in its units; None with several objectives, and in the trust region, whose best
     does not bound what can be gained elsewhere.
     """
 
     row: Floats
     gain: float | None
+    full: Floats
 
 
 def propose(
     encoding: Encoding,
     trials: Trials,
-    taken: Collection[bytes],
+    taken: Floats | None,
     generator: np.random.Generator,
     acquisition: str = "thompson",
     draws: int = DRAWS,
@@ -127,14 +129,15 @@ def propose(
     power: float = 0.0,
     replicates: bool = False,
 ) -> Proposal:
-    """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.keys) if others exist.
+    """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.covered) if others exist.
 
     acquisition: "thompson", or "ei" for the closed form alone (one objective, no constraints). power: exponent of the
     expected cost by which improvement is divided. replicates: for one objective without constraints, propose a tried
     configuration where that is worth more (ranktune.tuner.gp.replicates); the gain remains that of the new one.
     """
     if not encoding.varying:
-        return Proposal(encoding.only(), 0.0 if trials.is_single_objective else None)
+        only = encoding.only()
+        return Proposal(encoding.masked(only[None])[0], 0.0 if trials.is_single_objective else None, only)
     trials = trials.within(MAX_TRIALS)
     E, pending = encoding.embed(trials.rows), encoding.embed(trials.pending)
     improvement: ExpectedImprovement | PathwiseImprovement
@@ -150,12 +153,15 @@ def propose(
     may = acquisition == "thompson" and trials.is_single_objective and cost is None and not encoding.is_small
     if may and generator.random() < TRUST_REGION_PROBABILITY:
         region = _region(encoding, trials.gains, centres[0], posteriors[0])
-    row = maximise(acquisition_function, encoding, centres, taken, generator, region)
+    full = maximise(acquisition_function, encoding, centres, taken, generator, region)
+    row = encoding.masked(full[None])[0]
     unknown = trials.more or region is not None
     gain = None if unknown else improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
     if replicates and trials.is_single_objective:
-        row = _or_replicate(encoding, trials, posteriors, row)
-    return Proposal(row, gain)
+        place = _replicate(encoding, trials, posteriors, row)
+        if place is not None:
+            return Proposal(place, gain, place)
+    return Proposal(row, gain, full)
 
 
 def _region(encoding: Encoding, gains: Floats, centre: Floats, posterior: Posterior) -> TrustRegion:
@@ -164,12 +170,11 @@ def _region(encoding: Encoding, gains: Floats, centre: Floats, posterior: Poster
     return TrustRegion.around(encoding, centre, side, posterior.hyperparameters.weights)
 
 
-def _or_replicate(encoding: Encoding, trials: Trials, posteriors: Sequence[Posterior], row: Floats) -> Floats:
-    """Return row, (d,), or the row of a trial, finished or running, whose replicate has a larger knowledge gradient."""
+def _replicate(encoding: Encoding, trials: Trials, posteriors: Sequence[Posterior], row: Floats) -> Floats | None:
+    """Return the row, (d,), of a trial, finished or running, whose replicate has a larger knowledge gradient."""
     rows = np.vstack([trials.rows, trials.pending])
     place = best_replicate(posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
-    chosen: Floats = row if place is None else rows[place]
-    return chosen
+    return None if place is None else rows[place]
 
 
 def posterior_means(encoding: Encoding, trials: Trials) -> Floats:

@@ -6,7 +6,6 @@ another parameter's change activates it. Acquisition functions get masked rows o
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -15,7 +14,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.acquisition import Acquisition
 from ranktune.tuner.gp.ascent import ascend
-from ranktune.tuner.gp.encoding import Encoding, keys
+from ranktune.tuner.gp.encoding import Encoding, covered, keys
 from ranktune.tuner.gp.trust_region import TrustRegion
 
 GLOBAL_CANDIDATES, LOCAL_CANDIDATES = 512, 40
@@ -73,36 +72,43 @@ class _Evaluated:
         self.found.append(values)
         return values
 
-    def best_free(self, taken: Collection[bytes]) -> tuple[Floats, bool]:
-        """Return the best row that is not taken, masked, and True, or the best of all and False."""
+    def best_free(self, taken: Floats) -> tuple[Floats, bool]:
+        """Return the best full row that taken does not cover, and True, or the best of all and False."""
         rows, values = np.concatenate(self.rows), np.concatenate(self.found)
         order = np.argsort(-values, kind="stable")
-        for start in range(0, len(order), 64):
-            masked = self.encoding.masked(rows[order[start : start + 64]])
-            for row, key in zip(masked, keys(masked), strict=True):
-                if key not in taken:
-                    return row, True
-        return self.encoding.masked(rows[order[:1]])[0], False
+        start, size = 0, 1
+        while start < len(order):
+            some = rows[order[start : start + size]]
+            free = np.flatnonzero(~covered(some, taken))
+            if len(free):
+                return some[free[0]], True
+            start, size = start + size, min(4 * size, 64)
+        return rows[order[0]], False
 
 
 def maximise(
     function: Acquisition,
     encoding: Encoding,
     centres: Floats,
-    taken: Collection[bytes],
+    taken: Floats | None,
     generator: np.random.Generator,
     region: TrustRegion | None = None,
 ) -> Floats:
-    """Return the masked row, (d,), that maximises the acquisition function among those not taken.
+    """Return the full row, (d,), that maximises the acquisition function among those that taken, (t, d), leaves.
 
     centres are full rows, (p, d), with extra candidates around them. With a region the search stays within it, unless
     all candidates there are taken. Small spaces are enumerated; a taken row is returned only if all rows are taken.
     """
+    taken = np.empty((0, len(encoding.axes))) if taken is None else taken
     pool = _Evaluated(encoding, function, region)
     all_rows = encoding.all_rows()
     if all_rows is not None:
         pool.add(all_rows)
-        return pool.best_free(taken)[0]
+        row, free = pool.best_free(taken)
+        if not free and encoding.conditional:  # learnt conditions may hide what is left
+            pool.add(encoding.mesh())
+            row, _ = pool.best_free(taken)
+        return row
     candidates = _candidates(encoding, centres, generator, region)
     values = pool.add(candidates)
     chosen = _starts(encoding, candidates, values)

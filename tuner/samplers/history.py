@@ -4,7 +4,8 @@ Trials by state. COMPLETE: their value; an infinite one counts as the worst or b
 reported, if finite. With the user attribute "partial_variance" (squared units of the value) it is an estimate with that
 additional noise; without, it is capped at the median of the complete trials and four times as noisy, so that it never
 looks best. FAIL: the worst value, four times as noisy, which discourages the region without forbidding it. RUNNING:
-pending. No configuration of these trials is suggested again.
+pending, also those of other processes. No configuration of these trials is suggested again: a configuration is what a
+trial asked for.
 
 Noise. The user attribute "variance" of trials is used relative to its median, with an estimated scale: trials share
 their validation queries, so most of it is common to all; it matters where a trial was evaluated on fewer queries. The
@@ -32,8 +33,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import When
-from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, keys
+from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
 from ranktune.tuner.gp.proposal import Trials
+from ranktune.tuner.samplers.activity import learn_activity
 
 VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"
 UNKNOWN_NOISE = 4.0
@@ -59,6 +61,7 @@ ParamValue: TypeAlias = CategoricalChoiceType
 class History:
     """The trials of a study, encoded.
 
+    taken     (t, d) what the trials asked for, NaN elsewhere (ranktune.tuner.gp.encoding.covered)
     numbers   (n,) trial numbers of trials.rows; complete: (n,), false for pruned and failed trials
     running   numbers of the other running trials, whether or not their configuration is known yet
     """
@@ -66,7 +69,7 @@ class History:
     encoding: Encoding
     distributions: Mapping[str, BaseDistribution]
     trials: Trials
-    taken: frozenset[bytes]
+    taken: Floats
     numbers: Ints
     complete: NDArray[np.bool_]
     running: frozenset[int]
@@ -83,7 +86,7 @@ class History:
         return int((self.complete | estimated).sum()) if self.completed else 0
 
     def params(self, row: Floats) -> dict[str, ParamValue]:
-        """Return the active parameters of a masked row, (d,), by name."""
+        """Return the parameters of a row, (d,), by name; those without a coordinate are left out."""
         values = zip(self.distributions.items(), self.encoding.values(row), strict=True)
         return {name: _external(distribution, value) for (name, distribution), value in values if value is not None}
 
@@ -119,16 +122,22 @@ def read(
     trials = past(study, current)
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
     running = frozenset(t.number for t in trials if t.state == TrialState.RUNNING)
-    coming = {number: values for number, values in (suggested or {}).items() if number in running}
-    rows = _rows([{**coming.get(t.number, {}), **t.params} for t in trials], axes, distributions)
-    encoding = _encoding(axes, distributions, trials, rows, conditions)
+    rows, asked = _rows([t.params for t in trials], axes, distributions)
+    ended = np.array([t.state in (TrialState.COMPLETE, TrialState.PRUNED) for t in trials], dtype=bool)
+    encoding = _encoding(axes, distributions, rows[ended], asked[ended], conditions)
     evaluated = _evaluated(study, trials, rows)
-    pending = [i for i, t in enumerate(trials) if t.state == TrialState.RUNNING and _is_whole(encoding, rows[i])]
-    known = ~np.isnan(rows).all(axis=1) if len(axes) else np.zeros(len(trials), dtype=bool)
-    taken = frozenset(keys(rows[known]))
+    coming, known = _rows([(suggested or {}).get(t.number, {}) for t in trials], axes, distributions)
+    at_work = np.array([t.number in running for t in trials], dtype=bool)
+    pending = at_work & (asked | known).any(axis=1)
+    always = asked[ended].all(axis=0) if ended.any() else np.zeros(len(axes), dtype=bool)
+    # a trial that gets its values one by one, with a suggestion that is known, counts with that alone
+    amid = at_work & known.any(axis=1) & ~(asked | ~always).all(axis=1)
+    lost = (asked & np.isnan(rows)).any(axis=1)  # a value that is no longer among the choices
+    taken = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost], coming[pending & known.any(axis=1)]])
     chosen = [t for t, keep in zip(trials, evaluated.kept, strict=True) if keep]
     seen = Trials(
-        rows[evaluated.kept], evaluated.gains[0], evaluated.noise, rows[pending], tuple(evaluated.gains[1:]),
+        rows[evaluated.kept], evaluated.gains[0], evaluated.noise,
+        np.where(asked, rows, coming)[pending], tuple(evaluated.gains[1:]),
         _constraints(chosen, function), evaluated.level, evaluated.extra,
         np.array([_number(t.user_attrs.get(SECONDS)) for t in chosen], dtype=np.float64),
     )  # fmt: skip
@@ -140,8 +149,8 @@ def arranged(space: Declared, configurations: Sequence[Mapping[str, object]]) ->
     """Return the encoding of a declared space, and configurations (by flat name) as masked rows, (n, d)."""
     distributions = space.distributions
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
-    rows = _rows(configurations, axes, distributions)
-    return _encoding(axes, distributions, [], rows, space), rows
+    rows, asked = _rows(configurations, axes, distributions)
+    return _encoding(axes, distributions, rows, asked, space), rows
 
 
 def uniform_value(name: str, distribution: BaseDistribution, uniform: float) -> ParamValue:
@@ -173,15 +182,16 @@ def _external(distribution: BaseDistribution, value: float) -> ParamValue:
 
 def _rows(
     configurations: Sequence[Mapping[str, object]], axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution]
-) -> Floats:
-    """Return configurations as rows, (n, d), NaN where a parameter is missing or out of range."""
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return configurations as rows, (n, d), NaN where a parameter is missing or has no place, and which they have."""
     rows = np.full((len(configurations), len(axes)), np.nan)
+    asked = np.zeros(rows.shape, dtype=bool)
     for j, (axis, (name, distribution)) in enumerate(zip(axes, distributions.items(), strict=True)):
         for i, params in enumerate(configurations):
             if name in params:
-                rows[i, j] = _internal(distribution, params[name])
+                rows[i, j], asked[i, j] = _internal(distribution, params[name]), True
         rows[:, j] = np.clip(axis.encode(rows[:, j]), -1.0, None if axis.choices else 2.0)  # ranges may have changed
-    return rows
+    return rows, asked
 
 
 def _internal(distribution: BaseDistribution, value: object) -> float:
@@ -189,12 +199,6 @@ def _internal(distribution: BaseDistribution, value: object) -> float:
         return float(distribution.to_internal_repr(value))
     except ValueError:
         return float("nan")
-
-
-def _is_whole(encoding: Encoding, row: Floats) -> bool:
-    """Return whether every active parameter has a value; other threads set theirs one by one."""
-    active = encoding.activity(np.nan_to_num(row, nan=-1.0)[None])[0]
-    return bool(active.any() and not np.isnan(row[active]).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,15 +281,14 @@ def _number(value: object) -> float:
 def _encoding(
     axes: tuple[Axis, ...],
     distributions: Mapping[str, BaseDistribution],
-    trials: Sequence[FrozenTrial],
     rows: Floats,
+    asked: NDArray[np.bool_],
     conditions: Declared | Activation | None,
 ) -> Encoding:
-    """Return the encoding with activity as declared, as computed by a function, or as inferred from the trials."""
+    """Return the encoding with activity as declared, as computed by a function, or as learnt from trials' rows."""
     if conditions is None:
-        ended = [i for i, t in enumerate(trials) if t.state != TrialState.RUNNING and t.state != TrialState.FAIL]
-        rules = inferred_rules(axes, rows[ended])
-        return Encoding(axes, Rules(rules), frozenset(rule.axis for rule in rules))
+        learnt = learn_activity(axes, rows, asked)
+        return Encoding(axes, learnt, learnt.conditional)
     if callable(conditions):
         return Encoding(axes, _Called(axes, dict(distributions), conditions), frozenset(range(len(axes))))
     rules = _declared_rules(axes, distributions, conditions)
@@ -326,42 +329,3 @@ class _Called:
             names = set(self.function(values))
             active[i] = [name in names for name in self.distributions]
         return active
-
-
-def inferred_rules(axes: Sequence[Axis], rows: Floats) -> tuple[Rule, ...]:
-    """Infer a rule for each parameter that some trials lack, where one categorical parent explains it.
-
-    A parent explains a child if none of its values (or its absence) occurs both with and without the child. Unobserved
-    values count as allowed. An unexplained parameter stays active everywhere: its suggestion is then just not used.
-    """
-    present = ~np.isnan(rows)
-    sometimes = [j for j in range(len(axes)) if present[:, j].any() and not present[:, j].all()]
-    rules: dict[int, Rule] = {}
-    for child in sometimes:
-        parents = [p for p, axis in enumerate(axes) if p != child and axis.choices > 1]
-        parents.sort(key=lambda p: (not present[:, p].all(), axes[p].choices))
-        for parent in parents:
-            without = rows[~present[:, child], parent]
-            within = rows[present[:, child], parent]
-            if np.isnan(within).any() or np.isin(within, without).any() or _follows(rules, parent, child):
-                continue
-            allowed = sorted(set(axes[parent].grid().tolist()) - set(without.tolist()))
-            rules[child] = Rule(child, parent, tuple(allowed))
-            break
-    return _parents_first(rules)
-
-
-def _follows(rules: Mapping[int, Rule], axis: int, ancestor: int) -> bool:
-    """Return whether axis already depends on ancestor."""
-    while axis in rules:
-        axis = rules[axis].parent
-        if axis == ancestor:
-            return True
-    return False
-
-
-def _parents_first(rules: dict[int, Rule]) -> tuple[Rule, ...]:
-    def depth(rule: Rule) -> int:
-        return 1 + depth(rules[rule.parent]) if rule.parent in rules else 0
-
-    return tuple(sorted(rules.values(), key=lambda rule: (depth(rule), rule.axis)))

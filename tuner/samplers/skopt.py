@@ -44,7 +44,7 @@ class SkoptSampler(EncodedSampler):
             suggested = optimizer.ask()
         full = np.zeros((1, len(encoding.axes)))
         full[0, list(encoding.varying)] = suggested
-        row: Floats = encoding.masked(encoding.snap(full))[0]
+        row: Floats = encoding.snap(full)[0]
         return row
 
 

@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.tuner.gp.encoding import keys
+from ranktune.tuner.gp.encoding import covered
 from ranktune.tuner.gp.proposal import ACQUISITIONS, COST_EXPONENT, DRAWS, posterior_means, propose
 from ranktune.tuner.gp.search import quasi_random
 from ranktune.tuner.samplers.history import (
@@ -74,7 +74,7 @@ class EncodedSampler(BaseSampler):
 
     @abstractmethod
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
-        """Return the masked row, (d,), to try, given at least one complete trial."""
+        """Return the full row, (d,), to try, given at least one complete trial; NaN where it asks for nothing."""
 
     def reseed_rng(self) -> None:
         """Do nothing: random numbers derive from the trial's number, which no two trials share."""
@@ -99,23 +99,26 @@ class EncodedSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, ParamValue]:
-        """Return values for the active parameters of search_space.
+        """Return values for the active parameters of search_space, or for all of them where activity is learnt.
 
-        Threads take turns and share their suggestions: the storage gets the parameters of a running trial one by one,
-        and without them two threads could suggest the same configuration.
+        Values of parameters that the trial does not ask for are not used. Threads take turns and share their
+        suggestions: the storage gets the parameters of a running trial one by one, and without them two threads could
+        suggest the same configuration.
         """
         if not search_space:
             return {}
         with self._lock:
             suggested = self._suggested.get(study.study_name, {})
             history = read(study, trial, search_space, self._conditions, suggested, self._constraints)
-            params = history.params(self._row(history, self._number_of(trial)))
+            full = self._row(history, self._number_of(trial))
+            is_active = history.encoding.activity(np.nan_to_num(full, nan=-1.0)[None])[0]
+            active = history.params(np.where(is_active, full, np.nan))
             still_running = {number: values for number, values in suggested.items() if number in history.running}
-            self._suggested[study.study_name] = still_running | {trial.number: params}
-        return params
+            self._suggested[study.study_name] = still_running | {trial.number: active}
+        return history.params(full) if self._conditions is None else active
 
     def _row(self, history: History, number: int) -> Floats:
-        """Return the masked row, (d,), for the trial with that number."""
+        """Return the full row, (d,), for the trial with that number."""
         generator = np.random.default_rng([self._seed, number])
         if history.informed < max(self._startup, 1):
             return self._spread(history, number, generator)
@@ -138,9 +141,12 @@ class EncodedSampler(BaseSampler):
         encoding = history.encoding
         shared = np.random.default_rng([self._seed, START])
         rows = encoding.from_unit(quasi_random(1, len(encoding.axes), shared, skip=number))
-        rows = encoding.masked(np.concatenate([rows, encoding.from_unit(generator.random((64, len(encoding.axes))))]))
-        free = [row for row, key in zip(rows, keys(rows), strict=True) if key not in history.taken]
-        return free[0] if free else np.asarray(rows[0])
+        rows = np.concatenate([rows, encoding.from_unit(generator.random((64, len(encoding.axes))))])
+        free = rows[~covered(rows, history.taken)]
+        if not len(free) and encoding.is_small:
+            every = generator.permutation(encoding.mesh())
+            free = every[~covered(every, history.taken)]
+        return np.asarray(free[0] if len(free) else rows[0])
 
 
 class ThompsonSampler(EncodedSampler):
@@ -245,7 +251,7 @@ class ThompsonSampler(EncodedSampler):
             power=self._power, replicates=self._replicates,
         )  # fmt: skip
         self.expected_gain = proposal.gain
-        return proposal.row
+        return proposal.full
 
     def posterior_best(self, study: Study) -> FrozenTrial:
         """Return the complete trial with the best posterior mean.

@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp import proposal
-from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, keys
+from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, covered
 from ranktune.tuner.gp.proposal import Trials, propose
 from ranktune.tuner.gp.search import maximise
 from ranktune.tuner.gp.trust_region import INITIAL_SIDE, MIN_IMPROVEMENT, MIN_SIDE, TrustRegion, side_after
@@ -143,7 +143,8 @@ class Bowl:
 def test_the_search_finds_what_is_best_in_it(seed: int) -> None:
     """Of a bowl, which adds up over parameters: the number nearest to the top's, and the categories of the top."""
     top, region = rows_of(CUBE, 1, seed + 50)[0], region_of(CUBE, 0.3, seed)
-    found = maximise(Bowl(CUBE.embed(top[None])[0]), CUBE, region.centre[None], (), np.random.default_rng(seed), region)
+    bowl, generator = Bowl(CUBE.embed(top[None])[0]), np.random.default_rng(seed)
+    found = maximise(bowl, CUBE, region.centre[None], None, generator, region)
     np.testing.assert_allclose(found[:2], np.clip(top, region.low, region.high)[:2], atol=1e-4)
     assert (found != region.centre)[3:].sum() == min(region.changes, int((top != region.centre)[3:].sum()))
     assert region.holds(found[None])[0] or abs(found[2] - np.clip(top[2], region.low[2], region.high[2])) <= 1 / 201
@@ -154,11 +155,11 @@ def test_where_all_of_it_is_taken_the_search_goes_on_elsewhere() -> None:
     middle = encoding.snap(np.array([[0.5, 0.0]]))[0]
     region = TrustRegion.around(encoding, middle, MIN_SIDE, np.ones(2))
     all_rows = np.array([[place, c] for place in encoding.axes[0].grid() for c in (0.0, 1.0)])
-    taken = set(keys(all_rows[region.holds(all_rows)]))
+    taken = all_rows[region.holds(all_rows)]
     row = maximise(
         Bowl(encoding.embed(middle[None])[0]), encoding, middle[None], taken, np.random.default_rng(0), region
     )
-    assert not taken & set(keys(row[None])) and not region.holds(row[None])[0]
+    assert not covered(row[None], taken)[0] and not region.holds(row[None])[0]
 
 
 class TestProposals:
@@ -175,7 +176,7 @@ class TestProposals:
         for use_trust_region in (0.0, 1.0):
             monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", use_trust_region)
             monkeypatch.setattr(proposal, "side_after", lambda gains, patience: MIN_SIDE)
-            made = [propose(CUBE, trials, (), np.random.default_rng(seed), draws=draws) for seed in range(12)]
+            made = [propose(CUBE, trials, None, np.random.default_rng(seed), draws=draws) for seed in range(12)]
             away[use_trust_region] = np.array([np.abs(trials.rows - one.row)[:, :2].max(axis=1).min() for one in made])
             assert [one.gain is None for one in made] == [use_trust_region == 1.0] * 12
         assert away[1.0].max() < 0.2 and np.median(away[1.0]) < np.median(away[0.0])
@@ -186,13 +187,13 @@ class TestProposals:
         monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 1.0)
         monkeypatch.setattr(proposal, "_region", None)  # whoever calls it fails
         trials, generator = self.trials(), np.random.default_rng(0)
-        assert propose(CUBE, trials, (), generator, "ei").gain is not None
+        assert propose(CUBE, trials, None, generator, "ei").gain is not None
         timed = replace(trials, seconds=1.0 + trials.rows[:, 0])
-        assert propose(CUBE, timed, (), generator, power=0.3).gain is not None
-        propose(CUBE, replace(trials, more=(trials.rows[:, 0],)), (), generator)
-        propose(CUBE, replace(trials, constraints=(trials.rows[:, 0] - 0.5,)), (), generator)
+        assert propose(CUBE, timed, None, generator, power=0.3).gain is not None
+        propose(CUBE, replace(trials, more=(trials.rows[:, 0],)), None, generator)
+        propose(CUBE, replace(trials, constraints=(trials.rows[:, 0] - 0.5,)), None, generator)
         small = Encoding((Axis("whole", 0, 20, step=1), Axis("c", choices=2)))
         rows = rows_of(small, 8)
-        assert propose(small, Trials(rows, rows[:, 0], np.ones(8), np.empty((0, 2))), (), generator).gain is not None
+        assert propose(small, Trials(rows, rows[:, 0], np.ones(8), np.empty((0, 2))), None, generator).gain is not None
         with pytest.raises(TypeError, match="not callable"):
-            propose(CUBE, trials, (), generator)
+            propose(CUBE, trials, None, generator)

@@ -9,7 +9,7 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
-from ranktune.tuner.gp.encoding import Axis, Encoding, keys
+from ranktune.tuner.gp.encoding import Axis, Encoding
 from ranktune.tuner.gp.proposal import ACQUISITIONS, Trials, propose
 
 pytestmark = pytest.mark.usefixtures("everywhere")
@@ -36,7 +36,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_in_units_of_the_objective(acquisition: str) -> None:
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
     one, thousand, shifted = (
-        propose(SQUARE, seen(rows, *units), frozenset(keys(rows)), np.random.default_rng(1), acquisition).gain
+        propose(SQUARE, seen(rows, *units), rows, np.random.default_rng(1), acquisition).gain
         for units in ((1.0, 0.0), (1000.0, 0.0), (1.0, 50.0))
     )
     assert one is not None and one > 0
@@ -48,10 +48,7 @@ def test_it_goes_to_nothing_once_a_smooth_problem_is_exhausted(acquisition: str)
     generator = np.random.default_rng(0)
     few = SQUARE.from_unit(generator.random((5, 2)))
     many = np.vstack([SQUARE.from_unit(generator.random((40, 2))), 0.4 + 0.003 * generator.standard_normal((5, 2))])
-    gains = [
-        propose(SQUARE, seen(rows), frozenset(keys(rows)), np.random.default_rng(1), acquisition).gain
-        for rows in (few, many)
-    ]
+    gains = [propose(SQUARE, seen(rows), rows, np.random.default_rng(1), acquisition).gain for rows in (few, many)]
     assert gains[0] is not None and gains[1] is not None
     assert 0.0 <= gains[1] < 2e-4 and gains[0] > 100 * gains[1]
 
@@ -68,7 +65,7 @@ def test_it_is_about_what_is_gained() -> None:
         truth = factor @ generator.standard_normal(201)
         places = generator.choice(201, 8, replace=False)
         trials = Trials(grid[places, None], truth[places], np.ones(8), np.empty((0, 1)))
-        made = propose(line, trials, (), np.random.default_rng(seed))
+        made = propose(line, trials, None, np.random.default_rng(seed))
         expected.append(made.gain)
         gained.append(max(0.0, float(np.interp(made.row[0], grid, truth)) - truth[places].max()))
     assert 0.5 < np.mean(expected) / np.mean(gained) < 2  # type: ignore[arg-type]
@@ -90,21 +87,21 @@ def test_the_sampler_tells_it_once_there_is_a_model() -> None:
 def test_none_after_a_suggestion_that_looked_in_the_trust_region_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 1.0)
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
-    assert propose(SQUARE, seen(rows), frozenset(keys(rows)), np.random.default_rng(1)).gain is None
+    assert propose(SQUARE, seen(rows), rows, np.random.default_rng(1)).gain is None
 
 
 def test_no_gain_where_nothing_varies_and_none_of_several_objectives() -> None:
     only = Encoding((Axis("one", 2.0, 2.0),))
     nothing = Trials(np.array([[0.5]]), np.zeros(1), np.ones(1), np.empty((0, 1)))
-    assert propose(only, nothing, (), np.random.default_rng(0)).gain == 0.0
+    assert propose(only, nothing, None, np.random.default_rng(0)).gain == 0.0
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
     several = Trials(rows, worth(rows), np.ones(12), np.empty((0, 2)), (rows[:, 0],))
-    assert propose(SQUARE, several, (), np.random.default_rng(0)).gain is None
+    assert propose(SQUARE, several, None, np.random.default_rng(0)).gain is None
 
 
 def test_what_breaks_a_constraint_gains_nothing() -> None:
     rows = SQUARE.from_unit(np.random.default_rng(0).random((20, 2)))
     free, bound = seen(rows), seen(rows)
     forbidden = Trials(rows, bound.gains, bound.noise, bound.pending, constraints=(0.7 - rows[:, 0],))
-    gains = [propose(SQUARE, t, (), np.random.default_rng(0)).gain for t in (free, forbidden)]
+    gains = [propose(SQUARE, t, None, np.random.default_rng(0)).gain for t in (free, forbidden)]
     assert all(gain is not None and gain >= 0.0 for gain in gains)
