@@ -7,6 +7,8 @@ An evaluation may have a cost in seconds: a synthetic function of the parameters
 
 func3c      Func-3C of CoCaBO (Ru et al. 2020): two real numbers, categories of 3, 5 and 4; minimum -0.7221
 hart6m      Hartmann-6 with four real numbers, one on a log scale, and two categories of 5 shuffled levels; -3.0391
+layers ...  functions with conditions, plateaus or many parameters: ranktune.studies.benchmarks.programs
+zdt1 ...    two objectives: ranktune.studies.benchmarks.fronts. A run's loss is the area that its front lacks
 mq2008 ...  1 - NDCG@10 of a ranker fitted on a fold's training queries, on its other queries; the solver is one of the
             parameters, the others depend on it. The minimum is unknown: the best of all runs replaces it
 """
@@ -28,6 +30,8 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import SOLVERS, make
+from ranktune.studies.benchmarks.fronts import FRONTS
+from ranktune.studies.benchmarks.programs import Tree, layers, levy20, stairs, switches, valley10, waves8
 from ranktune.studies.catalogue import load
 from ranktune.tuner.samplers.history import SECONDS
 from ranktune.tuner.samplers.space import UnionSpace
@@ -43,15 +47,17 @@ class Problem:
     """A loss, its minimum (None where unknown), the noise of its noisy variant, its space where declared.
 
     cost: parameters -> seconds of an evaluation; without it, the loss may set the user attribute "seconds" itself.
+    corner: with it the loss is a pair of objectives, and minimum the negative area below the corner of the true front.
     """
 
-    loss: Callable[[Trial], float]
+    loss: Callable[[Trial], Any]
     minimum: float | None
     noise: float
     space: UnionSpace | None = None
     cost: Callable[[Params], float] | None = None
+    corner: tuple[float, float] | None = None
 
-    def evaluate(self, trial: Trial) -> tuple[float, float | None]:
+    def evaluate(self, trial: Trial) -> tuple[Any, float | None]:
         """Return the loss of a trial and its seconds (None where it has no cost), which become a user attribute."""
         loss = self.loss(trial)
         if self.cost is not None:
@@ -220,11 +226,23 @@ def _rankings(folder: Path | None) -> dict[str, tuple[bool, _Ranking]]:
 RANKING_NOISE = 0.006
 """Noise of the mean NDCG@10 in noisy variants: the standard error of a difference of two models on 150 queries."""
 
-PROBLEMS = {"func3c": Problem(func3c, -0.7221, 0.1), "hart6m": Problem(hart6m, -3.0391, 0.15)}
+PROBLEMS = {
+    "func3c": Problem(func3c, -0.7221, 0.1),
+    "hart6m": Problem(hart6m, -3.0391, 0.15),
+    "layers": Problem(layers, 0.0, 0.1),
+    "stairs": Problem(stairs, 0.0, 0.5),
+    "levy20": Problem(levy20, 0.0, 0.2),
+    "tree": Problem(Tree("breast_cancer"), None, 0.02),
+    **{name: Problem(values, -area(), 0.0, corner=corner) for name, (values, corner, area) in FRONTS.items()},
+}
 TUNING = {
     "branin3c": Problem(branin3c, 0.3979, 4.0, cost=_branin_seconds),
     "ackley5m": Problem(ackley5m, 0.0, 0.3, cost=_ackley_seconds),
     "branches": Problem(branches, 0.0, 0.1, cost=_branch_seconds),
+    "switches": Problem(switches, 0.0, 0.05),
+    "valley10": Problem(valley10, 0.0, 10.0),
+    "waves8": Problem(waves8, 0.0, 2.0),
+    "tree-digits": Problem(Tree("digits"), None, 0.02),
 }
 
 

@@ -4,7 +4,8 @@ Regret is the distance of a run's pick from the problem's minimum, without noise
 so far; for ours also the trial of the highest posterior mean ("believed"), which suits noisy values. Concurrent trials
 take simulated times, lognormal with a spread of 0.5, and Optuna receives their values in the order in which they end.
 Runs are stored in a file, so that a comparison can be made in parts; times are processor seconds of one thread. Where
-evaluations have a cost, regrets are compared at equal seconds of evaluations too.
+evaluations have a cost, regrets are compared at equal seconds of evaluations too. With two objectives the regret is the
+area that the front lacks.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import optuna
 import typer
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, CmaEsSampler, NSGAIISampler
 from optuna.trial import Trial
 
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.studies.benchmarks.fronts import hypervolume
 from ranktune.studies.benchmarks.problems import Problem, problems
 from ranktune.studies.benchmarks.regret import MARKS, Run, Selection, Setting, figure, markdown, seconds_tables, tables
 from ranktune.tuner.gp.hyperparameters import fit
@@ -33,11 +35,18 @@ from ranktune.tuner.splits.archive import cache_folder
 
 VARIANTS: dict[str, Callable[..., BaseSampler]] = {
     "thompson:ei": partial(ThompsonSampler, acquisition="ei"),
-    "thompson:1": partial(ThompsonSampler, draws=1),
+    "thompson:draw": partial(ThompsonSampler, acquisition="thompson"),
     "thompson:costs": partial(ThompsonSampler, costs=True),
     "thompson:again": partial(ThompsonSampler, replicates=True),
 }
 """ThompsonSampler with options to compare with its defaults."""
+PEERS: dict[str, Callable[..., BaseSampler]] = {
+    "nsga2": partial(NSGAIISampler, population_size=20),
+    "cmaes": partial(CmaEsSampler, warn_independent_sampling=False),
+}
+"""Samplers of Optuna that studies do not offer; cmaes needs the library of that name."""
+SINGLE = ("skopt", "thompson:ei", "cmaes")
+"""Samplers for one objective."""
 NOISE, DURATIONS = 0x2015E, 0x71ED
 """Streams of random numbers. Noise depends on seed and trial only, so it is the same for every sampler."""
 
@@ -48,18 +57,20 @@ def is_ours(name: str) -> bool:
 
 
 def sampler_of(name: str, problem: Problem, seed: int, number: int) -> BaseSampler:
-    """Return the sampler called name: one of SAMPLERS or VARIANTS."""
+    """Return the sampler called name: one of SAMPLERS, VARIANTS or PEERS."""
     if name in VARIANTS:
         return VARIANTS[name](seed=seed, conditions=problem.space, number=number)
+    if name in PEERS:
+        return PEERS[name](seed=int(np.random.SeedSequence([seed, number]).generate_state(1)[0]))
     return make_sampler(name, seed=seed, number=number, space=problem.space)
 
 
 def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) -> Run:
     """Return one run of a sampler, in the order in which trials ended."""
-    study = optuna.create_study()
+    study = optuna.create_study(directions=["minimize"] * (1 if problem.corner is None else 2))
     durations = np.random.default_rng([seed, DURATIONS]).lognormal(0.0, 0.5, setting.trials)
-    running: list[tuple[float, int, Trial, float]] = []
-    losses: dict[int, float] = {}
+    running: list[tuple[float, int, Trial, Any]] = []
+    losses: dict[int, Any] = {}
     costs: dict[int, float | None] = {}
     picks: list[float] = []
     spent: list[float] = []
@@ -78,11 +89,14 @@ def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) ->
             observed += problem.noise * np.random.default_rng([seed, number, NOISE]).standard_normal()
             trial.set_user_attr(PAIRED, problem.noise**2)
         study.tell(trial, observed)
-        picks.append(losses[number] if observed < best else picks[-1])
-        best = min(best, observed)
         seconds = costs[number]
         if seconds is not None:
             spent.append(seconds + (spent[-1] if spent else 0.0))
+        if problem.corner is not None:
+            picks.append(-hypervolume(list(losses.values()), problem.corner))
+            continue
+        picks.append(losses[number] if observed < best else picks[-1])
+        best = min(best, observed)
         if is_ours(name) and len(picks) in (*MARKS, setting.trials):
             believed[len(picks)] = losses[ThompsonSampler(conditions=problem.space).posterior_best(study).number]
     taken = (time.process_time() - begun) / setting.trials
@@ -155,13 +169,13 @@ def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
     return names
 
 
-Samplers = Annotated[str, typer.Option(help=f"Of {', '.join([*SAMPLERS, *VARIANTS])}, separated by commas.")]
+Samplers = Annotated[str, typer.Option(help=f"Of {', '.join([*SAMPLERS, *VARIANTS, *PEERS])}, separated by commas.")]
 
 
 def suggestions(samplers: Samplers = "thompson,tpe,random,skopt", counts: str = "30,100,300,1000") -> None:
     """Measure the cost of a suggestion after each of counts trials, and of fitting the Gaussian process."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    wanted = chosen(samplers, [*SAMPLERS, *VARIANTS], "sampler")
+    wanted = chosen(samplers, [*SAMPLERS, *VARIANTS, *PEERS], "sampler")
     typer.echo(overhead_table(wanted, tuple(int(count) for count in counts.split(","))))
 
 
@@ -194,9 +208,13 @@ def main(
 ) -> None:
     """Compare the regret that samplers reach."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    wanted = chosen(samplers, [*SAMPLERS, *VARIANTS], "sampler")
-    known = problems(data)[names == TUNING]
-    titles = chosen("" if names == TUNING else names or ("func3c,hart6m" if quick else ""), known, "problem")
+    wanted = chosen(samplers, [*SAMPLERS, *VARIANTS, *PEERS], "sampler")
+    reported, tuning = problems(data)
+    known = reported | tuning
+    if names == TUNING:
+        titles = list(tuning)
+    else:
+        titles = chosen(names or ("func3c,hart6m" if quick else ",".join(reported)), known, "problem")
     setting = Setting(noisy, 12 if quick else trials, workers)
     every = range(first_seed, first_seed + (2 if quick else seeds))
     path = keep or cache_folder() / "sampler-runs.jsonl"
@@ -205,6 +223,8 @@ def main(
     begun = time.monotonic()
     for title in titles:
         for name in wanted:
+            if known[title].corner is not None and (name in SINGLE or noisy):
+                continue
             for seed in every:
                 if (title, name, seed, noisy, workers, setting.trials) in done or time.monotonic() - begun > seconds:
                     continue

@@ -5,7 +5,7 @@ ranktune.tuner.gp.paths has the Monte Carlo version.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -75,39 +75,43 @@ class _Incumbent:
         shared[best] += 1.0
         return cls(posterior, inverse, float(means[best]), max(variance, 0.0), shared)
 
-    def difference(self, cross: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+    def difference(self, cross: Floats, margin: float) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
         """Return z and standard deviation of the difference from the incumbent, (m,) each, given k(E, X), (m, n).
 
-        Also k(E, X) K^-1, (m, n), and where the variance is at its lower bound, (m,).
+        It is reduced by margin. Also k(E, X) K^-1, (m, n), and where the variance is at its lower bound, (m,).
         """
         scale = self.posterior.hyperparameters.scale
         solved, smallest = cross @ self.inverse, MIN_VARIANCE * scale
         variance = scale - np.einsum("ij,ij->i", solved, cross)
         variance += self.variance - 2.0 * (cross @ self.shared)
         sd = np.sqrt(np.maximum(variance, smallest))
-        return (cross @ self.posterior.a - self.mean) / sd, sd, solved, variance <= smallest
+        return (cross @ self.posterior.a - self.mean - margin) / sd, sd, solved, variance <= smallest
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedImprovement:
-    """The log of the expected improvement over each posterior's own incumbent, averaged over posteriors."""
+    """The log of the expected improvement over each posterior's own incumbent, averaged over posteriors.
+
+    margin: how much better than the incumbent a configuration must be, in the units of the posteriors.
+    """
 
     incumbents: tuple[_Incumbent, ...]
+    margin: float = 0.0
 
     @classmethod
-    def over(cls, posteriors: tuple[Posterior, ...], E: Floats) -> Self:
+    def over(cls, posteriors: tuple[Posterior, ...], E: Floats, margin: float = 0.0) -> Self:
         """Return the improvement over the best of the trials E, (n, D), on which the posteriors are conditioned."""
-        return cls(tuple(_Incumbent.of(posterior, E) for posterior in posteriors))
+        return cls(tuple(_Incumbent.of(posterior, E) for posterior in posteriors), margin)
 
     def mean(self, E: Floats) -> Floats:
-        """Return the expected improvement at rows E, (m,), in the units of the posteriors."""
-        return np.exp(self.values(E))
+        """Return the expected improvement at rows E, (m,), in the units of the posteriors; it has no margin."""
+        return np.exp(replace(self, margin=0.0).values(E))
 
     def values(self, E: Floats) -> Floats:
         """Return the log of the expected improvement at rows E, (m,)."""
         logs = np.empty((len(self.incumbents), len(E)))
         for k, incumbent in enumerate(self.incumbents):
-            z, sd, _, _ = incumbent.difference(incumbent.posterior.cross(E))
+            z, sd, _, _ = incumbent.difference(incumbent.posterior.cross(E), self.margin)
             logs[k] = np.log(sd) + log_improvement(z)
         return _log_mean(logs)
 
@@ -118,7 +122,7 @@ class ExpectedImprovement:
         for k, incumbent in enumerate(self.incumbents):
             posterior = incumbent.posterior
             cross, slope = posterior.cross_and_slope(E)
-            z, sd, solved, at_bound = incumbent.difference(cross)
+            z, sd, solved, at_bound = incumbent.difference(cross, self.margin)
             log_h = log_improvement(z)  # its derivative is cdf / h
             ratio = np.exp(np.minimum(scipy.special.log_ndtr(z) - log_h, 700.0))
             # d log(sd h(z)) = d sd / sd + ratio dz, with dz = (d mean - z d sd) / sd

@@ -230,7 +230,8 @@ def covered(rows: Floats, taken: Floats) -> NDArray[np.bool_]:
     whatever the conditions are.
     """
     agrees = np.isnan(taken) | (np.abs(rows[:, None, :] - taken) < 1e-9)
-    return np.asarray(agrees.all(axis=2).any(axis=1))
+    result: NDArray[np.bool_] = np.any(np.all(agrees, axis=2), axis=1)
+    return result
 
 
 def keys(masked: Floats) -> list[bytes]:

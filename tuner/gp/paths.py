@@ -141,7 +141,7 @@ class PathwiseImprovement:
 
     With several objectives each path has a random direction: its score is the smallest gain above a reference point
     divided by the direction, so that the mean over paths is a hypervolume. A configuration that violates a constraint
-    in a path is no improvement there.
+    in a path is no improvement there. margin: how much better than the incumbent a configuration must be.
 
     Source: Letham et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments", for incumbents by path;
     Zhang & Golovin 2020, "Random Hypervolume Scalarizations", for directions.
@@ -152,6 +152,7 @@ class PathwiseImprovement:
     reference: Floats  # (o,)
     directions: Floats  # (o, K) positive; one objective needs none
     best: Floats  # (K,)
+    margin: float = 0.0
 
     @classmethod
     def over(
@@ -162,6 +163,7 @@ class PathwiseImprovement:
         reference: Floats,
         spans: Floats,
         generator: np.random.Generator,
+        margin: float = 0.0,
     ) -> Self:
         """Return the improvement over the tried configurations, finished or running: embedded rows, (t, D).
 
@@ -172,7 +174,7 @@ class PathwiseImprovement:
         directions *= spans[:, None] / np.sqrt((directions**2).sum(axis=0))
         self = cls(tuple(objectives), tuple(constraints), reference, directions, np.zeros(draws))
         scores = self.scores(tried)
-        return cls(self.objectives, self.constraints, reference, directions, scores.max(axis=0))
+        return cls(self.objectives, self.constraints, reference, directions, scores.max(axis=0), margin)
 
     def scores(self, E: Floats) -> Floats:
         """Return the score of rows E in each path, (m, K); infeasible rows get the lowest."""
@@ -182,7 +184,7 @@ class PathwiseImprovement:
         return scores
 
     def mean(self, E: Floats) -> Floats:
-        """Return the mean improvement of the first objective at rows E, (m,): not smoothed, and never below 0."""
+        """Return the mean improvement of the first objective at rows E, (m,): not smoothed, without margin."""
         score, _ = self._scored([paths.values(E) for paths in self.objectives])
         improvement = np.maximum(score - self.best, 0.0)
         for paths in self.constraints:
@@ -193,7 +195,7 @@ class PathwiseImprovement:
     def values(self, E: Floats) -> Floats:
         """Return the log of the mean improvement at rows E, (m,)."""
         score, _ = self._scored([paths.values(E) for paths in self.objectives])
-        improvement = np.logaddexp(0.0, (score - self.best) / self.objectives[0].width)
+        improvement = np.logaddexp(0.0, (score - self.best - self.margin) / self.objectives[0].width)
         for paths in self.constraints:
             improvement *= scipy.special.expit(paths.values(E) / paths.width)
         result: Floats = np.log(improvement.mean(axis=1) + TINY)
@@ -204,7 +206,7 @@ class PathwiseImprovement:
         objectives = [paths.with_gradients(E) for paths in self.objectives]
         constraints = [paths.with_gradients(E) for paths in self.constraints]
         score, least = self._scored([gains for gains, _ in objectives])
-        z = (score - self.best) / self.objectives[0].width
+        z = (score - self.best - self.margin) / self.objectives[0].width
         improvement, slope = np.logaddexp(0.0, z), scipy.special.expit(z) / self.objectives[0].width
         widths = [paths.width for paths in self.constraints]
         holds = [scipy.special.expit(limits / width) for (limits, _), width in zip(constraints, widths, strict=True)]

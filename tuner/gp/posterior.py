@@ -42,9 +42,9 @@ def compress_losers(gains: Floats) -> Floats:
     """Return gains with those below the median compressed; their order stays.
 
     Extreme losses would dominate the variance. Below the median a distance u, in units of that from median to best,
-    becomes log(1 + u), at most MAX_COMPRESSED_LOSS.
+    becomes log(1 + u), at most MAX_COMPRESSED_LOSS. Equal gains count once in the median: on a plateau most are.
     """
-    median, best = float(np.median(gains)), float(gains.max())
+    median, best = float(np.median(np.unique(gains))), float(gains.max())
     unit = best - median
     if not unit > 0.0:
         return gains

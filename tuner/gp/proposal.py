@@ -1,15 +1,20 @@
 """The optimiser's decision: from trials to the configuration to try next, in arrays and without Optuna.
 
-1. A few sets of hyperparameters are sampled from their posterior, which accounts for their uncertainty.
-2. The acquisition function is, for one objective without constraints, at random either the expected improvement in
-   closed form (ranktune.tuner.gp.acquisition) or the mean improvement over DRAWS sample paths
-   (ranktune.tuner.gp.paths); else the latter. One path is plain Thompson sampling, which explores more than short
-   studies can afford. On the problems of ranktune.studies.benchmarks the mixture was at least as good as either.
-3. About every other decision for one objective, without constraints and costs, is restricted to the trust region
-   (ranktune.tuner.gp.trust_region).
+thompson    One set of hyperparameters is drawn from their posterior, and one sample path from the posterior given them
+            and the finished trials. The configuration that maximises the path is proposed, whatever it costs. With
+            several objectives there is a path of each, and one random direction in which they are weighed.
+ei          The expected improvement in closed form (ranktune.tuner.gp.acquisition), averaged over a few sets of
+            hyperparameters.
+mixed       For one objective without constraints, at random either that or the mean improvement over DRAWS sample paths
+            (ranktune.tuner.gp.paths); else the latter. Where costs do not count, a share of the decisions for one
+            objective without constraints is restricted to the trust region (ranktune.tuner.gp.trust_region).
 
-Running trials are fantasies at their posterior mean. Drawing a fantasy for each path instead leaves only improbable
-improvements: the more trials run at a time, the fewer good regions were explored.
+A single path explores more than short studies can afford: on the problems of ranktune.studies.benchmarks the mixture
+was at least as good as the others. More than MAX_SAMPLED_TRIALS trials have the most probable hyperparameters.
+
+For ei and mixed running trials are fantasies at their posterior mean. Drawing a fantasy for each path instead leaves
+only improbable improvements: the more trials run at a time, the fewer good regions were explored. Paths of thompson
+need none: they differ by themselves.
 """
 
 from __future__ import annotations
@@ -21,8 +26,9 @@ from itertools import islice
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement
 from ranktune.tuner.gp.costs import ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Encoding
@@ -31,21 +37,27 @@ from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
 from ranktune.tuner.gp.replicates import best_replicate
 from ranktune.tuner.gp.search import maximise
-from ranktune.tuner.gp.trust_region import TrustRegion, side_after
+from ranktune.tuner.gp.trust_region import TrustRegion, share_after, side_after
 
-ACQUISITIONS = ("thompson", "ei")
+THOMPSON, EI, MIXED = "thompson", "ei", "mixed"
+ACQUISITIONS = (MIXED, THOMPSON, EI)
 DRAWS = 64
 """Sample paths of one decision."""
 MAX_SAMPLED_TRIALS = 150
 """Trials up to which hyperparameters are sampled; beyond, the MAP estimate suffices, as sampling costs n^3."""
 MAX_TRIALS = 400
 """Trials that the model uses: half of them the best, the others the latest. Its cost is n^3."""
-REFERENCE_QUANTILE = 0.25
-"""Quantile of the gains that is the reference point of the hypervolume, with several objectives."""
+REFERENCE_QUANTILE, REFERENCE_MARGIN = 0.25, 0.1
+"""The reference point of several objectives is that quantile of the gains, or lies below the front's worst gains by
+that share of the front's span, whichever is lower."""
 CLOSED_FORM_PROBABILITY = 0.5
-"""Probability that a decision of Thompson sampling uses the expected improvement in closed form."""
-TRUST_REGION_PROBABILITY = 0.5
-"""Probability that a decision of Thompson sampling is restricted to the trust region."""
+"""Probability that a decision of "mixed" uses the expected improvement in closed form."""
+TIE_MARGIN, MAX_TIES = 0.02, 5
+"""How much better than the best an improvement must be for each further trial as good as that, in standard deviations.
+
+On a plateau the neighbours of the best trials are as good, and a little uncertain: without a margin they would be tried
+until none is left.
+"""
 PATIENCE = 4
 """Failures in a row after which the trust region shrinks; half the number of parameters if that is more."""
 HYPERPARAMETER_SAMPLES = 3
@@ -84,23 +96,36 @@ class Trials:
         """Whether there is one objective, and no constraint."""
         return not self.more and not self.constraints
 
-    def within(self, window: int) -> Trials:
-        """Return at most window trials: half of them the best, the others the latest."""
-        if len(self.gains) <= window:
+    def within(self, most: int) -> Trials:
+        """Return at most that many trials: half of them the best, the others the latest."""
+        if len(self.gains) <= most:
             return self
+        return self.chosen(self.window(most, np.full(len(self.gains), not self.constraints)))
+
+    def window(self, most: int, eligible: NDArray[np.bool_]) -> Ints:
+        """Return rising places of at most that many trials: half of them the best eligible ones, the others the latest.
+
+        Several objectives have no best.
+        """
+        if len(self.gains) <= most:
+            return np.arange(len(self.gains))
         kept = np.zeros(len(self.gains), dtype=bool)
-        if self.is_single_objective:  # several objectives have no best
-            kept[np.argsort(-self.gains, kind="stable")[: window // 2]] = True
-        kept[np.flatnonzero(~kept)[-(window - np.count_nonzero(kept)) :]] = True
+        if not self.more and eligible.any():
+            kept[np.argsort(-np.where(eligible, self.gains, -np.inf), kind="stable")[: most // 2]] = True
+        kept[np.flatnonzero(~kept)[-(most - np.count_nonzero(kept)) :]] = True
+        return np.flatnonzero(kept)
+
+    def chosen(self, places: Ints) -> Trials:
+        """Return the trials at those places."""
         return replace(
             self,
-            rows=self.rows[kept],
-            gains=self.gains[kept],
-            noise=self.noise[kept],
-            more=tuple(own[kept] for own in self.more),
-            constraints=tuple(own[kept] for own in self.constraints),
-            extra=np.broadcast_to(self.extra, self.gains.shape)[kept],
-            seconds=np.broadcast_to(self.seconds, self.gains.shape)[kept],
+            rows=self.rows[places],
+            gains=self.gains[places],
+            noise=self.noise[places],
+            more=tuple(own[places] for own in self.more),
+            constraints=tuple(own[places] for own in self.constraints),
+            extra=np.broadcast_to(self.extra, self.gains.shape)[places],
+            seconds=np.broadcast_to(self.seconds, self.gains.shape)[places],
         )
 
 
@@ -123,7 +148,7 @@ def propose(
     trials: Trials,
     taken: Floats | None,
     generator: np.random.Generator,
-    acquisition: str = "thompson",
+    acquisition: str = MIXED,
     draws: int = DRAWS,
     *,
     power: float = 0.0,
@@ -131,27 +156,30 @@ def propose(
 ) -> Proposal:
     """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.covered) if others exist.
 
-    acquisition: "thompson", or "ei" for the closed form alone (one objective, no constraints). power: exponent of the
-    expected cost by which improvement is divided. replicates: for one objective without constraints, propose a tried
-    configuration where that is worth more (ranktune.tuner.gp.replicates); the gain remains that of the new one.
+    acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. draws: sample paths of "mixed". power:
+    exponent of the expected cost by which improvement is divided, but for "thompson". replicates: for one objective
+    without constraints, propose a tried configuration where that is worth more (ranktune.tuner.gp.replicates); the gain
+    remains that of the new one.
     """
     if not encoding.varying:
         only = encoding.only()
         return Proposal(encoding.masked(only[None])[0], 0.0 if trials.is_single_objective else None, only)
     trials = trials.within(MAX_TRIALS)
+    if acquisition == THOMPSON:
+        return _thompson(encoding, trials, taken, generator)
     E, pending = encoding.embed(trials.rows), encoding.embed(trials.pending)
     improvement: ExpectedImprovement | PathwiseImprovement
     closed_form = draws > 1 and trials.is_single_objective and generator.random() < CLOSED_FORM_PROBABILITY
-    if acquisition == "ei" or closed_form:
+    if acquisition == EI or closed_form:
         improvement, merits, posteriors = _expected_improvement(encoding, trials, E, pending, generator)
     else:
         improvement, merits, posteriors = _pathwise_improvement(encoding, trials, E, pending, generator, draws)
     cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
     acquisition_function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
-    centres = encoding.filled(_local_centres(encoding, trials.rows, merits), generator)
+    centres = encoding.filled(_local_centres(encoding, trials, merits), generator)
     region = None
-    may = acquisition == "thompson" and trials.is_single_objective and cost is None and not encoding.is_small
-    if may and generator.random() < TRUST_REGION_PROBABILITY:
+    may = acquisition == MIXED and trials.is_single_objective and cost is None and not encoding.is_small
+    if may and generator.random() < share_after(encoding, trials.rows, trials.gains):
         region = _region(encoding, trials.gains, centres[0], posteriors[0])
     full = maximise(acquisition_function, encoding, centres, taken, generator, region)
     row = encoding.masked(full[None])[0]
@@ -161,6 +189,30 @@ def propose(
         place = _replicate(encoding, trials, posteriors, row)
         if place is not None:
             return Proposal(place, gain, place)
+    return Proposal(row, gain, full)
+
+
+def single_draw(
+    encoding: Encoding, trials: Trials, generator: np.random.Generator
+) -> tuple[PathwiseImprovement, Floats, list[Posterior]]:
+    """Return what one decision of "thompson" maximises, each trial's merit, (n,), and the first objective's posterior.
+
+    With one objective and no constraints it is increasing in objectives[0], the only sample path.
+    """
+    E = encoding.embed(trials.rows)
+    return _pathwise_improvement(encoding, trials, E, E[:0], generator, 1)
+
+
+def _thompson(encoding: Encoding, trials: Trials, taken: Floats | None, generator: np.random.Generator) -> Proposal:
+    """Return the maximiser of a single draw; its gain is the expected improvement at the draw's hyperparameters."""
+    draw, merits, posteriors = single_draw(encoding, trials, generator)
+    centres = encoding.filled(_local_centres(encoding, trials, merits), generator)
+    full = maximise(draw, encoding, centres, taken, generator)
+    row = encoding.masked(full[None])[0]
+    gain = None
+    if trials.is_single_objective:
+        improvement = ExpectedImprovement.over(tuple(posteriors), encoding.embed(trials.rows))
+        gain = improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
     return Proposal(row, gain, full)
 
 
@@ -240,13 +292,20 @@ class _Output:
         return Mixture(tuple(groups)), np.mean([some.mean(self.E) for some, _ in posteriors], axis=0)
 
 
+def tie_margin(gains: Floats) -> float:
+    """Return how much better than the best an improvement must be, in standard deviations of gains, (n,)."""
+    ties = int(np.count_nonzero(gains.max() - gains <= 1e-9 * np.ptp(gains))) - 1
+    return TIE_MARGIN * min(ties, MAX_TIES) if np.ptp(gains) > 0.0 else 0.0
+
+
 def _expected_improvement(
     encoding: Encoding, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
     """Return the closed-form acquisition function, the mean gain of each trial, (n,), and the posteriors."""
     output = _Output.of(encoding, trials, E, pending)
     posteriors = [posterior for posterior, _ in output.posteriors(HYPERPARAMETER_SAMPLES, generator)]
-    improvement = ExpectedImprovement.over(tuple(posteriors), np.vstack([E, pending]))
+    margin = tie_margin(trials.gains)
+    improvement = ExpectedImprovement.over(tuple(posteriors), np.vstack([E, pending]), margin)
     return improvement, posteriors[0].mean(E), posteriors
 
 
@@ -263,9 +322,11 @@ def _pathwise_improvement(
         if known.any():
             own = _Output(encoding, E[known], -values[known], trials.noise[known], pending, scaled=scale_signed)
             constraints.append(own.functions(draws, generator)[0])
-    reference, spans = _reference(np.array(means))
+    allowed = np.all([~(values > 0.0) for values in trials.constraints], axis=0) if trials.constraints else None
+    reference, spans = reference_point(np.array(means), allowed)
     tried = np.vstack([E, pending])
-    acquisition_function = PathwiseImprovement.over(objectives, constraints, tried, reference, spans, generator)
+    margin = 0.0 if trials.more else tie_margin(trials.gains)
+    acquisition_function = PathwiseImprovement.over(objectives, constraints, tried, reference, spans, generator, margin)
     posteriors = [group.posterior for group in objectives[0].groups]
     if trials.is_single_objective:
         return acquisition_function, means[0], posteriors
@@ -274,20 +335,43 @@ def _pathwise_improvement(
     return acquisition_function, wins + 1e-3 * scores.mean(axis=1), posteriors
 
 
-def _reference(means: Floats) -> tuple[Floats, Floats]:
-    """Return the reference point and the spans above it, (o,) each, given the trials' mean gains, (o, n).
+def reference_point(means: Floats, allowed: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
+    """Return the reference point of the hypervolume and the spans above it, (o,) each, given mean gains, (o, n).
 
-    A reference point near the front would give its ends no hypervolume, so they would never be explored.
+    It lies below the nadir, the worst gains of the front of the allowed trials, (n,): of all trials,
+    if none is allowed. So both ends of the front have some hypervolume, wherever most trials are. A front of one trial
+    has no span; then that of all trials counts.
+    Source: Ishibuchi et al. 2018, "How to Specify a Reference Point in Hypervolume Calculation", on the margin.
     """
-    reference = np.quantile(means, REFERENCE_QUANTILE, axis=1)
-    spans = means.max(axis=1) - reference
-    return reference, np.where(spans > 1e-6, spans, 1.0)
+    if allowed is not None and allowed.any():
+        means = means[:, allowed]
+    front = means[:, on_front(means)]
+    nadir, ideal = front.min(axis=1), front.max(axis=1)
+    spans = np.where(ideal - nadir > 1e-6, ideal - nadir, np.ptp(means, axis=1))
+    spans = np.where(spans > 1e-6, spans, 1.0)
+    reference: Floats = np.minimum(nadir - REFERENCE_MARGIN * spans, np.quantile(means, REFERENCE_QUANTILE, axis=1))
+    return reference, ideal - reference
 
 
-def _local_centres(encoding: Encoding, rows: Floats, merits: Floats) -> Floats:
-    """Return the trials of highest merit, overall and within each category that activates other parameters."""
-    order = np.argsort(-merits, kind="stable")
-    chosen = order[:LOCAL_CENTRES].tolist()
+def on_front(gains: Floats) -> NDArray[np.bool_]:
+    """Return which of n columns of gains, (o, n), no other one dominates."""
+    no_worse = (gains[:, :, None] >= gains[:, None, :]).all(axis=0)
+    better = (gains[:, :, None] > gains[:, None, :]).any(axis=0)
+    return np.asarray(~(no_worse & better).any(axis=0))
+
+
+def _local_centres(encoding: Encoding, trials: Trials, merits: Floats) -> Floats:
+    """Return the trials of highest merit, overall and within each category that activates other parameters.
+
+    Of trials with equal gains, the plateau around the best, one is enough.
+    """
+    rows, order = trials.rows, np.argsort(-merits, kind="stable")
+    if not trials.more:
+        _, first = np.unique(trials.gains[order], return_index=True)
+        distinct = order[np.sort(first)]
+    else:
+        distinct = order
+    chosen = distinct[:LOCAL_CENTRES].tolist()
     for j in range(len(encoding.axes)):
         if encoding.axes[j].choices and j not in encoding.conditional and encoding.conditional:
             for choice in range(encoding.axes[j].choices):

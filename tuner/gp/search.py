@@ -6,8 +6,8 @@ another parameter's change activates it. Acquisition functions get masked rows o
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 
@@ -31,28 +31,23 @@ MAX_ENUMERATED_VALUES = 12
 """Integer axes with at most this many values are enumerated; of larger ones the two nearest values are tried."""
 
 
+_SOBOL = threading.Lock()
+"""scipy's Sobol is not safe to use from several threads."""
+
+
 def quasi_random(count: int, dimensions: int, generator: np.random.Generator, skip: int = 0) -> Floats:
     """Return points that fill the cube evenly, (count, dimensions), after the first skip of their sequence.
 
-    Richtmyer's sequence: multiples of the square roots of the primes, modulo 1, from a random start. Importing Sobol's
-    from scipy.stats would take a third of a second.
+    Scrambled Sobol points: Owen 1998, "Scrambling Sobol' and Niederreiter-Xing Points".
     """
-    steps = np.sqrt(np.array(_primes(dimensions), dtype=np.float64)) % 1.0
-    start = generator.random(dimensions)
-    points: Floats = (start + np.arange(skip + 1, skip + count + 1)[:, None] * steps) % 1.0
+    from scipy.stats import qmc  # takes a third of a second to import
+
+    with _SOBOL:
+        engine = qmc.Sobol(dimensions, seed=generator)
+        if skip:
+            engine.fast_forward(skip)
+        points: Floats = engine.random(1 << (count - 1).bit_length())[:count]  # of a power of two they are balanced
     return points
-
-
-@cache
-def _primes(count: int) -> list[int]:
-    """Return the first primes."""
-    found: list[int] = []
-    candidate = 2
-    while len(found) < count:
-        if all(candidate % prime for prime in found):
-            found.append(candidate)
-        candidate += 1
-    return found
 
 
 @dataclass(eq=False)

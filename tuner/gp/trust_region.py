@@ -1,7 +1,9 @@
-"""The trust region around the incumbent, whose side follows the success of recent trials.
+"""The trust region around the incumbent, whose side and share of decisions follow the success of recent trials.
 
-The side is recomputed from all trials each time, so there is no state: it doubles after an improvement, halves after
-several trials without one, and restarts at the initial side when it gets too small.
+Both are recomputed from all trials each time, so there is no state. The side doubles after an improvement, halves after
+several trials without one, and restarts at the initial side when it gets too small. The share is that of the rate of
+improvements by trials near the incumbent of their time, beside the rate of those far from it: in a long valley nearly
+all improvements are near, among many local optima hardly any.
 Source: Eriksson et al. 2019, "Scalable Global Optimization via Local Bayesian Optimization" (TuRBO); Wan et al. 2021,
 "Think Global and Act Local" (Casmopolitan), for categories: a bounded number of them may differ from the centre.
 """
@@ -21,6 +23,47 @@ INITIAL_SIDE, MIN_SIDE = 0.8, 0.05
 """Initial side, as a share of a number's range, and the side below which the region restarts."""
 MIN_IMPROVEMENT = 1e-3
 """Smallest improvement that counts as a success, in standard deviations of the gains before."""
+
+FIRST_COUNTED = 10
+"""Trials before those that count for the share: of the first ones, many improve by luck."""
+NEAR = 0.25
+"""Squared distance from the incumbent up to which a trial is near it, as a share of that of two random ones."""
+FORGETTING = 0.95
+"""Weight of a trial, relative to that of the next one."""
+PRIOR_IMPROVEMENTS, PRIOR_TRIALS = 0.5, 4.0
+"""Improvements and trials, near and far each, that are assumed before any are counted."""
+MIN_SHARE, MAX_SHARE = 0.1, 0.9
+"""Smallest and largest share of decisions restricted to the trust region."""
+
+
+def share_after(encoding: Encoding, rows: Floats, gains: Floats) -> float:
+    """Return the share of decisions for the region after trials at rows, (n, d), in the order in which they were made.
+
+    It is a half as long as nothing is known.
+    """
+    n = len(gains)
+    if n <= FIRST_COUNTED:
+        return 0.5
+    E = encoding.embed(rows)
+    highest = np.maximum.accumulate(gains)
+    is_record = np.r_[True, gains[1:] > highest[:-1]]
+    incumbents = np.maximum.accumulate(np.where(is_record, np.arange(n), 0))[:-1]  # before each trial but the first
+    squares = ((E[1:] - E[incumbents]) ** 2).sum(axis=1)
+    near = squares <= NEAR * _squared_distance_of_random_rows(encoding)
+    improves = gains[1:] > highest[:-1] + MIN_IMPROVEMENT * _spreads_before(gains)[1:]
+    weights = FORGETTING ** np.arange(n - 2, -1, -1.0)
+    weights[: FIRST_COUNTED - 1] = 0.0
+    rates = [
+        (PRIOR_IMPROVEMENTS + weights[some & improves].sum()) / (PRIOR_TRIALS + weights[some].sum())
+        for some in (near, ~near)
+    ]
+    return float(np.clip(rates[0] / (rates[0] + rates[1]), MIN_SHARE, MAX_SHARE))
+
+
+def _squared_distance_of_random_rows(encoding: Encoding) -> float:
+    """Return the expected squared distance of two embedded random rows, if all parameters are active."""
+    axes = [encoding.axes[j] for j in encoding.varying]
+    return sum(1.0 - 1.0 / axis.choices if axis.choices else 1.0 / 6.0 for axis in axes)
 
 
 def side_after(gains: Floats, patience: int) -> float:

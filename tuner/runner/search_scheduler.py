@@ -199,6 +199,7 @@ class SearchScheduler:
             space=self._spaces[name],
             startup=STARTUP_APART if self._per_solver else STARTUP,
             costs=True,
+            acquisition=self._study.acquisition,
         )
         params = self._ask(number, name, sampler, begun)
         if self._study.until is not None:

@@ -128,11 +128,11 @@ def _best_cut(own: Floats, labels: Booleans, category: bool) -> tuple[float, flo
     if len(unique) == 1:
         return -np.inf, 0.0, None
     total = np.bincount(place, minlength=len(unique)).astype(np.float64)
-    positive = np.bincount(place, labels, minlength=len(unique))
+    positive = np.bincount(place, labels.astype(np.float64), minlength=len(unique))
     if category:
         order = np.argsort(positive / total, kind="stable")
         unique, total, positive = unique[order], total[order], positive[order]
-    n, p = np.cumsum(total), np.cumsum(positive)
+    n, p = np.cumsum(total, dtype=np.float64), np.cumsum(positive, dtype=np.float64)
     bits = _bits(n[-1:], p[-1:])[0] - _bits(n[:-1], p[:-1]) - _bits(n[-1] - n[:-1], p[-1] - p[:-1])
     best = int(np.argmax(bits))
     score = float(bits[best]) - np.log2(len(bits))

@@ -8,6 +8,8 @@ import numpy as np
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.tuner.gp.proposal import ACQUISITIONS as ACQUISITIONS
+from ranktune.tuner.gp.proposal import MIXED
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.samplers.thompson import ThompsonSampler
 
@@ -18,18 +20,28 @@ STARTUP, STARTUP_APART = 10, 5
 
 
 def make_sampler(
-    name: str, *, seed: int, number: int, space: UnionSpace | None = None, startup: int = 10, costs: bool = False
+    name: str,
+    *,
+    seed: int,
+    number: int,
+    space: UnionSpace | None = None,
+    startup: int = 10,
+    costs: bool = False,
+    acquisition: str = MIXED,
 ) -> BaseSampler:
     """Return the sampler for trial number; its random numbers derive from (seed, number) only.
 
-    space declares the conditions of parameters for thompson and skopt. With costs, thompson prefers cheap trials among
-    equally good ones; others ignore it. Raises ParameterError for an unknown name, for gp without PyTorch and for
-    skopt without scikit-optimize.
+    space declares the conditions of parameters for thompson and skopt. acquisition is that of thompson. With costs,
+    thompson prefers cheap trials among equally good ones, unless its acquisition is "thompson"; others ignore it.
+    Raises ParameterError for an unknown name, for gp without PyTorch and for skopt without
+    scikit-optimize.
     """
     own_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])  # for samplers that keep a state
     match name:
         case "thompson":
-            return ThompsonSampler(seed=seed, startup=startup, conditions=space, number=number, costs=costs)
+            return ThompsonSampler(
+                seed=seed, startup=startup, conditions=space, acquisition=acquisition, number=number, costs=costs
+            )
         case "random":
             return RandomSampler(seed=own_seed)
         case "tpe":

@@ -18,7 +18,17 @@ from optuna.trial import FrozenTrial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.tuner.gp.encoding import covered
-from ranktune.tuner.gp.proposal import ACQUISITIONS, COST_EXPONENT, DRAWS, posterior_means, propose
+from ranktune.tuner.gp.proposal import (
+    ACQUISITIONS,
+    COST_EXPONENT,
+    DRAWS,
+    EI,
+    MAX_TRIALS,
+    MIXED,
+    THOMPSON,
+    posterior_means,
+    propose,
+)
 from ranktune.tuner.gp.search import quasi_random
 from ranktune.tuner.samplers.history import (
     Activation,
@@ -152,9 +162,16 @@ class EncodedSampler(BaseSampler):
 class ThompsonSampler(EncodedSampler):
     """Bayesian optimisation with a Gaussian process and Thompson sampling, for any Optuna study.
 
+    After `startup` quasi-random trials every suggestion maximises an acquisition function of a Gaussian process, whose
+    hyperparameters are sampled from their posterior up to 150 trials, and the most probable ones beyond. With
+    acquisition "thompson" that function is one draw from the process: Thompson sampling, also with costs, which are
+    then not used, and with parallel trials. With "ei" it is the expected improvement. With "mixed", the default, it is
+    at random the expected improvement or the mean improvement over 64 draws, and where costs do not count, a share of
+    the suggestions, which follows where improvements were found, is restricted to a trust region around the best trial.
+
     It handles numbers on linear and logarithmic scales, integers, categories, conditional parameters, constraints and
     several objectives. Pruned, failed and running trials are used (see ranktune.tuner.samplers.history). No
-    configuration is suggested twice while others exist, unless `replicates` is true.
+    configuration, which is what a trial asked for, is suggested twice while others exist, unless `replicates` is true.
 
     Parameters
     ----------
@@ -164,13 +181,14 @@ class ThompsonSampler(EncodedSampler):
         Trials with a value before the model is used; until then suggestions are quasi-random.
     conditions : UnionSpace, callable or None, default=None
         Which parameters are active: a declared space, or a function from the values of all parameters to the names of
-        the active ones. None infers it from the trials.
-    acquisition : {"thompson", "ei"}, default="thompson"
-        "thompson" maximises the mean improvement over sample paths of the posterior; with one objective and no
-        constraints about half of the decisions use its closed form, and about half are restricted to a trust region.
-        "ei" always uses the closed form, over the whole space, for one objective without constraints.
+        the active ones. None learns it from what the trials asked for: rules on categories, integers, thresholds and
+        several of them.
+    acquisition : {"mixed", "thompson", "ei"}, default="mixed"
+        What a suggestion maximises, see above. With several objectives "thompson" weighs a draw of each in one random
+        direction, "mixed" averages over 64 directions, and there is no "ei"; with constraints, draws of the constraints
+        must hold, and there is no "ei" either.
     draws : int, default=64
-        Number of sample paths; 1 is plain Thompson sampling, more explore less.
+        Number of sample paths of "mixed"; fewer explore more.
     number : int or None, default=None
         Number of the trial to suggest for, where the study does not count it itself.
     constraints_func : callable or None, default=None
@@ -178,19 +196,23 @@ class ThompsonSampler(EncodedSampler):
         `trial.set_constraint`.
     costs : bool, default=False
         Divide the improvement by a power of the expected cost of a trial, estimated from the user attribute "seconds".
+        "thompson" does not use it.
     replicates : bool, default=False
-        Suggest a tried configuration again where noise makes that worth more; one objective without constraints only.
+        Suggest a tried configuration again where noise makes that worth more; one objective without constraints only,
+        and not with "thompson".
 
     Attributes
     ----------
     expected_gain : float or None
         Expected improvement of the last suggestion over the best trial so far, noise-free and in units of the
-        objective. None after quasi-random suggestions, with several objectives, and in the trust region.
+        objective; of "thompson" at the hyperparameters of its draw. None after quasi-random suggestions, with several
+        objectives, and in the trust region.
 
     Raises
     ------
     ParameterError
-        For invalid parameters, and for "ei" in a study with several objectives or constraints.
+        For invalid parameters, such as replicates with "thompson", and for "ei" in a study with several objectives or
+        constraints.
 
     References
     ----------
@@ -217,7 +239,7 @@ class ThompsonSampler(EncodedSampler):
         seed: int | None = None,
         startup: int = 10,
         conditions: Declared | Activation | None = None,
-        acquisition: str = "thompson",
+        acquisition: str = MIXED,
         draws: int = DRAWS,
         number: int | None = None,
         constraints_func: Constraints | None = None,
@@ -231,6 +253,11 @@ class ThompsonSampler(EncodedSampler):
             raise ParameterError(f"unknown acquisition '{acquisition}'. {nearest(acquisition, ACQUISITIONS)}")
         if draws < 1:
             raise ParameterError(f"draws={draws}: it must be a whole number of at least 1.")
+        if replicates and acquisition == THOMPSON:
+            raise ParameterError(
+                "replicates=True: acquisition 'thompson' suggests what maximises its draw, and nothing else. Take "
+                "'mixed' or 'ei', or leave replicates out."
+            )
         self._acquisition = acquisition
         self._draws = int(draws)
         self._power = COST_EXPONENT if costs else 0.0
@@ -242,9 +269,10 @@ class ThompsonSampler(EncodedSampler):
         return super()._row(history, number)
 
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
-        if self._acquisition == "ei" and not history.trials.is_single_objective:
+        if self._acquisition == EI and not history.trials.is_single_objective:
             raise ParameterError(
-                "acquisition 'ei' supports one objective and no constraints. Take 'thompson', which supports several."
+                "acquisition 'ei' supports one objective and no constraints. Take 'mixed' or 'thompson', which support "
+                "several."
             )
         proposal = propose(
             history.encoding, history.trials, history.taken, generator, self._acquisition, self._draws,
@@ -277,8 +305,10 @@ class ThompsonSampler(EncodedSampler):
         trials = history.trials
         broken = np.sum([np.maximum(np.nan_to_num(c, nan=0.0), 0.0) for c in trials.constraints], axis=0)
         broken = np.where(history.complete, broken, np.inf)
-        expected = np.where(broken == broken.min(), posterior_means(history.encoding, trials), -np.inf)
-        number = int(history.numbers[np.argmax(expected)])
+        places = trials.window(MAX_TRIALS, broken == broken.min())
+        expected = posterior_means(history.encoding, trials.chosen(places))
+        expected = np.where(broken[places] == broken.min(), expected, -np.inf)
+        number = int(history.numbers[places[np.argmax(expected)]])
         return next(t for t in study.get_trials(deepcopy=False) if t.number == number)
 
     believed_best = posterior_best

@@ -23,6 +23,7 @@ from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.settings import Settings
 
 DECLARED = "declared"
 """User attribute of a record: what was declared."""
@@ -108,7 +109,11 @@ def description(value: JsonView) -> str:
 
 
 def setting_differences(there: JsonView, here: JsonView) -> list[Difference]:
-    """Return the differences between the fields of two studies, except those that may change and the search space."""
+    """Return the differences between the fields of two studies, except those that may change and the search space.
+
+    A study from before there was a choice of the acquisition had the default one.
+    """
+    there = {"acquisition": Settings.acquisition, **there}
     return [
         Difference(f"{name} is {there[name]!r} there, {value!r} here")
         for name, value in here.items()

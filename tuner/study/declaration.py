@@ -13,7 +13,7 @@ from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, near
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import ALL, NAMES, SOLVERS, STANDARD, check_loadable, loadable, make, solver_class
-from ranktune.tuner.samplers.registry import SAMPLERS
+from ranktune.tuner.samplers.registry import ACQUISITIONS, SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import PLANS
 from ranktune.tuner.statistics.pareto import parse_limits
@@ -60,9 +60,15 @@ class Study(Settings):
         parse_limits(self.within)
         _check_plan(self)
         check_name(self.name)
-        for name, value, known in (("plan", self.plan, PLANS), ("sampler", self.sampler, SAMPLERS)):
+        for name, known in (("plan", PLANS), ("sampler", SAMPLERS), ("acquisition", ACQUISITIONS)):
+            value = getattr(self, name)
             if value not in known:
                 raise ParameterError(f"unknown {name} '{value}'. {nearest(value, known)}")
+        if self.acquisition != Settings.acquisition and self.sampler != "thompson":
+            raise ParameterError(
+                f"acquisition='{self.acquisition}' needs sampler='thompson': '{self.sampler}' decides in its own way. "
+                "Choose thompson, or leave acquisition out."
+            )
         metric = str(parse_metric(self.metric))
         also = dict.fromkeys(str(parse_metric(name)) for name in self.also)
         self._normalise(

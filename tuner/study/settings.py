@@ -142,7 +142,21 @@ class Settings:
         float | None,
         Setting("Stop when the expected gain in the metric is below this. Needs sampler thompson.", minimum=0.0),
     ] = None
-    sampler: Annotated[str, Setting("What suggests configurations: thompson, random, tpe, gp, skopt.")] = "thompson"
+    sampler: Annotated[
+        str,
+        Setting(
+            "What suggests configurations. thompson: ours, a Gaussian process that decides by acquisition. random, "
+            "tpe, gp: Optuna's. skopt: scikit-optimize's."
+        ),
+    ] = "thompson"
+    acquisition: Annotated[
+        str,
+        Setting(
+            "How sampler thompson decides. thompson: maximise one function drawn from the Gaussian process, whatever a "
+            "trial costs. ei: maximise the expected improvement, divided by a power of the expected cost. mixed: at "
+            "random ei, or the same with the mean improvement over 64 drawn functions."
+        ),
+    ] = "mixed"
     within: Annotated[str, Setting("Limits of the model, such as 'features<=29, bytes<=10k, microseconds<=0.5'.")] = ""
     seed: Annotated[int, Setting("Seed of all random numbers.", minimum=0)] = 0
     refit: Annotated[bool, Setting("Fit the chosen configuration again on train and vali together.")] = True

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.benchmarks.__main__ import app
+from ranktune.studies.benchmarks.fronts import FRONTS, hypervolume
 from ranktune.studies.benchmarks.problems import PROBLEMS, TUNING, problems
 from ranktune.studies.benchmarks.regret import Run, Selection, Setting, figure, mann_whitney, seconds_tables, tables
 from ranktune.studies.benchmarks.samplers import kept_runs, overhead_table, run
@@ -35,9 +36,72 @@ def test_minima_of_the_synthetic_problems() -> None:
 @pytest.mark.parametrize("name", [*PROBLEMS, *TUNING])
 def test_nothing_is_below_the_minimum(name: str) -> None:
     problem = (PROBLEMS | TUNING)[name]
+    study = optuna.create_study(
+        directions=["minimize"] * (2 if problem.corner else 1), sampler=optuna.samplers.RandomSampler(seed=0)
+    )
+    study.optimize(problem.loss, n_trials=300 if problem.minimum is not None else 20)
+    if problem.corner is not None:
+        assert (
+            problem.minimum is not None
+            and -hypervolume([t.values for t in study.trials], problem.corner) > problem.minimum
+        )
+    else:
+        assert study.best_value > (0.0 if problem.minimum is None else problem.minimum)
+
+
+def test_minima_of_programs() -> None:
+    network = {
+        "layers": 3,
+        "rate": 10**-2.5,
+        "width0": 64,
+        "width1": 32,
+        "width2": 16,
+        "drop0": 0,
+        "drop1": 0.1,
+        "drop2": 0.2,
+    }
+    schedule = {"warm": 1, "decay": "cosine", "strength": 0.8, "warm_share": 0.1, "period": 8, "mix": 0.7, "end": 0.25}
+    steps = {f"x{j}": (step + 0.5) / 6 for j, step in enumerate((1, 4, 2, 5, 3))}
+    for problem, params in (
+        (PROBLEMS["layers"], network),
+        (PROBLEMS["stairs"], steps),
+        (PROBLEMS["levy20"], {f"x{j}": 1.0 for j in range(20)}),
+        (TUNING["switches"], schedule),
+        (TUNING["valley10"], {f"x{j}": 1.0 for j in range(10)}),
+        (TUNING["waves8"], {f"x{j}": 0.0 for j in range(8)}),
+    ):
+        assert problem.loss(optuna.trial.FixedTrial(params)) == pytest.approx(problem.minimum, abs=1e-12)  # type: ignore[arg-type]
+
+
+def test_many_configurations_give_the_same_tree() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(problem.loss, n_trials=300)
-    assert problem.minimum is not None and study.best_value > problem.minimum
+    study.optimize(TUNING["tree-digits"].loss, n_trials=3)
+    best = dict(study.best_params, max_depth=20)
+    losses = {TUNING["tree-digits"].loss(optuna.trial.FixedTrial(best | {"max_depth": k})) for k in (20, 25, 30)}
+    assert len(losses) == 1
+
+
+def test_hypervolume_is_the_share_of_random_points_that_are_dominated() -> None:
+    points, generator = np.random.default_rng(0).random((12, 2)) * 2, np.random.default_rng(1)
+    places = generator.random((200_000, 2)) * (1.5, 1.2)
+    dominated = (places[:, None] >= points).all(axis=2).any(axis=1).mean() * 1.5 * 1.2
+    assert hypervolume(points.tolist(), (1.5, 1.2)) == pytest.approx(dominated, abs=0.01)
+    assert hypervolume([(2.0, 0.0), (0.0, 1.3)], (1.5, 1.2)) == 0.0
+
+
+@pytest.mark.parametrize("name", FRONTS)
+def test_fronts(name: str) -> None:
+    """Values on the true front have almost its area; a run's loss is the negative area of its front."""
+    problem = PROBLEMS[name]
+    assert problem.corner is not None and problem.minimum is not None
+    rest = 0.5 if name == "dtlz2" else 0.0
+    values = [
+        problem.loss(optuna.trial.FixedTrial({"x0": first} | {f"x{j}": rest for j in range(1, 6)}))
+        for first in np.linspace(0, 1, 300).tolist()
+    ]
+    assert -hypervolume(values, problem.corner) == pytest.approx(problem.minimum, rel=0.01)
+    found = run(problem, name, "thompson", 0, Setting(False, 14, 2))
+    assert (np.diff(found.picks) <= 0).all() and problem.minimum < found.picks[-1] <= 0.0 and not found.believed
 
 
 def test_a_run_picks_by_what_it_observed() -> None:
@@ -58,14 +122,14 @@ def test_a_run_can_be_repeated_also_with_trials_at_the_same_time() -> None:
 
 def test_runs_are_kept_and_not_made_again(tmp_path: Path) -> None:
     file, page = tmp_path / "runs.jsonl", tmp_path / "page.html"
-    order = ["sampler", "--samplers", "thompson:1,random", "--problems", "hart6m", "--trials", "11", "--seeds", "2"]
+    order = ["sampler", "--samplers", "thompson:draw,random", "--problems", "hart6m", "--trials", "11", "--seeds", "2"]
     order += ["--keep", str(file), "--plot", str(page)]
     first = CliRunner().invoke(app, order, catch_exceptions=False).stdout
     text = file.read_text()
     assert len(kept_runs(file)) == 4 and kept_runs(file)[0].json() == text.splitlines()[0]
     assert CliRunner().invoke(app, order, catch_exceptions=False).stdout == first
     assert file.read_text() == text and "hart6m" in page.read_text() and "Plotly.newPlot" in page.read_text()
-    assert "hart6m @11" in first and "thompson:1 (believed)" in first and "Mann-Whitney" in first
+    assert "hart6m @11" in first and "thompson:draw (believed)" in first and "Mann-Whitney" in first
 
 
 def made(name: str, losses: list[float]) -> list[Run]:

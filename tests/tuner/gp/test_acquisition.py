@@ -33,13 +33,16 @@ def surfaces() -> list[Acquisition]:
     reference, spans = np.array([-2.0, -1.0]), np.ones(2)
     return [
         ExpectedImprovement.over((first, second), E),
-        PathwiseImprovement.over(drawn[:1], [], E[:5], reference[:1], spans[:1], generator),
+        ExpectedImprovement.over((first, second), E, 0.2),
+        PathwiseImprovement.over(drawn[:1], [], E[:5], reference[:1], spans[:1], generator, 0.2),
         PathwiseImprovement.over(drawn[:2], [], E[:5], reference, spans, generator),
         PathwiseImprovement.over(drawn[:2], drawn[2:], E[:5], reference, spans, generator),
     ]
 
 
-@pytest.mark.parametrize("acquisition_function", surfaces(), ids=["expected", "drawn", "two objectives", "constrained"])
+@pytest.mark.parametrize(
+    "acquisition_function", surfaces(), ids=["expected", "margin", "drawn", "two objectives", "constrained"]
+)
 class TestEverySurface:
     def test_values_are_the_same_with_gradients(self, acquisition_function: Acquisition) -> None:
         E = embedded(6, 1)
@@ -75,17 +78,19 @@ def test_log_improvement_is_smooth_where_its_formulas_meet() -> None:
         assert low == pytest.approx(high, rel=1e-8)
 
 
-@pytest.mark.parametrize("noise", [1e-4, 0.02, 0.5])
-def test_improvement_is_the_mean_over_draws_of_the_row_and_of_the_best_trial(noise: float) -> None:
+@pytest.mark.parametrize(("noise", "margin"), [(1e-4, 0.0), (0.02, 0.0), (0.5, 0.0), (0.02, 0.3)])
+def test_improvement_is_the_mean_over_draws_of_the_row_and_of_the_best_trial(noise: float, margin: float) -> None:
     some, E, _ = posterior(noise=noise)
     best = int(np.argmax(some.mean(E)))
     asked = np.vstack([embedded(5, 1), E[best] + 0.01, E[best : best + 1]])
     rows = np.vstack([asked, E[best]])
     root = np.linalg.cholesky(some.covariance(rows) + 1e-12 * np.eye(len(rows)))
     draws = some.mean(rows) + np.random.default_rng(0).standard_normal((200_000, len(rows))) @ root.T
-    gained = np.maximum(draws[:, :-1] - draws[:, -1:], 0)
+    gained = np.maximum(draws[:, :-1] - draws[:, -1:] - margin, 0)
     tolerance = 5 * gained.std(axis=0) / np.sqrt(len(draws)) + 1e-5
-    found = np.exp(ExpectedImprovement.over((some,), E).values(asked))
+    improvement = ExpectedImprovement.over((some,), E, margin)
+    found = np.exp(improvement.values(asked))
+    np.testing.assert_allclose(improvement.mean(asked), np.exp(ExpectedImprovement.over((some,), E).values(asked)))
     np.testing.assert_array_less(np.abs(found - gained.mean(axis=0)), tolerance)
     assert found[-1] < 1e-5 < found[:5].max()  # the best is no improvement on itself, however little is known of it
 

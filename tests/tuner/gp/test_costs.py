@@ -80,7 +80,7 @@ def test_improvement_per_cost_has_the_gradient_of_its_values() -> None:
 
 def test_of_two_corners_as_good_the_cheap_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gains are symmetric about the middle of x, seconds are not."""
-    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 0.0)  # the trust region is in one of the corners
+    monkeypatch.setattr(proposal, "share_after", lambda *_: 0.0)  # the trust region is in one of the corners
     line = Encoding((Axis("x"), Axis("y")))
     rows = line.from_unit(np.random.default_rng(0).random((30, 2)))
     rows = np.vstack([rows, np.column_stack([1 - rows[:, 0], rows[:, 1]])])

@@ -9,7 +9,7 @@ from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.encoding import Axis, Encoding, covered
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
-from ranktune.tuner.gp.proposal import ACQUISITIONS, Trials, propose
+from ranktune.tuner.gp.proposal import EI, MIXED, Trials, propose
 from ranktune.tuner.gp.replicates import best_replicate, knowledge_gradients
 
 SQUARE = Encoding((Axis("x"), Axis("y")))
@@ -60,7 +60,7 @@ def noisy(sd: float, pending: Floats | None = None) -> Trials:
     return Trials(rows, gains, np.ones(40), np.empty((0, 2)) if pending is None else pending, level=sd * sd)
 
 
-@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+@pytest.mark.parametrize("acquisition", [EI, MIXED])
 def test_a_trial_is_made_again_only_where_noise_asks_for_it(acquisition: str) -> None:
     for sd, least, most in ((0.5, 3, 10), (1e-4, 0, 0)):
         trials = noisy(sd)
@@ -84,7 +84,7 @@ def test_a_repeat_that_is_at_work_is_accounted_for() -> None:
 
 
 def test_a_study_with_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 0.0)  # a gain is observed after each
+    monkeypatch.setattr(proposal, "share_after", lambda *_: 0.0)  # a gain is observed after each
     sampler = ThompsonSampler(seed=0, startup=6, replicates=True)
     study = optuna.create_study(sampler=sampler)
 

@@ -12,7 +12,21 @@ from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, covered
 from ranktune.tuner.gp.proposal import Trials, propose
 from ranktune.tuner.gp.search import maximise
-from ranktune.tuner.gp.trust_region import INITIAL_SIDE, MIN_IMPROVEMENT, MIN_SIDE, TrustRegion, side_after
+from ranktune.tuner.gp.trust_region import (
+    FIRST_COUNTED,
+    FORGETTING,
+    INITIAL_SIDE,
+    MAX_SHARE,
+    MIN_IMPROVEMENT,
+    MIN_SHARE,
+    MIN_SIDE,
+    NEAR,
+    PRIOR_IMPROVEMENTS,
+    PRIOR_TRIALS,
+    TrustRegion,
+    share_after,
+    side_after,
+)
 
 NUMBERS = (Axis("x"), Axis("y"), Axis("whole", 0, 200, step=1))
 CUBE = Encoding((*NUMBERS, Axis("a", choices=4), Axis("b", choices=3), Axis("c", choices=5)))
@@ -72,6 +86,42 @@ class TestSide:
     @pytest.mark.parametrize("size", [1e308, 1e-308])
     def test_absurd_gains(self, size: float) -> None:
         assert side_after(size * np.array([1.0, -1.0, 0.5, 0.0, -0.5]), 4) == INITIAL_SIDE / 2
+
+
+class TestShare:
+    def test_it_is_a_half_until_something_is_known(self) -> None:
+        for n in range(FIRST_COUNTED + 1):
+            assert share_after(CUBE, rows_of(CUBE, n), np.arange(float(n))) == 0.5
+
+    @pytest.mark.parametrize("near", [True, False])
+    def test_it_follows_where_improvements_are(self, near: bool) -> None:
+        """From one corner to the other and back, or in small steps; only some of these improve."""
+        square, rows, gains = Encoding((Axis("x"), Axis("y"))), [np.zeros(2)], [0.0]
+        for k in range(60):
+            close = k % 2 == 0
+            incumbent = rows[int(np.argmax(gains))]
+            rows.append(np.clip(incumbent + 0.01, 0, 1) if close else 1.0 - np.round(incumbent))
+            gains.append(max(gains) + 1.0 if close == near else 0.0)
+        share = share_after(square, np.array(rows), np.array(gains))
+        assert share == pytest.approx(MAX_SHARE if near else MIN_SHARE, abs=0.05)
+
+    def test_it_is_that_of_the_rates(self) -> None:
+        generator = np.random.default_rng(3)
+        rows, gains = rows_of(CUBE, 50, 3), np.cumsum(generator.normal(size=50))
+        rows[20::2] = CUBE.snap(np.clip(rows[19] + 0.02 * generator.normal(size=(15, 6)), 0, [1, 1, 1, 3, 2, 4]))
+        E = CUBE.embed(rows)
+        unit = 3 / 6 + 3 / 4 + 2 / 3 + 4 / 5
+        counts = {True: [PRIOR_IMPROVEMENTS, PRIOR_TRIALS], False: [PRIOR_IMPROVEMENTS, PRIOR_TRIALS]}
+        for k in range(FIRST_COUNTED, 50):
+            best = int(np.argmax(gains[:k]))
+            near = bool(((E[k] - E[best]) ** 2).sum() <= NEAR * unit)
+            weight = FORGETTING ** (49 - k)
+            counts[near][0] += weight * (gains[k] > gains[best] + MIN_IMPROVEMENT * np.std(gains[:k]))
+            counts[near][1] += weight
+        near_rate, far_rate = (counts[near][0] / counts[near][1] for near in (True, False))
+        expected = np.clip(near_rate / (near_rate + far_rate), MIN_SHARE, MAX_SHARE)
+        assert share_after(CUBE, rows, gains) == pytest.approx(expected)
+        assert share_after(CUBE, rows, 1000.0 * gains - 5.0) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("encoding", [CUBE, CONDITIONAL])
@@ -174,7 +224,7 @@ class TestProposals:
         trials = self.trials()
         away = {}
         for use_trust_region in (0.0, 1.0):
-            monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", use_trust_region)
+            monkeypatch.setattr(proposal, "share_after", lambda *_, own=use_trust_region: own)
             monkeypatch.setattr(proposal, "side_after", lambda gains, patience: MIN_SIDE)
             made = [propose(CUBE, trials, None, np.random.default_rng(seed), draws=draws) for seed in range(12)]
             away[use_trust_region] = np.array([np.abs(trials.rows - one.row)[:, :2].max(axis=1).min() for one in made])
@@ -184,7 +234,7 @@ class TestProposals:
     def test_expected_improvement_several_objectives_costs_and_small_spaces_look_everywhere(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 1.0)
+        monkeypatch.setattr(proposal, "share_after", lambda *_: 1.0)
         monkeypatch.setattr(proposal, "_region", None)  # whoever calls it fails
         trials, generator = self.trials(), np.random.default_rng(0)
         assert propose(CUBE, trials, None, generator, "ei").gain is not None

@@ -29,7 +29,7 @@ def seen(rows: Floats, scale: float = 1.0, shift: float = 0.0) -> Trials:
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no decision look in the trust region alone, after which no gain is expected."""
-    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 0.0)
+    monkeypatch.setattr(proposal, "share_after", lambda *_: 0.0)
 
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)
@@ -85,7 +85,7 @@ def test_the_sampler_tells_it_once_there_is_a_model() -> None:
 
 
 def test_none_after_a_suggestion_that_looked_in_the_trust_region_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposal, "TRUST_REGION_PROBABILITY", 1.0)
+    monkeypatch.setattr(proposal, "share_after", lambda *_: 1.0)
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
     assert propose(SQUARE, seen(rows), rows, np.random.default_rng(1)).gain is None
 

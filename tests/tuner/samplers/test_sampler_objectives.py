@@ -138,6 +138,18 @@ def test_the_believed_best_is_not_the_luckiest() -> None:
     assert abs(ThompsonSampler().posterior_best(study).params["x"] - 0.7) < 0.15
 
 
+def test_of_many_trials_the_believed_best_may_be_an_early_one() -> None:
+    """The model takes the best trials and the latest, and chooses among those that break no constraint."""
+    study = optuna.create_study(direction="maximize")
+    distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
+    for k, x in enumerate([0.7, 0.95, *np.linspace(0, 0.6, 700).tolist()]):
+        value, limit = (5.0, 1.0) if k == 1 else (1 - 4 * (x - 0.7) ** 2, -1.0)
+        attrs = {"l": limit}
+        study.add_trial(create_trial(params={"x": x}, distributions=distributions, value=value, user_attrs=attrs))
+    assert ThompsonSampler(constraints_func=lambda t: [t.user_attrs["l"]]).posterior_best(study).number == 0
+    assert ThompsonSampler().posterior_best(study).number == 1
+
+
 class Declared:
     """A space with conditions, of which some cannot be."""
 

@@ -50,6 +50,10 @@ UNSOUND: dict[str, tuple[dict[str, Any], str]] = {
     "refit": ({"refit": False}, "refit is True there, False here"),
     "within": ({"within": "features<=3"}, "within is '' there, 'features<=3' here"),
     "sampler": ({"sampler": "tpe"}, "sampler is 'random' there, 'tpe' here"),
+    "acquisition": (
+        {"sampler": "thompson", "acquisition": "ei"},
+        "sampler is 'random' there, 'thompson' here; acquisition is 'mixed' there, 'ei' here",
+    ),
     "reading": ({"reading": {}}, "reading is {'missing': 'zero'} there, {} here"),
     "a solver less": ({"solvers": SOLVERS[:2], "space": C}, "solvers is ['RankSVM', 'RidgeRanker', 'BestFeature'] th"),
     "another solver": ({"solvers": ("RankSVM", "RidgeRanker", "ListNet")}, "'ListNet'] here"),

@@ -68,6 +68,8 @@ def test_the_own_metric_is_not_reported_twice() -> None:
         ({"plan": "progresive"}, "progressive"),
         ({"permutations": 0}, "at least 1"),
         ({"sampler": "tompson"}, "Did you mean 'thompson'"),
+        ({"acquisition": "tompson"}, "Did you mean 'thompson'"),
+        ({"acquisition": "ei", "sampler": "tpe"}, "needs sampler='thompson'"),
         ({"trials": 0}, "at least 1"),
         ({"seed": -1}, "at least 0"),
         ({"folds": 1}, "at least 2"),

@@ -1,0 +1,111 @@
+"""Problems whose parameters depend on more than a category, that have plateaus, or many parameters.
+
+layers      whole numbers decide how many parameters there are: `for i in range(n)`
+switches    flags, thresholds and two parents at once decide which parameters there are
+stairs      five numbers, of which only the stair counts on which each lies: most neighbours are equal
+tree ...    scikit-learn's decision tree on one of its data sets: many configurations give the same tree
+levy20      Levy's function of 20 numbers
+valley10    Rosenbrock's function of 10 numbers: one long curved valley
+waves8      Rastrigin's function of 8 numbers, tilted: many local optima
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from optuna.trial import Trial
+
+from ranktune.solvers.core.arrays import Floats, Ints
+
+
+def layers(trial: Trial) -> float:
+    """Return the loss of a network with some layers, each with a width and a rate; 0 with three of the right ones."""
+    n = trial.suggest_int("layers", 1, 5)
+    loss = 0.3 * abs(n - 3) + (np.log10(trial.suggest_float("rate", 1e-4, 1e-1, log=True)) + 2.5) ** 2 / 4
+    for j in range(n):
+        width = np.log2(trial.suggest_int(f"width{j}", 4, 256, log=True))
+        drop = trial.suggest_float(f"drop{j}", 0.0, 0.9)
+        loss += ((width - (6.0 - j)) / 4) ** 2 / n + (drop - 0.1 * j) ** 2 / n
+    return float(loss)
+
+
+def switches(trial: Trial) -> float:
+    """Return a loss with parameters behind flags, a threshold and two parents; 0 at best."""
+    warm, decay = trial.suggest_int("warm", 0, 1), trial.suggest_categorical("decay", ["none", "step", "cosine"])
+    strength = trial.suggest_float("strength", 0.0, 1.0)
+    loss = 0.5 - 0.2 * (decay == "cosine")
+    if warm:
+        loss += (trial.suggest_float("warm_share", 0.0, 0.5) - 0.1) ** 2 - 0.1
+    if decay == "step" or warm:
+        loss += 0.3 * abs(np.log2(trial.suggest_int("period", 1, 64, log=True)) - 3) / 3
+    if strength > 0.5:
+        loss += (trial.suggest_float("mix", 0.0, 1.0) - 0.7) ** 2 + (strength - 0.8) ** 2 - 0.2
+        if warm and decay == "cosine":
+            loss += 2.0 * (trial.suggest_float("end", 0.0, 1.0) - 0.25) ** 2
+    return float(loss)
+
+
+def stairs(trial: Trial) -> float:
+    """Return the mean squared height of five stairs, each of six steps; 0 on the lowest step of all."""
+    heights = []
+    for j, lowest in enumerate((1, 4, 2, 5, 3)):
+        step = min(int(6 * trial.suggest_float(f"x{j}", 0.0, 1.0)), 5)
+        heights.append(abs(step - lowest) + (step % 2 != lowest % 2))
+    return float(np.mean(np.square(heights)))
+
+
+def levy20(trial: Trial) -> float:
+    """Return Levy's function of 20 numbers, divided by 20; 0 at best."""
+    x = np.array([trial.suggest_float(f"x{j}", -5.0, 5.0) for j in range(20)])
+    w = 1.0 + (x - 1.0) / 4.0
+    middle = ((w[:-1] - 1.0) ** 2 * (1.0 + 10.0 * np.sin(np.pi * w[:-1] + 1.0) ** 2)).sum()
+    last = (w[-1] - 1.0) ** 2 * (1.0 + np.sin(2.0 * np.pi * w[-1]) ** 2)
+    return float(np.sin(np.pi * w[0]) ** 2 + middle + last) / 20.0
+
+
+def valley10(trial: Trial) -> float:
+    """Return Rosenbrock's function of 10 numbers; 0 at best."""
+    x = np.array([trial.suggest_float(f"x{j}", -2.0, 2.0) for j in range(10)])
+    return float((100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum())
+
+
+def waves8(trial: Trial) -> float:
+    """Return Rastrigin's function of 8 numbers with waves of half their usual height; 0 at best."""
+    x = np.array([trial.suggest_float(f"x{j}", -2.5, 3.5) for j in range(8)])
+    return float((x * x + 5.0 * (1.0 - np.cos(2.0 * np.pi * x))).sum())
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The loss of scikit-learn's decision tree on the even examples of one of its data sets, fitted on the odd ones."""
+
+    data: str
+
+    def __call__(self, trial: Trial) -> float:
+        """Return the mean logarithmic loss of the probabilities of the right classes, at least 0.001 each."""
+        from sklearn.tree import DecisionTreeClassifier  # scikit-learn takes a second to import
+
+        X, y = _examples(self.data)
+        tree = DecisionTreeClassifier(
+            criterion=trial.suggest_categorical("criterion", ["gini", "entropy"]),
+            max_depth=trial.suggest_int("max_depth", 1, 30),
+            min_samples_split=trial.suggest_int("min_samples_split", 2, 60),
+            min_samples_leaf=trial.suggest_int("min_samples_leaf", 1, 60),
+            max_leaf_nodes=trial.suggest_int("max_leaf_nodes", 2, 300, log=True),
+            max_features=trial.suggest_float("max_features", 0.05, 1.0),
+            ccp_alpha=trial.suggest_float("ccp_alpha", 1e-6, 1e-1, log=True),
+            random_state=0,
+        ).fit(X[1::2], y[1::2])
+        likely = tree.predict_proba(X[::2])[np.arange(len(y[::2])), y[::2]]
+        return float(-np.log(np.maximum(likely, 1e-3)).mean())
+
+
+@lru_cache
+def _examples(data: str) -> tuple[Floats, Ints]:
+    from sklearn import datasets
+
+    found = getattr(datasets, f"load_{data}")()
+    order = np.random.default_rng(0).permutation(len(found.target))
+    return found.data[order], found.target[order]

@@ -1,0 +1,145 @@
+"""Thompson sampling by its name: every decision maximises one draw from the posterior, and can be replayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.tuner import ThompsonSampler
+from ranktune.tuner.gp.encoding import covered
+from ranktune.tuner.gp.paths import PathwiseImprovement
+from ranktune.tuner.gp.proposal import THOMPSON, single_draw
+from ranktune.tuner.runner.search_scheduler import SearchScheduler
+from ranktune.tuner.samplers.history import History, read, seen_distributions
+from ranktune.tuner.study.declaration import Study
+
+SEED = 7
+
+
+def objective(trial: optuna.Trial) -> float:
+    x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 1e-3, 1, log=True)
+    bonus = {"a": 0.0, "b": 0.4, "c": 0.2}[str(trial.suggest_categorical("c", "abc"))]
+    return (x - 0.3) ** 2 + (np.log10(y) + 1) ** 2 / 4 - bonus
+
+
+def study_with(trials: int, running: int, seconds: bool) -> optuna.Study:
+    """A study with finished and running trials; finished ones may have a cost."""
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for _ in range(trials):
+        trial = study.ask()
+        value = objective(trial)
+        if seconds:
+            trial.set_user_attr("seconds", float(np.exp(4 * trial.params["x"])))
+        study.tell(trial, value)
+    for _ in range(running):
+        objective(study.ask())
+    return study
+
+
+def replayed(study: optuna.Study, number: int) -> tuple[History, PathwiseImprovement]:
+    """What the decision for a trial maximised: drawn again from the record, the seed and the number alone."""
+    trials = study.get_trials(deepcopy=False)
+    history = read(study, trials[number], seen_distributions(trials[:number]))
+    draw, _, _ = single_draw(history.encoding, history.trials, np.random.default_rng([SEED, number]))
+    return history, draw
+
+
+def places_of(history: History, params: dict[str, Any]) -> Floats:
+    own = [axis.encode(np.array([history.distributions[axis.name].to_internal_repr(params[axis.name])]))[0]
+           for axis in history.encoding.axes]  # fmt: skip
+    return np.array([own])
+
+
+@pytest.mark.parametrize("running", [0, 4])
+@pytest.mark.parametrize("costs", [False, True])
+def test_a_decision_maximises_the_draw_that_its_seed_makes(costs: bool, running: int) -> None:
+    study = study_with(14, running, seconds=True)
+    for _ in range(4):
+        study.sampler = ThompsonSampler(seed=SEED, acquisition="thompson", costs=costs)  # as another process would
+        trial = study.ask()
+        objective(trial)
+        history, draw = replayed(study, trial.number)
+        assert draw.objectives[0].draws == 1 and len(history.trials.pending) == trial.number - 14
+        encoding = history.encoding
+        others = encoding.from_unit(np.random.default_rng(1).random((20_000, 3)))
+        others = others[~covered(others, history.taken)]
+        value, rest = (
+            draw.objectives[0].values(encoding.embed(rows)) for rows in (places_of(history, trial.params), others)
+        )
+        assert value[0, 0] > rest.max() - 1e-3  # the draw has a variance of about one
+
+
+def test_costs_and_running_trials_do_not_change_what_is_drawn() -> None:
+    suggested = []
+    for seconds, costs in ((False, False), (True, True)):
+        for running in (0, 3):
+            study = study_with(14, running, seconds)
+            study.sampler = ThompsonSampler(seed=SEED, acquisition="thompson", costs=costs, number=40)
+            suggested.append(study.ask(seen_distributions(study.trials)).params)
+    assert all(params == suggested[0] for params in suggested)
+
+
+def test_concurrent_decisions_are_different_draws() -> None:
+    study = study_with(14, 0, seconds=False)
+    study.sampler = ThompsonSampler(seed=SEED, acquisition="thompson")
+    trials = [study.ask() for _ in range(8)]
+    for trial in trials:
+        objective(trial)
+    assert len({str(trial.params) for trial in trials}) == 8
+
+
+def test_of_several_objectives_one_draw_each_is_weighed_in_one_direction() -> None:
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=optuna.samplers.RandomSampler(seed=0))
+
+    def two(trial: optuna.Trial) -> tuple[float, float]:
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        return (x - 0.2) ** 2 + y, (x - 0.8) ** 2 + y
+
+    study.optimize(two, n_trials=14)
+    study.sampler = ThompsonSampler(seed=SEED, acquisition="thompson")
+    trial = study.ask()
+    two(trial)
+    history, draw = replayed(study, trial.number)
+    assert [own.draws for own in draw.objectives] == [1, 1] and draw.directions.shape == (2, 1)
+    others = history.encoding.embed(history.encoding.from_unit(np.random.default_rng(1).random((20_000, 2))))
+    own = history.encoding.embed(places_of(history, trial.params))
+    assert draw.values(own)[0] > draw.values(others).max() - 0.05
+
+
+def test_a_draw_of_a_constraint_must_hold() -> None:
+    limited = ThompsonSampler(seed=SEED, acquisition="thompson", constraints_func=lambda t: [t.params["x"] - 0.5])
+    study = optuna.create_study(direction="maximize", sampler=limited)
+    study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_float("y", 0, 1), n_trials=30)
+    allowed = [trial for trial in study.trials if trial.params["x"] <= 0.5]
+    assert len(allowed) > 12 and max(trial.value or 0.0 for trial in allowed) > 1.4
+
+
+def test_a_study_passes_the_acquisition_on() -> None:
+    study = Study(solvers=("RankSVM", "RidgeRanker"), trials=30, acquisition="thompson", seed=SEED)
+    space = study.union_space()
+    scheduler = SearchScheduler(study, space, per_solver=False, clock=lambda: 0.0)
+    finished: list[FrozenTrial] = []
+    for number in range(14):
+        params = scheduler.next(number, float("inf"))
+        assert params is not None
+        if len(finished) >= 10:  # compare with the sampler itself, on the same trials
+            own = optuna.create_study(direction="maximize")
+            own.add_trials(finished)
+            own.sampler = ThompsonSampler(seed=SEED, acquisition=THOMPSON, conditions=space, number=number)
+            assert space.suggest(own.ask()) == params
+        distributions = {name: space.distributions[name] for name in params}
+        value = 0.5 + 0.01 * np.sin(7 * number)
+        done = create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=distributions)
+        scheduler.tell(number, done, 1.0, np.full(5, value))
+        finished.append(done)
+
+
+def test_a_draw_is_all_that_is_maximised() -> None:
+    with pytest.raises(ParameterError, match="replicates=True"):
+        ThompsonSampler(acquisition="thompson", replicates=True)
