@@ -39,7 +39,7 @@ class Question:
                 return trial.suggest_int(self.name, 0, self.size)
             case "flag":
                 return trial.suggest_int(self.name, 0, 1)
-        return "abcdefgh".index(str(trial.suggest_categorical(self.name, "abcdefgh"[: self.size])))
+        return 1.0 * "abcdefgh".index(str(trial.suggest_categorical(self.name, "abcdefgh"[: self.size])))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Program:
         for question in self.questions:
             if question.guard(values):
                 values[question.name] = question.ask(trial)
-        return sum(q.weight * np.sin(3 * values[q.name]) for q in self.questions if q.name in values)
+        return float(sum(q.weight * np.sin(3 * values[q.name]) for q in self.questions if q.name in values))
 
     def count(self, most: int) -> int:
         """Return how many configurations the program has, at most that many."""
@@ -126,18 +126,22 @@ def _above(name: str, least: float) -> Guard:
     return lambda values: values.get(name, -1.0) > least
 
 
+def _among(name: str, allowed: set[float]) -> Guard:
+    return lambda values: values.get(name) in allowed
+
+
 def _guard(generator: np.random.Generator, before: list[Question]) -> Guard:
     """Return nothing to hold, or a rule on one earlier value or two: a set of values, a threshold, and, or."""
     if generator.random() < 0.3:
         return _always
-    rules = []
+    rules: list[Guard] = []
     for _ in range(2):
         other = before[int(generator.integers(len(before)))]
         if other.kind == "float":
             rules.append(_above(other.name, float(generator.uniform(0.3, 0.7))))
         else:
             allowed = {float(v) for v in generator.choice(4, 2, replace=False)}
-            rules.append(lambda values, name=other.name, own=allowed: values.get(name) in own)
+            rules.append(_among(other.name, allowed))
     first, second = rules
     match int(generator.integers(3)):
         case 0:

@@ -25,7 +25,7 @@ SEED = 7
 def objective(trial: optuna.Trial) -> float:
     x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 1e-3, 1, log=True)
     bonus = {"a": 0.0, "b": 0.4, "c": 0.2}[str(trial.suggest_categorical("c", "abc"))]
-    return (x - 0.3) ** 2 + (np.log10(y) + 1) ** 2 / 4 - bonus
+    return float((x - 0.3) ** 2 + (np.log10(y) + 1) ** 2 / 4 - bonus)
 
 
 def study_with(trials: int, running: int, seconds: bool) -> optuna.Study:

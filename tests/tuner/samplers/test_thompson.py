@@ -158,7 +158,11 @@ def test_it_needs_numpy_scipy_and_optuna_only() -> None:
         "torch",
     )
     code = (
-        f"import sys; sys.modules.update(dict.fromkeys({others}))\n"
+        "import importlib.abc, sys\n"
+        "class Absent(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name.split('.')[0] in {others}: raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
         "import optuna; from ranktune.tuner import ThompsonSampler\n"
         "study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=2))\n"
         "study.optimize(lambda t: t.suggest_float('x', 0, 1), n_trials=4); print(len(study.trials))"
