@@ -9,8 +9,8 @@ mixed       For one objective without constraints, at random either that or the 
             (ranktune.tuner.gp.paths); else the latter. Where costs do not count, a share of the decisions for one
             objective without constraints is restricted to the trust region (ranktune.tuner.gp.trust_region).
 
-A single path explores more than short studies can afford: on the problems of ranktune.studies.benchmarks the mixture
-was at least as good as the others. More than MAX_SAMPLED_TRIALS trials have the most probable hyperparameters.
+A single path explores more than short studies can afford. More than MAX_SAMPLED_TRIALS trials have the most probable
+hyperparameters.
 
 For ei and mixed running trials are fantasies at their posterior mean. Drawing a fantasy for each path instead leaves
 only improbable improvements: the more trials run at a time, the fewer good regions were explored. Paths of thompson
