@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,11 @@ from tests.support.plain_solvers import composed, domination_rank
 def of_documents(queries: Queries) -> Floats:
     """A margin of each document that is not one of its grade."""
     return 0.3 * queries.grades + np.sin(7.0 * np.asarray(queries.features[:, 0], dtype=np.float64))
+
+
+def named(loss: object) -> str:
+    """Name a case by its parameters; a function by its name, since its address differs between processes."""
+    return re.sub(r"<function (\w+) at \w+>", r"\1", repr(loss))
 
 
 LOSSES = [
@@ -79,7 +85,7 @@ def random_scores(queries: Queries) -> Floats:
     return 2.0 * np.random.default_rng(3).normal(size=queries.n_documents)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
 class TestDefinition:
     """Every variant against the sum over pairs."""
 
@@ -219,7 +225,7 @@ def test_bad_parameters(parameters: dict[str, Any], match: str) -> None:
         DominationLoss(**parameters)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
 def test_prepared_once_is_the_same_loss(loss: DominationLoss, hard_queries: Queries) -> None:
     queries = weighted(hard_queries)
     evaluate, scores = prepared(loss, queries), random_scores(queries)
@@ -249,7 +255,7 @@ PENALTIES = (L1(0.02), L2(0.1), ElasticNet(0.01, 0.05))
 @pytest.mark.parametrize(
     "loss",
     [DominationLoss(), DominationLoss("two", margin="grade", average="documents"), DominationLoss(margin=of_documents)],
-    ids=repr,
+    ids=named,
 )
 def test_every_batch_optimizer_finds_the_optimum_of_coordinate_descent(
     loss: DominationLoss, penalty: Any, scaling: str, hard_queries: Queries
