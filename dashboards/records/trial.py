@@ -32,6 +32,7 @@ class Trial:
                   standard deviation of the estimated value; parts: the score of each evaluated part
     path          (value of path_parameter, metric) of each model of a regularization path, the requested value last;
                   params holds the best of them. path_parameter is "" where one fit gave one model
+    learning_curve (queries learned from, metric of the next ones) of an online learner in a progressive plan
     split         name of its split, "" where the study has one
     """
 
@@ -56,6 +57,7 @@ class Trial:
     parts: tuple[float, ...] = ()
     path_parameter: str = ""
     path: tuple[tuple[float, float], ...] = ()
+    learning_curve: tuple[tuple[float, float], ...] = ()
     split: str = ""
 
     @classmethod
@@ -95,6 +97,7 @@ class Trial:
             parts=tuple(float(part) for part in attributes.get(keys.PARTS, ())),
             path_parameter=str(path_parameter),
             path=_levelled(path, params.get(path_parameter), value),
+            learning_curve=tuple((float(n), float(v)) for n, v in attributes.get(keys.LEARNING_CURVE, ())),
             split=split,
         )
 

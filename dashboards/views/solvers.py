@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
+from ranktune.dashboards.analysis.learning import learning_curves
 from ranktune.dashboards.analysis.pooling import default_params, no_models_note, no_trials_note
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Axis, Cell, Figure, Panel, Table, Trace, joined
@@ -24,9 +25,10 @@ COLUMNS = ("Solver", "Trials", "Failed", "Median", "Lower quartile", "Upper quar
 
 
 def panels(data: StudyData) -> list[Panel]:
-    """Return the distribution of each solver's trials, split by split, and the pairwise differences."""
+    """Return the distribution of each solver's trials and learning curves, by split, and the pairwise differences."""
     found = [_distribution(data, split, f"trials-{k}", group) for k, split, group in data.groups]
-    return [*found, _verdicts(data)]
+    learning = [panel for k, split, group in data.groups for panel in learning_curves(data, split, k, group)]
+    return [*found, *learning, _verdicts(data)]
 
 
 @dataclass(frozen=True)

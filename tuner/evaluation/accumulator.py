@@ -54,17 +54,23 @@ class ScoreAccumulator:
             self._scores[place, documents] += scores
         self.add(place, ranker, scores, queries, numbers)
 
-    def add(self, place: int, ranker: BaseRanker, scores: Floats, queries: Queries, numbers: Ints | slice) -> None:
-        """Add the metrics of the scores of queries, (n_documents,), and the size of the ranker's model."""
+    def add(self, place: int, ranker: BaseRanker, scores: Floats, queries: Queries, numbers: Ints | slice) -> Floats:
+        """Add the metrics of the scores of queries, (n_documents,), and the size of the ranker's model.
+
+        Return the values of the first metric, (n_queries,).
+        """
         self._times[place, numbers] += 1.0
+        first = np.empty(0)
         for name, metric in self._metrics.items():
             values = metric.per_query(scores, queries)
             self._sums[name][place, numbers] += values
             if name == self._task.metrics[0]:
-                self._parts[place].append(mean_or_nan(values))
+                first = values
+        self._parts[place].append(mean_or_nan(first))
         model = ranker.as_model()
         self._nonzeros[place].append(model.nonzeros)
         self._bytes[place].append(model.bytes)
+        return first
 
     def end_part(self, part: str) -> None:
         """Note that all models that are still in the race have been scored on a part of the plan."""

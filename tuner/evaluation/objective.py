@@ -16,7 +16,7 @@ from ranktune.solvers.core.compiled import compiling
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
+from ranktune.tuner.evaluation.accumulator import ScoreAccumulator, mean_or_nan
 from ranktune.tuner.evaluation.fitting import LimitReached, fitted
 from ranktune.tuner.evaluation.holdout import by_split, chosen_parameters
 from ranktune.tuner.evaluation.kept import keep_scores
@@ -24,6 +24,9 @@ from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse,
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.splits.plans import FRESH, Fold, Plan, Progressive
 from ranktune.tuner.splits.store import read_development, read_plan
+
+LEARNING_POINTS = 20
+"""Points of a learning curve."""
 
 
 @runtime_checkable
@@ -100,6 +103,7 @@ def _interim_looks(plan: tuple[Fold, ...], queries: int) -> int:
 def _by_orders(task: Task, plan: Progressive, development: Queries) -> Outcome:
     """Score each query before it is learnt from; its value is the mean over the orders."""
     count, stopped = len(plan.orders), ""
+    in_order = []
     scores = ScoreAccumulator(development, task)
     deadline = time.monotonic() + task.limit
     for place, order in enumerate(plan.orders, start=1):
@@ -109,7 +113,7 @@ def _by_orders(task: Task, plan: Progressive, development: Queries) -> Outcome:
         assert isinstance(ranker, _OnePassRanker)
         with scores.fitting():
             values = ranker.progressive(development, order)
-        scores.add(0, ranker, values, development, slice(None))
+        in_order.append(scores.add(0, ranker, values, development, slice(None))[order])
         part = f"order {place} of {count}"
         scores.end_part(part)
         if task.incumbent is not None and is_significantly_worse(
@@ -117,4 +121,17 @@ def _by_orders(task: Task, plan: Progressive, development: Queries) -> Outcome:
         ):
             stopped = part
             break
-    return scores.outcome(0, np.arange(development.n_queries), stopped)
+    outcome = scores.outcome(0, np.arange(development.n_queries), stopped)
+    return replace(outcome, learning_curve=learning_curve(in_order))
+
+
+def learning_curve(in_order: Sequence[Floats]) -> tuple[tuple[float, float], ...]:
+    """Return how many queries had been learned from, and the mean of the next ones, means over orders of all queries.
+
+    in_order: the metric in each order, (n_queries,), NaN where it skips a query. The queries make up to
+    LEARNING_POINTS blocks of nearly equal size, each counted from its middle.
+    """
+    values = np.array(in_order)
+    blocks = np.array_split(np.arange(values.shape[1]), min(LEARNING_POINTS, values.shape[1]))
+    points = ((float(block.mean()), mean_or_nan(values[:, block])) for block in blocks)
+    return tuple(point for point in points if point[1] == point[1])

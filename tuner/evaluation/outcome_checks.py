@@ -91,7 +91,9 @@ def _fields(outcome: Outcome) -> dict[str, Any]:
     about["error"] = None if outcome.error is None else str(outcome.error)[:LONGEST]
     about["warnings"] = tuple(str(one)[:LONGEST] for one in outcome.warnings[:LONGEST])
     about["steps"] = tuple((_number(at, 0.0), str(what), _number(v, float("nan"))) for at, what, v in outcome.steps)
-    about["path"] = tuple((float(v), scored) for v, s in outcome.path if (scored := _number(s, math.nan)) == scored)
+    for name in ("path", "learning_curve"):
+        points = getattr(outcome, name)
+        about[name] = tuple((float(v), scored) for v, s in points if (scored := _number(s, math.nan)) == scored)
     about["chosen"] = None if outcome.chosen is None else float(outcome.chosen)
     about["path_parameter"] = str(outcome.path_parameter)[:LONGEST]
     about["stopped"] = str(outcome.stopped)[:LONGEST]

@@ -112,6 +112,9 @@ class Outcome:
         Scores of the development documents, 0 where the plan scores none.
     steps : tuple of (float, str, float)
         When a part of the plan ended, which one, and what it scored.
+    learning_curve : tuple of (float, float)
+        Of a progressive plan: how many queries had been learned from, and what the next ones scored, means over the
+        orders.
     restarts : int
         How often the trial was begun again because its worker was lost.
     """
@@ -135,4 +138,5 @@ class Outcome:
     path: tuple[tuple[float, float], ...] = ()
     bulk: float = 0.0
     samples: tuple[Floats, ...] = ()
+    learning_curve: tuple[tuple[float, float], ...] = ()
     restarts: int = 0

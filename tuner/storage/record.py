@@ -44,6 +44,7 @@ NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
 )  # fmt: skip
 MICROSECONDS, BYTES, WORKER, RESTARTS = "microseconds", "bytes", "worker", "restarts"
 STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "path", "bulk"
+LEARNING_CURVE = "learning_curve"
 ARRAYS = "per_query.npz"
 T = TypeVar("T")
 
@@ -234,6 +235,8 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
     if outcome.path:
         attrs[BULK] = outcome.bulk
         attrs[PATH] = {outcome.path_parameter: [list(point) for point in outcome.path]}
+    if outcome.learning_curve:
+        attrs[LEARNING_CURVE] = [list(point) for point in outcome.learning_curve]
     costs = {NONZEROS: outcome.nonzeros, MICROSECONDS: outcome.microseconds, BYTES: outcome.bytes}
     attrs |= {name: cost for name, cost in costs.items() if not np.isnan(cost)}
     return means[metric], attrs

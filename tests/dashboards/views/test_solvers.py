@@ -62,6 +62,29 @@ def test_a_far_tail_is_outside_and_noted(tmp_path: Path) -> None:
     assert "One value lies far below" in shown.note
 
 
+def test_learning_curves_are_those_of_the_best_trials(tmp_path: Path) -> None:
+    curve = ((4.5, 0.2), (14.5, 0.4), (24.5, 0.6))
+    trials = [
+        trial(0, "RankSVM", {}, 0.9),
+        trial(1, "LambdaRank", {}, 0.4, learning_curve=curve),
+        trial(2, "LambdaRank", {}, 0.3, learning_curve=((4.5, 0.0),)),
+        trial(3, "LambdaRank", {}, 0.5, learning_curve=curve, stopped="order 2 of 5"),
+    ]
+    found = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))
+    (shown,) = (panel for panel in found if panel.key == "learning-0")
+    expected = [["LambdaRank", 1, n, v, mean] for (n, v), mean in zip(curve, (0.2, 0.3, 0.4), strict=True)]
+    assert [list(row) for row in shown.table.rows] == [pytest.approx(row) for row in expected]
+    assert shown.figure is not None
+    (line,) = shown.figure["data"]
+    assert (line["name"], line["x"]) == ("LambdaRank", [4.5, 14.5, 24.5])
+    assert line["y"] == pytest.approx([0.2, 0.3, 0.4])
+
+
+def test_trials_without_learning_curves_have_no_panel_of_them(tmp_path: Path) -> None:
+    found = panels(study_data(tmp_path, [("", trials_of(LABELS, 8), None)], solvers=LABELS))
+    assert [panel.key for panel in found] == ["trials-0", "verdicts"]
+
+
 def test_verdicts_are_of_every_pair_and_counts_add_up(tmp_path: Path) -> None:
     labels = ("LambdaRank", "RankSVM", "ListNet", "ElasticRank")
     first, second = evidence_of(labels, 40, 0), evidence_of(tuple(reversed(labels)), 30, 1)

@@ -208,7 +208,7 @@ def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path:
     ndcg = parse_metric("ndcg@10")
     for trial in record.trials():
         params = {name.split(".")[1]: value for name, value in trial.params.items() if "." in name}
-        expected = np.zeros(60)
+        expected, visited = np.zeros(60), []
         for order in random_orders(data, 3, 0).orders:
             ranker: Any = make("ElasticRank", {**params, "passes": 1}, 0)
             scores = np.zeros(data.n_documents)
@@ -217,9 +217,13 @@ def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path:
                 if hasattr(ranker, "coef_"):
                     scores[data.starts[q] : data.starts[q + 1]] = ranker.predict(one)
                 ranker.partial_fit(one)
+            visited.append(ndcg.per_query(scores, data)[order])
             expected += ndcg.per_query(scores, data) / 3
         assert np.allclose(record.per_query(trial)["ndcg@10"], expected, rtol=0, atol=1e-12)
         assert trial.value == pytest.approx(np.nanmean(expected))
+        learned, following = np.array(trial.user_attrs["learning_curve"]).T
+        assert np.array_equal(learned, 3.0 * np.arange(20) + 1.0)  # 20 blocks of 3 queries
+        assert np.allclose(following, np.nanmean(np.reshape(visited, (3, 20, 3)), axis=(0, 2)), rtol=0, atol=1e-12)
     record.close()
     assert found.best.test is not None and found.best.test.mean > 0.6
 
