@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
@@ -14,11 +12,16 @@ from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.studies.readers import options as known_options
 from ranktune.studies.readers.alignment import aligned
 from ranktune.studies.readers.archives import read_npz
+from ranktune.studies.readers.columns import Wanted
+from ranktune.studies.readers.judgments import read_judgments
 from ranktune.studies.readers.letor import is_letor_folder, read_letor
-from ranktune.studies.readers.options import ArchiveOptions, FolderOptions, FrameOptions, LoadOptions, ReadOptions
-from ranktune.studies.readers.streams import Position, line_blocks
+from ranktune.studies.readers.options import ArchiveOptions, FolderOptions, LoadOptions, ReadOptions
+from ranktune.studies.readers.tables.kinds import COMPRESSED, ENDINGS, table_kind
 from ranktune.studies.readers.text import read_text
 from ranktune.tuner.splits.split import Split
+
+if TYPE_CHECKING:
+    from ranktune.studies.readers.frames import Table
 
 __all__ = ["NAMES", "Split", "load", "read"]
 
@@ -26,12 +29,9 @@ NAMES = (API_SEARCH,)
 """Data sets that need no file."""
 
 _TRAIN_ONLY = ("n_features", "group", "layout")  # options that do not apply to vali and test
-_TABLES = (".parquet", ".csv")
-_COMPRESSED = (".gz", ".bz2", ".xz")
-_EMPTY_CELLS = ["NULL", "null", "NA", "NaN", "nan", "None"]
 _GIVE = (
-    "Give a file of LETOR or SVMlight text, .npz, .parquet or .csv, a LETOR folder (Fold1 ...), "
-    "a data frame, (X, y, qid), or the name api-search"
+    "Give a file of LETOR or SVMlight text, .csv, .tsv, .parquet, .arrow, .jsonl, .run (TREC) or .npz, a LETOR folder "
+    "(Fold1 ...), a data frame, (X, y, qid), or the name api-search"
 )
 
 
@@ -104,20 +104,21 @@ def read(
 
     Parameters
     ----------
-    source : str, Path, data frame, tuple or Queries
-        A file of LETOR or SVMlight text (plain, gzip or bzip2), .npz, .parquet or .csv; a data frame; a tuple
-        (X, y, qid); or Queries, which are returned as they are.
+    source : str, Path, data frame, tuple, lightgbm.Dataset, xgboost.DMatrix or Queries
+        A file: LETOR, RankLib or SVMlight text, csv, tsv, Parquet, Arrow, JSON documents (also the feature logs of
+        Elasticsearch, OpenSearch and Solr), a TREC run, .npz. Or a data frame, also a lazy one; a tuple (X, y, qid); a
+        data set of LightGBM or XGBoost; or Queries, which are returned as they are.
     n_features : int, optional
         Number of features: missing ones are 0, more are an error.
     feature_names : sequence of str, optional
-        Names of the features: columns that have names must have these, and are put in this order.
+        Names of the features. Of tables and frames these columns are taken, in this order; other sources must have
+        these features if they have names.
     graded : bool, default=True
-        Whether grades matter. If not, tables and frames need no column of grades, and with feature_names, other columns
-        are ignored.
+        Whether grades matter. If not, tables and frames need no column of grades.
     **options
         Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion) for
-        text; of `from_frame` (grade, qid, document, features, missing) for tables and frames; of `read_npz`
-        (max_expansion) for .npz files.
+        text; of `from_frame` (grade, qid, document, features, drop, weight, group_by_time, missing) for tables and
+        frames, and qrels, a file of TREC judgments that gives the grades; of `read_npz` (max_expansion) for .npz files.
 
     Returns
     -------
@@ -142,9 +143,8 @@ def read(
     names = None if feature_names is None else tuple(feature_names)
     n_features = len(names) if n_features is None and names is not None else n_features
     what = str(source) if isinstance(source, str | Path) else "the data"
-    if not graded and "grade" in _options_of(source):
-        options.setdefault("features", names)
-        options["grade"] = None
+    if "grade" in _options_of(source):
+        _fit_to_model(options, names, graded=graded)
     if isinstance(source, str | Path):
         queries = _read_path(Path(source), str(source), n_features, options)
     else:
@@ -152,16 +152,48 @@ def read(
     return queries if n_features is None else aligned(queries, n_features, names, what)
 
 
+def open_table(source: object) -> Table | None:
+    """Return a table file or a data frame as a table, which load and read take too; None for any other source."""
+    from ranktune.studies.readers.frames import Table, is_frame  # imports narwhals, which only tables need
+    from ranktune.studies.readers.tables.files import read_table
+
+    if isinstance(source, Table):
+        return source
+    if not isinstance(source, str | Path):
+        return Table(source) if is_frame(source) else None
+    path = Path(source)
+    kind = table_kind(path) if path.is_file() else None
+    return None if kind is None else read_table(path, kind)
+
+
+def _fit_to_model(options: ReadOptions, names: tuple[str, ...] | None, *, graded: bool) -> None:
+    """Change options to the columns of a model: its features are known, and without grades only they matter."""
+    if names is not None:
+        options.setdefault("features", names)
+        options.pop("drop", None)
+        options.pop("group_by_time", None)
+    if not graded:
+        options["grade"] = None
+        options.pop("qrels", None)
+        options.pop("weight", None)
+
+
 def _read_object(source: object, options: ReadOptions) -> Queries:
-    from ranktune.studies.readers.frames import from_frame, is_frame  # imports narwhals, which only frames need
+    from ranktune.studies.readers.frames import is_frame
+    from ranktune.studies.readers.tables.native import native_reader
 
     _check_options(options, source)
     if isinstance(source, Queries):
         return source
     if isinstance(source, tuple) and len(source) == 3:
-        return Queries.from_arrays(source[0], source[1], qid=source[2])
-    if is_frame(source):
-        return from_frame(source, **cast(FrameOptions, options))
+        names = [str(name) for name in source[0].columns] if is_frame(source[0]) else None
+        return Queries.from_arrays(source[0], source[1], qid=source[2], feature_names=names)
+    table = open_table(source)
+    if table is not None:
+        return _from_table(table, options)
+    reader = native_reader(source)
+    if reader is not None:
+        return reader(source)
     raise DataError(f"cannot read data from {type(source).__name__}. {_GIVE}.")
 
 
@@ -177,44 +209,23 @@ def _read_path(path: Path, given: str, n_features: int | None, options: ReadOpti
     _check_options(options, path)
     if path.suffix == ".npz":
         return read_npz(path, **cast(ArchiveOptions, options))
-    if _kind(path) not in _TABLES:
-        return read_text(path, **cast(FolderOptions, {"n_features": n_features, **options}))
-    from ranktune.studies.readers.frames import from_frame
+    table = open_table(path)
+    if table is not None:
+        return _from_table(table, options)
+    return read_text(path, **cast(FolderOptions, {"n_features": n_features, **options}))
 
-    table = _table(path, options.get("missing") == "zero")
+
+def _from_table(table: Table, options: ReadOptions) -> Queries:
+    from ranktune.studies.readers.frames import queries_of
+
+    qrels = options.get("qrels")
+    judged = None if qrels is None else read_judgments(qrels)
     try:
-        return from_frame(table, **cast(FrameOptions, options))
+        return queries_of(table, Wanted.of(options), options.get("missing", "error"), judged)
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-
-
-def _kind(path: Path) -> str:
-    """Return the ending of path without that of a compression."""
-    return Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
-
-
-def _table(path: Path, zero_missing: bool) -> object:
-    """Return a table file as a frame of polars, or of pandas where polars is not installed."""
-    kind = _kind(path)
-    source: Path | io.BytesIO = path
-    options: dict[str, object] = {}
-    if kind == ".parquet" and path.suffix in _COMPRESSED:
-        raise DataError(f"{path}: a Parquet file is compressed inside; one packed again is not read. Unpack it.")
-    if path.suffix in _COMPRESSED:
-        source = io.BytesIO(b"".join(bytes(block) for block in line_blocks(Position(path))))
-    for library in ("polars", "pandas"):
-        try:
-            module = importlib.import_module(library)
-        except ImportError:
-            continue
-        if kind == ".csv" and library == "polars":  # pandas does both by itself
-            options = {"infer_schema_length": None, "null_values": _EMPTY_CELLS if zero_missing else None}
-        try:
-            frame: object = getattr(module, f"read_{kind[1:]}")(source, **options)
-        except Exception as error:  # each library has its own kinds
-            raise DataError(f"{path}: {library} cannot read it ({error}).") from error
-        return frame
-    raise DataError(f"{path}: reading it needs polars (or pandas): pip install polars.")
+        if table.path is None:
+            raise
+        raise DataError(f"{table.path}: {error}") from None
 
 
 def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:
@@ -248,7 +259,7 @@ def _name(source: object) -> str:
     if not isinstance(source, str | Path):
         return "data"
     name = Path(source).name
-    for ending in (*_COMPRESSED, ".txt", ".npz", ".parquet", ".csv"):
+    for ending in (*COMPRESSED, ".txt", ".npz", *ENDINGS):
         name = name.removesuffix(ending)
     return name or "data"
 
@@ -260,21 +271,27 @@ def _is_folder(source: object) -> bool:
 def _options_of(source: object) -> tuple[str, ...]:
     """Return the names of the options of reading source."""
     if not isinstance(source, str | Path):
-        from ranktune.studies.readers.frames import is_frame
+        from ranktune.studies.readers.frames import Table, is_frame
 
-        return known_options.FRAME if is_frame(source) else ()
+        return known_options.FRAME if isinstance(source, Table) or is_frame(source) else ()
     path = Path(source)
     if _is_name(source, API_SEARCH):
         return ()
     if path.suffix == ".npz":
         return known_options.ARCHIVE
-    return known_options.FRAME if _kind(path) in _TABLES else known_options.FOLDER
+    return known_options.FOLDER if table_kind(path) is None else known_options.FRAME
 
 
 def _check_options(options: LoadOptions | ReadOptions, source: object) -> None:
     known = _options_of(source)
-    for name in options:
+    what = source if isinstance(source, str | Path) else type(source).__name__
+    for name, value in options.items():
+        names_column = name in known_options.COLUMNS or (name == "qid" and isinstance(value, str))
+        if names_column and known != known_options.FRAME:
+            raise ParameterError(
+                f"{name}={value!r} names columns of a table, and {what} has none: its features have numbers. Leave "
+                f"{name} out, or give a csv, Parquet or jsonl file or a data frame."
+            )
         if name not in known:
-            what = source if isinstance(source, str | Path) else type(source).__name__
             hint = nearest(name, known) if known else "It has none."
             raise ParameterError(f"{name}= is not an option of reading {what}. {hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -68,6 +69,4 @@ def _in_order(queries: Queries, names: tuple[str, ...], what: str) -> Queries:
         raise DataError(f"{what}: lacks the features {listed(lacking)} of the training data. Add those columns.")
     features = queries.features[:, [column[name] for name in names]]
     features = sparse.csr_array(features) if queries.is_sparse else np.ascontiguousarray(features)
-    return Queries(
-        features, queries.grades, queries.starts, queries.query_ids, queries.document_ids, names, queries.rows
-    )  # fmt: skip
+    return replace(queries, features=features, feature_names=names)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TypeAlias
 
 import narwhals as nw
@@ -10,13 +13,11 @@ import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
 from ranktune.solvers.core.arrays import Array, Matrix
-from ranktune.solvers.core.errors import DataError, nearest
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
+from ranktune.studies.readers.columns import Wanted, roles
+from ranktune.studies.readers.judgments import Judgments
 from ranktune.studies.readers.options import Missing, check_missing
-
-_GRADES = ("grade", "label", "relevance", "rel", "y")
-_QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
-_DOCUMENTS = ("document", "docid", "doc_id", "document_id")
 
 Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
 Series: TypeAlias = nw.Series[IntoSeries]
@@ -33,7 +34,10 @@ def from_frame(
     grade: str | None = "grade",
     qid: str = "qid",
     document: str | None = None,
-    features: Sequence[str] | None = None,
+    features: Sequence[str] | str | None = None,
+    drop: Sequence[str] | str = (),
+    weight: str | None = None,
+    group_by_time: str | None = None,
     missing: Missing = "error",
 ) -> Queries:
     """Return the rows of a data frame grouped by query.
@@ -41,7 +45,7 @@ def from_frame(
     Parameters
     ----------
     frame : data frame
-        pandas, polars, pyarrow or another eager frame that narwhals supports, one row a document.
+        pandas, polars, pyarrow or another frame that narwhals supports, one row a document. A lazy one is collected.
     grade : str or None, default="grade"
         Column of the grades. Without a column of the default name, the one called label, relevance, rel or y is used.
         With None, all grades are 0.
@@ -50,8 +54,15 @@ def from_frame(
         query, query_id, queryid, group or group_id is used.
     document : str, optional
         Column of the document ids. By default the one called document, docid, doc_id or document_id, if there is one.
-    features : sequence of str, optional
-        The feature columns, all numeric. By default all other columns.
+    features : str or sequence of str, optional
+        The feature columns, all numeric: names, globs such as "bm25*", or both separated by commas. By default all
+        other columns.
+    drop : str or sequence of str, optional
+        Columns that are not used, in the same way.
+    weight : str, optional
+        Column that says how often a query counts: a positive number, the same for all documents of a query.
+    group_by_time : str, optional
+        Column of numbers, dates or ISO 8601 text. The queries are put in the order of their latest document.
     missing : {"error", "zero"}, default="error"
         Whether empty, NaN and infinite values of features are errors or are read as 0.
 
@@ -76,38 +87,71 @@ def from_frame(
     >>> queries.n_queries, queries.feature_names
     (2, ('bm25',))
     """
+    wanted = Wanted(
+        qid=qid, grade=grade, document=document, weight=weight, group_by_time=group_by_time, features=features,
+        drop=drop,
+    )  # fmt: skip
+    return queries_of(Table(frame), wanted, missing)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A frame, and what is known of it besides its columns.
+
+    features are the feature columns where the format of the file says which they are. sizes are the numbers of
+    documents of the queries where a file beside it gives them. path is the file, for messages.
+    """
+
+    frame: object
+    features: tuple[str, ...] | None = None
+    sizes: Sequence[int] | None = None
+    path: Path | None = None
+
+
+def queries_of(table: Table, wanted: Wanted, missing: Missing = "error", judged: Judgments | None = None) -> Queries:
+    """Return the rows of a table grouped by query, with the grades of judged where it is given."""
     check_missing(missing)
-    table = _table(frame)
-    columns = list(table.columns)
-    if grade is None:
-        of_grades = _only(columns, _GRADES, features)
+    frame = as_eager(table.frame)
+    found = roles(
+        frame.columns,
+        wanted,
+        known_features=table.features,
+        grouped=table.sizes is not None,
+        judged=judged is not None,
+    )
+    X = _matrix([frame[name] for name in found.features], zero_missing=missing == "zero")
+    ids = None if found.query is None else _ids(frame[found.query], found.query)
+    documents = None if found.document is None else _ids(frame[found.document], found.document)
+    y: Matrix
+    if judged is not None:
+        y = judged.grades(ids, documents)
+    elif wanted.grade is None or found.grade is None:
+        y = np.zeros(len(frame))
     else:
-        of_grades = _column(columns, grade, _GRADES, "grade", "the grades")
-    of_queries = _column(columns, qid, _QUERIES, "qid", "the query ids")
-    document = _document(columns, document, features)
-    others = [name for name in columns if name not in (of_grades, of_queries, document)]
-    names = others if features is None else _wanted(columns, features)
-    if not names:
-        raise DataError(f"the frame has no feature columns, only {', '.join(map(str, columns))}. Add numeric columns.")
-    X = _matrix([table[name] for name in names], zero_missing=missing == "zero")
-    y = np.zeros(len(table)) if grade is None else _numbers(table[str(of_grades)], "grade")
-    documents = None if document is None else _ids(table[document], document)
-    return Queries.from_arrays(
+        y = _numbers(frame[found.grade], "grade")
+    queries = Queries.from_arrays(
         X,
         y,
-        qid=_ids(table[of_queries], of_queries),
+        qid=ids,
+        group=None if found.query is not None else table.sizes,
         document_ids=documents,
-        feature_names=[str(name) for name in names],
+        feature_names=[str(name) for name in found.features],
     )
+    if found.weight is not None:
+        queries = with_weights(queries, _numbers(frame[found.weight], "weight"), f"weight column {found.weight!r}")
+    if found.time is not None:
+        queries = _by_time(queries, _times(frame[found.time], found.time))
+    return queries
 
 
-def _table(frame: object) -> Frame:
+def as_eager(frame: object) -> Frame:
+    """Return a frame as narwhals sees it, collected if it is lazy. Raises DataError if it cannot be used."""
     try:
         table = nw.from_native(frame, pass_through=True)
+        if isinstance(table, nw.LazyFrame):
+            table = table.collect()
     except Exception as error:  # each backend has its own, for example for columns of one name
         raise DataError(f"the frame cannot be used: {error}") from error
-    if isinstance(table, nw.LazyFrame):
-        raise DataError("the frame is lazy: call its collect() before.")
     if not isinstance(table, nw.DataFrame):
         raise DataError(f"expected a data frame (pandas, polars, pyarrow ...), got {type(frame).__name__}.")
     if len(set(table.columns)) < len(table.columns):
@@ -117,36 +161,52 @@ def _table(frame: object) -> Frame:
     return table
 
 
-def _column(columns: list[str], given: str, known: tuple[str, ...], default: str, what: str) -> str:
-    """Return the column given, or, where that is the default and missing, the only one of the known names."""
-    if given in columns:
-        return given
-    if given != default:
-        raise DataError(f"the frame has no column {given!r} for {what}. {nearest(given, map(str, columns))}")
-    found = [name for name in columns if str(name).lower() in known]
-    if len(found) == 1:
-        return found[0]
-    problem = f"several columns may be {what} ({', '.join(found)})" if found else f"no column for {what}"
-    raise DataError(f'the frame has {problem}. Name it: {default}="...". Its columns: {", ".join(map(str, columns))}.')
+def with_weights(queries: Queries, weights: Array, what: str) -> Queries:
+    """Return queries with weights, (n_documents,) in the caller's order, that are equal in each query."""
+    values = weights if queries.rows is None else weights[queries.rows]
+    lowest = np.minimum.reduceat(values, queries.starts[:-1])
+    differ = np.flatnonzero(lowest != np.maximum.reduceat(values, queries.starts[:-1]))
+    if len(differ):
+        raise DataError(
+            f"the {what} differs between the documents of query {queries.query_ids[differ[0]]}: a weight says how "
+            "often a query counts. Give all documents of a query the same."
+        )
+    return queries.weighted_by(lowest)
 
 
-def _document(columns: list[str], given: str | None, features: Sequence[str] | None) -> str | None:
-    if given is not None:
-        return _wanted(columns, [given])[0]
-    return _only(columns, _DOCUMENTS, features)
+def _times(column: Series, name: str) -> Array:
+    """Return a column of times as numbers that rise with them."""
+    if column.null_count():
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise DataError(f"the time column {name!r} has no value in row {row}. Every row needs one; fill it in.")
+    if column.dtype.is_numeric():
+        return _numbers(column, "time")
+    try:
+        return np.array([_seconds(value) for value in column.to_list()])
+    except (TypeError, ValueError):
+        raise DataError(
+            f"the time column {name!r} holds {column[0]!r}: times are numbers, dates or ISO 8601 text such as "
+            "2026-01-31T12:00."
+        ) from None
 
 
-def _only(columns: list[str], known: tuple[str, ...], features: Sequence[str] | None) -> str | None:
-    """Return the only column of a known name that is not a feature; None for none or several."""
-    found = [name for name in columns if str(name).lower() in known and name not in (features or ())]
-    return found[0] if len(found) == 1 else None
+def _seconds(value: object) -> float:
+    """Return a date, a time or ISO 8601 text as seconds since 1970; without a zone, in UTC."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
+    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(time, datetime):
+        raise TypeError
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
 
 
-def _wanted(columns: list[str], names: Sequence[str]) -> list[str]:
-    for name in names:
-        if name not in columns:
-            raise DataError(f"the frame has no column {name!r}. {nearest(str(name), map(str, columns))}")
-    return list(names)
+def _by_time(queries: Queries, times: Array) -> Queries:
+    """Return the queries in the order of their latest document, equal ones as they were."""
+    values = times if queries.rows is None else times[queries.rows]
+    order = np.argsort(np.maximum.reduceat(values, queries.starts[:-1]), kind="stable")
+    places = queries.documents_of(order)
+    rows = np.arange(queries.n_documents) if queries.rows is None else queries.rows
+    return replace(queries.select(order), rows=rows[places])
 
 
 def _matrix(series: list[Series], *, zero_missing: bool) -> Matrix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, TypedDict, get_args, get_type_hints
 
 import numpy as np
@@ -29,13 +30,22 @@ class TextOptions(TypedDict, total=False):
     max_expansion: float
 
 
-class FrameOptions(TypedDict, total=False):
-    """Options of `from_frame`."""
+class ColumnOptions(TypedDict, total=False):
+    """Which columns of a table are what: see `from_frame`."""
 
     grade: str | None
-    qid: str
     document: str | None
-    features: Sequence[str] | None
+    features: Sequence[str] | str | None
+    drop: Sequence[str] | str
+    weight: str | None
+    group_by_time: str | None
+    qrels: str | Path | None
+
+
+class FrameOptions(ColumnOptions, total=False):
+    """Options of tables and frames."""
+
+    qid: str
     missing: Missing
 
 
@@ -51,12 +61,8 @@ class FolderOptions(TextOptions, total=False):
     n_features: int | None
 
 
-class ReadOptions(TextOptions, total=False):
-    """Options of `catalogue.read`, whatever the source; for frames, qid is the name of a column."""
-
-    grade: str | None
-    document: str | None
-    features: Sequence[str] | None
+class ReadOptions(TextOptions, ColumnOptions, total=False):
+    """Options of `catalogue.read`, whatever the source; for tables, qid is the name of a column."""
 
 
 class LoadOptions(ReadOptions, total=False):
@@ -65,7 +71,9 @@ class LoadOptions(ReadOptions, total=False):
     n_features: int | None
 
 
-FRAME, ARCHIVE, FOLDER = (tuple(get_type_hints(kind)) for kind in (FrameOptions, ArchiveOptions, FolderOptions))
+FRAME, ARCHIVE, FOLDER, COLUMNS = (
+    tuple(get_type_hints(kind)) for kind in (FrameOptions, ArchiveOptions, FolderOptions, ColumnOptions)
+)
 """Names of the options."""
 
 

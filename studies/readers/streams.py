@@ -81,6 +81,19 @@ def line_blocks(position: Position, *, max_expansion: float = 200.0, size: int =
                 buffer = _larger(position, buffer)
 
 
+def lines_of(position: Position) -> Iterator[str]:
+    """Yield the lines of a text file without their ends, counted in position. Raises what line_blocks raises."""
+    for block in line_blocks(position):
+        for line in block.tobytes().splitlines():
+            position.lines += 1
+            try:
+                yield line.decode()
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{position.path}:{position.lines}: is not UTF-8 ({error.reason}). Convert it."
+                ) from None
+
+
 def _filled(stream: io.BufferedIOBase | io.RawIOBase, view: memoryview) -> int:
     """Read until view is full or the stream ends; return the number of bytes."""
     got = 0

@@ -104,8 +104,9 @@ def test_a_model_reads_columns_by_the_names_it_knows(tmp_path: Path) -> None:
         assert queries.feature_names == names and queries.features.tolist() == X[:, [2, 0, 1]].tolist()
     with pytest.warns(RankTuneWarning, match="matched by position"):
         assert read(given["text"], feature_names=names).features.tolist() == X.tolist()
-    with pytest.raises(DataError, match="does not have: f2"):
-        read(given["polars"], feature_names=("f0", "f1"))
+    assert read(given["polars"], feature_names=("f1", "f0")).features.tolist() == X[:, [1, 0]].tolist()
+    with pytest.raises(DataError, match="no column 'f7'"):
+        read(given["polars"], feature_names=("f0", "f7"))
     with pytest.raises(DataError, match="does not have: 3"):
         read(given["text"], n_features=2)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ranktune.api import resume, run, tune
+    from ranktune.reading import evaluate, predict
     from ranktune.solvers.data.queries import Queries
     from ranktune.solvers.linear.elastic_rank import ElasticRank
     from ranktune.solvers.linear.rank_svm import RankSVM
@@ -32,8 +33,10 @@ __all__ = [
     "Study",
     "ThompsonSampler",
     "__version__",
+    "evaluate",
     "load_model",
     "parse_metric",
+    "predict",
     "read",
     "resume",
     "run",
@@ -47,8 +50,10 @@ _HOME = {
     "RankSVM": "solvers.linear.rank_svm",
     "Study": "tuner.study.declaration",
     "ThompsonSampler": "tuner.samplers.thompson",
+    "evaluate": "reading",
     "load_model": "solvers.models.base",
     "parse_metric": "solvers.metrics.metrics",
+    "predict": "reading",
     "read": "studies.catalogue",
     "resume": "api",
     "run": "api",

@@ -64,9 +64,10 @@ def tune(given: TuneArguments) -> StudyResult:
 
     Notes
     -----
-    data, vali and test are each a path, "api-search" (the embedded example), a Queries, a data frame or a tuple
-    (X, y, qid). Without test, a fifth of the training queries is set aside first. With timeout, the solvers share the
-    time. With a database as storage, other processes join by work or `ranktune worker`.
+    data, vali and test are each a path, "api-search" (the embedded example), a Queries, a data frame, a tuple
+    (X, y, qid), a lightgbm.Dataset or an xgboost.DMatrix; ranktune.read lists the files. Without test, a fifth of the
+    training queries is set aside first. With timeout, the solvers share the time. With a database as storage, other
+    processes join by work or `ranktune worker`.
 
     Examples
     --------
@@ -84,9 +85,11 @@ def tune(given: TuneArguments) -> StudyResult:
     sources = given.data, given.vali, given.test
     values = {own.name: getattr(given, own.name) for own in declared(Settings)}
     settings = {name: value for name, value in values.items() if value is not None} | _described(sources)
-    for name in ("also", "solvers"):
-        if isinstance(settings.get(name), str):
-            settings[name] = (settings[name],)
+    for own in declared(Settings):
+        if own.kind == Sequence[str] and isinstance(settings.get(own.name), str):
+            settings[own.name] = (settings[own.name],)
+    if given.qrels is not None:
+        settings["qrels"] = _name_of(given.qrels)
     return _run(Study(**settings), sources, given, deadline)
 
 
@@ -129,6 +132,8 @@ def run(given: RunArguments) -> StudyResult:
     study = given.study if isinstance(given.study, Study) else Study.from_toml(given.study)
     deadline = Deadline.after(study.timeout)
     study = replace(study, **_described((study.data or API_SEARCH, study.vali, study.test)))
+    if study.qrels is not None:
+        study = replace(study, qrels=_name_of(study.qrels))
     return _run(study, (study.data, study.vali, study.test), given, deadline)
 
 
@@ -216,7 +221,7 @@ class _Session:
         """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""
         self.events.write(Event.STAGE, name="reading")
         self.progress.stage(f"reading {study.data}")
-        if all(source is None or (source != API_SEARCH and isinstance(source, str | Path)) for source in sources):
+        if all(map(_is_file, sources)):
             return self.workers.call(read_and_prepare, study, sources, self.folder, extend)
         return read_and_prepare(study, sources, self.folder, extend, self.progress)
 
@@ -319,6 +324,11 @@ def _name_of(source: object) -> str:
     if isinstance(source, str | Path):
         return str(Path(source).resolve()) if str(source) and Path(source).exists() else str(source)
     return f"<{type(source).__name__} in memory>"
+
+
+def _is_file(source: object) -> bool:
+    """Return whether a worker process can read source, or there is nothing to read."""
+    return source is None or (isinstance(source, str | Path) and source != API_SEARCH)
 
 
 def _stem(data: str) -> str:

@@ -24,7 +24,10 @@ Result = TypeVar("Result")
 
 _RUNNING = "How trials run"
 _RECORD = "Where the record is kept"
-_SOURCES = "data, vali and test are each a path, a name, a Queries, a data frame or a tuple (X, y, qid)."
+_SOURCES = (
+    "data, vali and test are each a path, a name, a Queries, a data frame, a tuple (X, y, qid), a lightgbm.Dataset "
+    "or an xgboost.DMatrix."
+)
 HOME = Setting("Folder of all studies. (default: RANKTUNE_HOME or ./ranktune-runs)", option_type=Path)
 
 

@@ -1,4 +1,4 @@
-"""What the commands predict, evaluate, data, solvers and related compute, and their tables."""
+"""What the commands data, solvers and related compute, and their tables."""
 
 from __future__ import annotations
 
@@ -10,60 +10,30 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Unpack
 
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.base.ranker import BaseRanker, LinearRanker
-from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.core.errors import StudyError, listed
+from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.errors import DataError, StudyError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.models.base import Model, load_model
+from ranktune.solvers.models.base import load_model
 from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, loadable, solver_class
 from ranktune.studies import catalogue
 from ranktune.studies.api_search import NAME as API_SEARCH
+from ranktune.studies.inspection import Suspect, column_report, suspects
+from ranktune.studies.readers.columns import Wanted
+from ranktune.studies.readers.frames import Table
 from ranktune.studies.readers.options import ReadOptions
 from ranktune.studies.summary import summarise
-from ranktune.tuner.evaluation.refit import score_on
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.statistics.intervals import bootstrap_interval
 from ranktune.tuner.study.home import all_folders, home_folder
 
+MOST_PLAIN_FEATURES = 20
+"""Feature columns without a note that a description lists."""
 _MAIN_FACTS = ("queries", "documents", "features", "grades", "sparsity", "queries_without_relevant")
-
-
-def score_file(model: Path, data: str, **reading: Unpack[ReadOptions]) -> Floats:
-    """Return the score of each document of data, (n_documents,), in the order of the file."""
-    chosen = load_model(model)
-    return chosen.predict(_read_for(chosen, data, reading, graded=False))
-
-
-def _read_for(model: Model, data: str, reading: ReadOptions, *, graded: bool = True) -> Queries:
-    """Return the queries of data with the features of model: by name where both have names, else by number."""
-    return catalogue.read(
-        data, n_features=model.n_features, feature_names=model.feature_names, graded=graded, **reading
-    )
-
-
-def evaluate_file(model: Path, data: str, metrics: Sequence[str], **reading: Unpack[ReadOptions]) -> Json:
-    """Return, for each metric, the mean of a model over the queries of data with its bootstrap interval."""
-    chosen = load_model(model)
-    names = tuple(dict.fromkeys(str(parse_metric(name)) for name in metrics))
-    queries = _read_for(chosen, data, reading)
-    found: Json = {}
-    for name, values in score_on(chosen, queries, names).items():
-        interval = bootstrap_interval(values, np.random.default_rng(0))
-        skipped = int(np.isnan(values).sum())
-        limits = [interval.low, interval.high]
-        if skipped == len(values):
-            found[name] = {"mean": None, "interval": None, "skipped": skipped}
-        else:
-            found[name] = {"mean": interval.mean, "interval": limits, "skipped": skipped}
-    return {"model": str(model), "data": data, "queries": queries.n_queries, "metrics": found}
 
 
 def evaluation_table(found: Json) -> RenderableType:
@@ -77,29 +47,73 @@ def evaluation_table(found: Json) -> RenderableType:
 
 
 def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
-    """Return a description of each part of data: in a folder of folds, each fold's train, vali and test."""
+    """Return a description of each part of data, of the columns of a table, and of the features that look wrong.
+
+    A folder of folds has parts: each fold's train, vali and test.
+    """
+    table = catalogue.open_table(data)
+    try:
+        splits = catalogue.load(data if table is None else table, **reading)
+    except DataError as error:
+        if table is None:
+            raise
+        return {"data": data, "columns": _columns(table, reading, ()), "error": str(error)}
     parts = []
-    for split in catalogue.load(data, **reading):
+    for split in splits:
         for part in ("train", "vali", "test"):
             queries = getattr(split, part)
             if queries is not None:
                 name = " ".join(filter(None, (split.name if split.vali or split.test else "", part)))
                 parts.append({"part": name} | summarise(queries).as_dict())
-    return {"data": data, "parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
+    found = suspects(splits[0].train)
+    described: Json = {"data": data, "parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
+    if table is not None:
+        described["columns"] = _columns(table, reading, found)
+    described["suspects"] = [{"feature": one.name, "kind": one.kind, "reason": one.reason} for one in found]
+    return described
+
+
+def _columns(table: Table, reading: ReadOptions, found: Sequence[Suspect]) -> list[Json]:
+    return column_report(table, Wanted.of(reading), found, judged="qrels" in reading)
 
 
 def data_table(found: Json) -> RenderableType:
-    """Return a description as a table: one column per part, or one row per part if there are many."""
-    parts = found["parts"]
+    """Return a description as tables: one column per part, or one row per part if there are many; and the columns."""
+    shown: list[RenderableType] = []
+    if "parts" in found:
+        shown.append(titled(found["data"], _parts_table(found["parts"])))
+    if "columns" in found:
+        shown.append(_columns_table(found["columns"]))
+    else:  # numbered features
+        shown += [Text(f"feature {one['feature']} {one['reason']}") for one in found["suspects"]]
+    return Group(*shown)
+
+
+def _parts_table(parts: Sequence[Json]) -> RenderableType:
     if len(parts) > 3:
         rows = table(("part",), tuple(key.replace("_", " ") for key in _MAIN_FACTS))
         for part in parts:
             rows.add_row(escape(part["part"]), *(escape(_cell(part[key])) for key in _MAIN_FACTS))
-    else:
-        rows = table(("",), tuple(part["part"] for part in parts))
-        for key in (name for name in parts[0] if name != "part"):
-            rows.add_row(key.replace("_", " "), *(escape(_cell(part[key])) for part in parts))
-    return titled(found["data"], rows)
+        return rows
+    rows = table(("",), tuple(part["part"] for part in parts))
+    for key in (name for name in parts[0] if name != "part"):
+        rows.add_row(key.replace("_", " "), *(escape(_cell(part[key])) for part in parts))
+    return rows
+
+
+def _columns_table(columns: Sequence[Json]) -> RenderableType:
+    """Return how columns are taken: those that are not features, then features with a note; others by number."""
+    rows = table(("column", "type", "taken as", "note"))
+    plain = [one for one in columns if one["taken_as"] == "feature" and not one["note"]]
+    special = [one for one in columns if one not in plain]
+    for one in (*special, *plain[:MOST_PLAIN_FEATURES]):
+        rows.add_row(*(escape(one[key]) for key in ("column", "type", "taken_as", "note")))
+    if len(plain) > MOST_PLAIN_FEATURES:
+        rows.add_row(f"... and {len(plain) - MOST_PLAIN_FEATURES} more", "", "feature", "")
+    rows.caption = (
+        "--qid, --grade, --document, --weight and --group-by-time COLUMN, --features and --drop NAMES change it."
+    )
+    return titled("Columns", rows)
 
 
 def _cell(value: object) -> str:

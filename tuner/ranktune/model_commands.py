@@ -12,13 +12,29 @@ from typing import Annotated
 import typer
 
 from ranktune import exporting
-from ranktune.options import Also, Home, Json, Missing, ZeroBased, console, print_json, reading, write_output
+from ranktune.options import (
+    Also,
+    Given,
+    Home,
+    Json,
+    Missing,
+    ZeroBased,
+    console,
+    print_json,
+    reading,
+    takes_options,
+    write_output,
+)
+from ranktune.tuner.study.settings import ColumnSettings
 
 commands = typer.Typer()
 
 
 @commands.command()
+@takes_options(ColumnSettings)
 def predict(
+    columns: Given,
+    *,
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     data: Annotated[str, typer.Argument(help="The documents to score.")],
     output: Annotated[
@@ -28,14 +44,17 @@ def predict(
     zero_based: ZeroBased = False,
 ) -> None:
     """Print the score of each document of DATA, one per line, in the order of the file. Higher scores rank first."""
-    from ranktune.commands import score_file
+    from ranktune.reading import predict
 
-    scores = score_file(model, data, **reading(missing, zero_based))
+    scores = predict(model, data, **reading(missing, zero_based, columns))
     write_output("".join(f"{score!r}\n" for score in scores.tolist()), output)
 
 
 @commands.command()
+@takes_options(ColumnSettings)
 def evaluate(
+    columns: Given,
+    *,
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     data: Annotated[str, typer.Argument(help="Documents with grades.")],
     metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, p@5, err@10, auc, ndcg@10:letor, ...")] = "ndcg@10",
@@ -45,9 +64,11 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Evaluate MODEL on DATA: the mean of each metric over queries, with a 95 percent interval."""
-    from ranktune.commands import evaluate_file, evaluation_table
+    from ranktune.commands import evaluation_table
+    from ranktune.reading import evaluate
 
-    found = evaluate_file(model, data, [metric, *(also or [])], **reading(missing, zero_based))
+    measured = evaluate(model, data, metric, also=also or (), **reading(missing, zero_based, columns))
+    found = {"model": str(model), "data": data, **measured}
     print_json(found) if as_json else console().print(evaluation_table(found))
 
 
@@ -55,7 +76,10 @@ commands.command(help=exporting.HELP)(exporting.export)
 
 
 @commands.command("data")
+@takes_options(ColumnSettings)
 def describe_data(
+    columns: Given,
+    *,
     data: Annotated[str, typer.Argument(help="File, folder or name of documents with grades.")] = "api-search",
     missing: Missing = "error",
     zero_based: ZeroBased = False,
@@ -64,8 +88,12 @@ def describe_data(
     """Describe DATA: queries, documents, features, grades, sparsity, and what looks wrong."""
     from ranktune.commands import data_table, describe
 
-    found = describe(data, **reading(missing, zero_based))
+    found = describe(data, **reading(missing, zero_based, columns))
     print_json(found) if as_json else console().print(data_table(found))
+    if "error" in found:
+        from ranktune.solvers.core.errors import DataError
+
+        raise DataError(found["error"])
 
 
 @commands.command("solvers")

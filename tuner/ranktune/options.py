@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 import typer
 
 from ranktune.arguments import HOME
-from ranktune.tuner.study.settings import Declared, declared
+from ranktune.tuner.study.settings import Declared, declared, given_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,9 +81,9 @@ def _parameter(own: Declared) -> inspect.Parameter:
     )
 
 
-def reading(missing: str, zero_based: bool) -> ReadOptions:
-    """Return the options of the readers that differ from their defaults."""
-    options: ReadOptions = {}
+def reading(missing: str, zero_based: bool, columns: Given | None = None) -> ReadOptions:
+    """Return the options of the readers that differ from their defaults, and the columns that are given."""
+    options = cast("ReadOptions", given_columns(columns or {}))
     if missing != "error":
         options["missing"] = cast("MissingChoice", missing)  # the readers check it
     if zero_based:

@@ -1,19 +1,36 @@
-"""From sources of data to the problems of a study. A worker process reads sources that are files."""
+"""From sources of data to the problems of a study, and to the scores of a model.
+
+A worker process reads sources that are files.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from pathlib import Path
+from typing import TypeAlias, Unpack
 
-from ranktune.solvers.core.errors import ParameterError
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies import catalogue
+from ranktune.studies.inspection import suspects
+from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Progress, Silent
-from ranktune.tuner.splits.split import Split, nested_splits
+from ranktune.tuner.splits.split import Split, by_time, nested_splits
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.settings import NO_TEST
+
+MOST_WARNINGS = 10
+"""Features that look wrong and are named one by one."""
 
 Sources: TypeAlias = tuple[object, object, object]
 """data, vali and test: each a path, a name, an object in memory, or None."""
@@ -29,8 +46,12 @@ def read_and_prepare(
 def _loaded(study: Study, sources: Sources, progress: Progress) -> list[Split]:
     """Return the splits of the data; a single one has no name."""
     data, vali, test = sources
-    given = None if isinstance(test, str) and test == NO_TEST else test
-    splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **study.reading)
+    untested = isinstance(test, str) and test == NO_TEST
+    given = None if untested else test
+    splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **study.read_options)
+    _warn_of_suspects(splits[0].train)
+    if study.group_by_time is not None:
+        splits = [by_time(split, tested=not untested) for split in splits]
     if study.plan == "nested":
         if len(splits) > 1:
             raise ParameterError(
@@ -38,3 +59,123 @@ def _loaded(study: Study, sources: Sources, progress: Progress) -> list[Split]:
             )
         return nested_splits(splits[0], study.outer, study.seed)
     return splits if len(splits) > 1 else [replace(splits[0], name="")]
+
+
+def _warn_of_suspects(queries: Queries) -> None:
+    found = suspects(queries)
+    for one in found[:MOST_WARNINGS]:
+        warnings.warn(one.warning, RankTuneWarning, stacklevel=2)
+    if len(found) > MOST_WARNINGS:
+        more = len(found) - MOST_WARNINGS
+        warnings.warn(f"{more} more features look wrong: `ranktune data` lists them.", RankTuneWarning, stacklevel=2)
+
+
+def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptions]) -> Floats:
+    """Return the score of each document of data; a higher score ranks first.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+        A model, or the file of one.
+    data : str, Path, data frame, tuple, lightgbm.Dataset, xgboost.DMatrix or Queries
+        What read takes. Of a table, the columns that the model knows by name are taken; grades are not needed.
+    **options
+        Options of read, such as qid="session" for a table.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+        float64, in the order of the rows.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read, or lack features of the model.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import ranktune
+    >>> frame = pd.DataFrame({"qid": [1, 1, 2, 2], "grade": [0, 1, 0, 1], "bm25": [0.1, 0.7, 0.2, 0.4]})
+    >>> train = ranktune.read(frame)
+    >>> model = ranktune.RankSVM().fit(train).as_model(feature_names=train.feature_names)
+    >>> scores = ranktune.predict(model, frame[["qid", "bm25"]])
+    >>> scores.argsort().tolist()
+    [0, 2, 3, 1]
+    """
+    chosen = _model_of(model)
+    return chosen.predict(_read_for(chosen, data, options, graded=False))
+
+
+def evaluate(
+    model: Model | str | Path,
+    data: object,
+    metric: str = "ndcg@10",
+    *,
+    also: Sequence[str] | str = (),
+    **options: Unpack[ReadOptions],
+) -> Json:
+    """Return, for each metric, the mean of a model over the queries of data with its bootstrap interval.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+        A model, or the file of one.
+    data : str, Path, data frame, tuple, lightgbm.Dataset, xgboost.DMatrix or Queries
+        What read takes, with grades.
+    metric : str, default="ndcg@10"
+        The metric.
+    also : str or sequence of str, optional
+        Further metrics.
+    **options
+        Options of read, such as qid="session" for a table.
+
+    Returns
+    -------
+    dict
+        The number of queries, and metrics: for each its mean, its 95 percent interval, and the number of queries that
+        it skips; mean and interval are None where it skips all.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read, or lack features of the model.
+    ParameterError
+        A metric is unknown.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import ranktune
+    >>> frame = pd.DataFrame({"qid": [1, 1, 2, 2], "grade": [0, 1, 0, 1], "bm25": [0.1, 0.7, 0.2, 0.4]})
+    >>> train = ranktune.read(frame)
+    >>> model = ranktune.RankSVM().fit(train).as_model(feature_names=train.feature_names)
+    >>> ranktune.evaluate(model, frame, "map")["metrics"]["map"]["mean"]
+    1.0
+    """
+    from ranktune.tuner.evaluation.refit import score_on
+    from ranktune.tuner.statistics.intervals import bootstrap_interval
+
+    chosen = _model_of(model)
+    given = (metric, also) if isinstance(also, str) else (metric, *also)
+    names = tuple(dict.fromkeys(str(parse_metric(name)) for name in given))
+    queries = _read_for(chosen, data, options)
+    found: Json = {}
+    for name, values in score_on(chosen, queries, names).items():
+        interval = bootstrap_interval(values, np.random.default_rng(0))
+        skipped = int(np.isnan(values).sum())
+        empty = skipped == len(values)
+        limits = None if empty else [interval.low, interval.high]
+        found[name] = {"mean": None if empty else interval.mean, "interval": limits, "skipped": skipped}
+    return {"queries": queries.n_queries, "metrics": found}
+
+
+def _model_of(model: Model | str | Path) -> Model:
+    return model if isinstance(model, Model) else load_model(model)
+
+
+def _read_for(model: Model, data: object, options: ReadOptions, *, graded: bool = True) -> Queries:
+    """Return the queries of data with the features of model: by name where both have names, else by number."""
+    return catalogue.read(
+        data, n_features=model.n_features, feature_names=model.feature_names, graded=graded, **options
+    )

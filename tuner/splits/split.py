@@ -43,6 +43,29 @@ def with_test(split: Split, seed: int) -> Split:
     return replace(split, train=split.train.select(kept), test=split.train.select(aside))
 
 
+def by_time(split: Split, *, tested: bool) -> Split:
+    """Return split, whose training queries are in the order of time, with validation and test queries.
+
+    Where they are not given, the latest fifth of the training queries is the test (if tested), and the latest fifth of
+    the others validates. Raises DataError where too few would remain.
+    """
+    train, vali, test = split.train, split.vali, split.test
+    if tested and test is None:
+        train, test = _latest_aside(train)
+    if vali is None:
+        train, vali = _latest_aside(train)
+    return replace(split, train=train, vali=vali, test=test)
+
+
+def _latest_aside(queries: Queries) -> tuple[Queries, Queries]:
+    """Return the earlier four fifths of the queries, and the others."""
+    kept = queries.n_queries - int(TEST_SHARE * queries.n_queries)
+    if kept in (0, queries.n_queries):
+        raise DataError(f"{queries.n_queries} queries are too few to set the latest fifth aside. Give more queries.")
+    numbers = np.arange(queries.n_queries)
+    return queries.select(numbers[:kept]), queries.select(numbers[kept:])
+
+
 WHOLE = "all"
 """Name of the split of a nested plan that gives the final model; it has no test queries."""
 

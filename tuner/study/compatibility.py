@@ -23,12 +23,12 @@ from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.settings import Settings
+from ranktune.tuner.study.settings import ColumnSettings, Settings, declared
 
 DECLARED = "declared"
 """User attribute of a record: what was declared."""
 _FREE = ("name", "trials", "timeout", "until", "solvers", "space")
-_SOURCES = ("data", "vali", "test", "reading")
+_SOURCES = ("data", "vali", "test", "reading", *(own.name for own in declared(ColumnSettings)))
 
 SavedSpace: TypeAlias = Mapping[str, JsonView]
 """A space as the declaration of a study holds it."""

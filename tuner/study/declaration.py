@@ -17,7 +17,7 @@ from ranktune.tuner.samplers.registry import ACQUISITIONS, SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import PLANS
 from ranktune.tuner.statistics.pareto import parse_limits
-from ranktune.tuner.study.settings import Declared, Settings, declared, documented
+from ranktune.tuner.study.settings import Declared, Settings, declared, documented, given_columns
 
 DEFAULT_TRIALS = 30
 TRIALS_BY_TIME = 500
@@ -78,6 +78,8 @@ class Study(Settings):
             trials=self.trials or (DEFAULT_TRIALS if self.timeout is None and self.until is None else TRIALS_BY_TIME),
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
+            features=tuple(self.features),
+            drop=tuple(self.drop),
         )
         self.union_space()  # an invalid override is refused before anything runs
         for flat, override in self.space.items():
@@ -101,7 +103,17 @@ class Study(Settings):
     @property
     def strict(self) -> bool:
         """Whether the given validation queries alone choose: the protocol of published tables."""
-        return self.plan == "split" or not self.refit
+        return self.one_split or not self.refit
+
+    @property
+    def one_split(self) -> bool:
+        """Whether the plan keeps to one set of validation queries: those given, or the latest ones."""
+        return self.plan == "split" or self.group_by_time is not None
+
+    @property
+    def read_options(self) -> dict[str, Any]:
+        """The options of readers: columns, and those of reading."""
+        return given_columns(asdict(self)) | dict(self.reading)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -141,7 +153,7 @@ class Study(Settings):
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"{path} is not TOML: {error}.") from None
-        for name in ("data", "vali", "test"):
+        for name in ("data", "vali", "test", "qrels"):
             beside = path.parent / str(values.get(name, ""))
             if values.get(name) and beside.exists():
                 values[name] = str(beside)
@@ -154,6 +166,11 @@ class Study(Settings):
 def _check_plan(study: Study) -> None:
     """Raise ParameterError if fields of study contradict its plan."""
     dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
+    if study.group_by_time is not None and (dealt or study.plan in ("nested", "progressive")):
+        raise ParameterError(
+            f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
+            f"{' and '.join(dealt) or 'the plan'} out, or group_by_time."
+        )
     if study.plan in ("split", "progressive") and dealt:
         raise ParameterError(
             f"plan='{study.plan}' does not deal queries into folds. Leave {' and '.join(dealt)} out, or the plan."

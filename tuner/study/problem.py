@@ -77,7 +77,7 @@ def write_split(split: Split, study: Study, parent: Path) -> str:
         split,
         study.folds,
         study.seed,
-        strict=study.plan == "split" or keeps,
+        strict=study.one_split or keeps,
         repeats=study.repeats,
         permutations=study.permutations if study.plan == "progressive" else None,
     )

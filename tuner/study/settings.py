@@ -98,14 +98,66 @@ def documented(declaration: type) -> Callable[[Documented], Documented]:
     return decorate
 
 
-_TRAINING = "Training data: LETOR/SVMlight text (.gz, .bz2), csv, parquet, npz, a folder Fold1..Fold5."
+_TRAINING = (
+    "Training data: LETOR/SVMlight text, csv, tsv, Parquet, jsonl (also feature logs of search engines), a TREC run, "
+    "npz, a folder Fold1..Fold5. `ranktune data --help` says more."
+)
 DATA = Setting(_TRAINING, positional=True, option_type=str)
 VALI = Setting("Validation data. (default: cross-validation by query)", option_type=str)
 TEST = Setting("Test data, never used to choose; none for none. (default: a fifth set aside)", option_type=str)
 
 
+_COLUMNS = "Columns of tables (csv, Parquet, jsonl ...)"
+
+
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ColumnSettings:
+    """Which columns of a table are what. They apply to every table that is read: data, vali and test."""
+
+    qid: Annotated[
+        str | None,
+        Setting("Column of query ids. (default: qid, query, query_id, queryid, group or group_id)", panel=_COLUMNS),
+    ] = None
+    grade: Annotated[
+        str | None, Setting("Column of grades. (default: grade, label, relevance, rel or y)", panel=_COLUMNS)
+    ] = None
+    document: Annotated[
+        str | None,
+        Setting("Column of document ids. (default: document, docid, doc_id, document_id, _id or id)", panel=_COLUMNS),
+    ] = None
+    features: Annotated[
+        Sequence[str],
+        Setting(
+            "Feature columns: names, globs such as 'bm25*', both with commas. Repeatable. (default: all others)",
+            panel=_COLUMNS,
+        ),
+    ] = ()
+    drop: Annotated[
+        Sequence[str], Setting("Columns that are not used, given like features. Repeatable.", panel=_COLUMNS)
+    ] = ()
+    weight: Annotated[
+        str | None, Setting("Column of query weights: how often each query counts in fitting.", panel=_COLUMNS)
+    ] = None
+    group_by_time: Annotated[
+        str | None,
+        Setting(
+            "Column of times: the latest fifth of the queries is the test, the latest fifth of the others validates.",
+            panel=_COLUMNS,
+        ),
+    ] = None
+    qrels: Annotated[
+        str | None,
+        Setting("File of TREC judgments, which give the grades by query and document id.", panel=_COLUMNS),
+    ] = None
+
+
+def given_columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the column settings in values that are given."""
+    return {own.name: values[own.name] for own in declared(ColumnSettings) if values.get(own.name)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(ColumnSettings):
     """What is tuned on what. A study is declared by these fields."""
 
     name: Annotated[str, Setting("Name of the study. An existing study of that name is continued.")] = ""

@@ -1,0 +1,181 @@
+"""How the columns of a table are taken, and which features look like an id, a position or a leak of the grade."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints, Json
+from ranktune.solvers.data.queries import Queries
+from ranktune.studies.readers.columns import DOCUMENTS, GRADES, QUERIES, Wanted, roles
+from ranktune.studies.readers.frames import Table, as_eager
+
+ID, POSITION, LEAK = "id", "position", "leak"
+
+MOST_DOCUMENTS = 20_000
+"""Documents that are looked at: those of queries at equal distances."""
+MIN_DOCUMENTS, MIN_QUERIES, MIN_PAIRS = 50, 10, 200
+"""Fewer of them prove nothing."""
+NEARLY_ALL = 0.99
+
+_UNKNOWN = "If it is not known when documents are ranked"
+_POSITIONS = ("position", "pos", "rank", "ranking")
+_WEIGHTS = ("weight", "weights", "query_weight")
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A feature that a ranker may not learn from.
+
+    name is its name, or its number from 1 if the features have no names (is_named); kind is ID, POSITION or LEAK;
+    reason says what was found, as the end of a sentence that begins with the feature.
+    """
+
+    name: str
+    is_named: bool
+    kind: str
+    reason: str
+
+    @property
+    def warning(self) -> str:
+        """What was found, and the remedy."""
+        remedy = f'drop="{self.name}"' if self.is_named else "remove it from the data"
+        return f"feature {self.name} {self.reason} {_UNKNOWN}: {remedy}."
+
+
+def suspects(queries: Queries) -> list[Suspect]:
+    """Return the features that look like an id, a position or a leak of the grade, found on a sample of the queries."""
+    sample = _sample(queries)
+    if sample.n_queries < MIN_QUERIES or sample.n_documents < MIN_DOCUMENTS:
+        return []
+    names, pairs = queries.feature_names, _pairs(sample)
+    found = []
+    for column in range(sample.n_features):
+        values = _column(sample, column)
+        kind, reason = _judged(values, sample, pairs)
+        if kind:
+            found.append(Suspect(str(column + 1) if names is None else names[column], names is not None, kind, reason))
+    return found
+
+
+def column_report(table: Table, wanted: Wanted, found: Sequence[Suspect], *, judged: bool = False) -> list[Json]:
+    """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
+
+    judged: the grades are in another file.
+    """
+    frame, grouped = as_eager(table.frame), table.sizes is not None
+    own = roles(frame.columns, wanted, known_features=table.features, grouped=grouped, judged=judged)
+    features, reasons = set(own.features), {one.name: one.reason for one in found}
+    report = []
+    for name in frame.columns:
+        if name in features:
+            taken, note = "feature", _note(str(name), reasons.get(str(name)))
+        else:
+            taken, note = own.keys.get(name) or f"not used ({own.dropped[name]})", ""
+        report.append({"column": str(name), "type": str(frame[name].dtype), "taken_as": taken, "note": note})
+    return report
+
+
+def _note(name: str, reason: str | None) -> str:
+    """Return why a feature is suspect or what else its name stands for, with the option that changes it."""
+    if reason is not None:
+        return f"{reason} {_UNKNOWN}: --drop {name}"
+    known = ((GRADES, "grades", "grade"), (QUERIES, "query ids", "qid"), (DOCUMENTS, "document ids", "document"))
+    for names, what, option in (*known, (_WEIGHTS, "query weights", "weight")):
+        if name.lower() in names:
+            return f"Called as {what} are: --{option} {name}, or --drop {name}"
+    if name.lower() in _POSITIONS:
+        return f"Called as a position is. {_UNKNOWN}: --drop {name}"
+    return ""
+
+
+def _sample(queries: Queries) -> Queries:
+    """Return queries at equal distances with about MOST_DOCUMENTS documents, at least MIN_QUERIES of them."""
+    if queries.n_documents <= MOST_DOCUMENTS:
+        return queries
+    mean = queries.n_documents / queries.n_queries
+    count = min(max(int(MOST_DOCUMENTS / mean), MIN_QUERIES), queries.n_queries)
+    return queries.select(np.linspace(0, queries.n_queries - 1, count).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Documents of one query and different grades: the better one and the other of each pair."""
+
+    better: Ints
+    worse: Ints
+
+
+def _pairs(queries: Queries) -> _Pairs:
+    """Return pairs that were drawn at random, about one a document."""
+    generator = np.random.default_rng(0)
+    n = queries.n_documents
+    first = np.repeat(queries.starts[:-1], queries.lengths)
+    lengths = np.repeat(queries.lengths, queries.lengths)
+    one = np.tile(np.arange(n), 4)
+    other = np.tile(first, 4) + generator.integers(0, np.tile(lengths, 4))
+    difference = queries.grades[one] - queries.grades[other]
+    better = np.concatenate([one[difference > 0], other[difference < 0]])
+    worse = np.concatenate([other[difference > 0], one[difference < 0]])
+    return _Pairs(better, worse)
+
+
+def _column(queries: Queries, number: int) -> Floats:
+    column = queries.features[:, [number]]
+    values = column if isinstance(column, np.ndarray) else column.toarray()
+    return np.asarray(values, dtype=np.float64).ravel()
+
+
+def _judged(values: Floats, queries: Queries, pairs: _Pairs) -> tuple[str, str]:
+    """Return the kind of suspect that a feature is and what was found, two empty texts if it is none."""
+    if values.min() == values.max() or np.isnan(values).all():
+        return "", ""
+    if len(pairs.better) >= MIN_PAIRS:
+        agreement = _agreement(values, pairs)
+        if max(agreement, 1.0 - agreement) >= NEARLY_ALL:
+            return LEAK, f"alone orders {max(agreement, 1.0 - agreement):.1%} of pairs of documents as their grades do."
+        if _explained(values, queries.grades) >= NEARLY_ALL:
+            return LEAK, "is nearly a function of the grade."
+    if not np.array_equal(values, np.round(values)):
+        return "", ""
+    if _are_positions(values, queries):
+        return POSITION, "counts the documents of a query from first to last, like a position."
+    distinct = len(np.unique(values))
+    if distinct >= NEARLY_ALL * len(values):
+        return ID, "is another whole number in nearly every row, like an id."
+    lowest = np.minimum.reduceat(values, queries.starts[:-1])
+    constant = np.array_equal(lowest, np.maximum.reduceat(values, queries.starts[:-1]))
+    if constant and queries.n_queries >= MIN_DOCUMENTS and distinct >= NEARLY_ALL * queries.n_queries:
+        return ID, "is another whole number for nearly every query, like an id."
+    return "", ""
+
+
+def _agreement(values: Floats, pairs: _Pairs) -> float:
+    """Return the share of pairs that a feature orders as the grades do; equal values count half."""
+    difference = values[pairs.better] - values[pairs.worse]
+    return float(np.mean((difference > 0.0) + 0.5 * (difference == 0.0)))
+
+
+def _explained(values: Floats, grades: Floats) -> float:
+    """Return the share of a feature's variance that lies between the grades."""
+    _, codes = np.unique(grades, return_inverse=True)
+    counts = np.bincount(codes)
+    if counts.min() < 2:
+        return 0.0
+    means = np.bincount(codes, values) / counts
+    total = float(np.var(values))
+    within = float(np.mean((values - means[codes]) ** 2))
+    return 1.0 - within / total if total > 0.0 and np.isfinite(total) else 0.0
+
+
+def _are_positions(values: Floats, queries: Queries) -> bool:
+    """Return whether the values in nearly every query are 1, 2, 3 ... or 0, 1, 2 ..., in any order."""
+    order = np.lexsort((values, queries.query_of_document))
+    place = np.arange(len(values)) - np.repeat(queries.starts[:-1], queries.lengths)
+    offsets = values[order] - place
+    lowest = np.minimum.reduceat(offsets, queries.starts[:-1])
+    steady = (lowest == np.maximum.reduceat(offsets, queries.starts[:-1])) & ((lowest == 0.0) | (lowest == 1.0))
+    long = queries.lengths >= 3
+    return bool(long.sum() >= MIN_QUERIES and steady[long].mean() >= NEARLY_ALL)

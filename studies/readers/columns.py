@@ -1,0 +1,187 @@
+"""Which column of a table is the query id, the grade, the document id, a weight, a time, or a feature.
+
+A column is taken by the name that the user gives, else by a name that is recognised. All others are features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from typing import Any, Self, TypeAlias
+
+from ranktune.solvers.core.errors import DataError, nearest
+
+GRADES = ("grade", "label", "relevance", "rel", "y")
+QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
+DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id")
+"""Recognised names, in any mix of capitals; of several names of documents, the first."""
+
+Columns: TypeAlias = Mapping[str, None]
+"""Names of columns in their order, with fast look-up."""
+
+_GLOB = frozenset("*?[")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a user says about the columns; see `from_frame`."""
+
+    qid: str = "qid"
+    grade: str | None = "grade"
+    document: str | None = None
+    weight: str | None = None
+    group_by_time: str | None = None
+    features: Sequence[str] | str | None = None
+    drop: Sequence[str] | str = ()
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Return those of the options of reading that are about columns."""
+        return cls(**{own.name: options[own.name] for own in fields(cls) if own.name in options})
+
+
+@dataclass(frozen=True)
+class Roles:
+    """How each column of a table is taken; query is None where the queries are known from elsewhere.
+
+    Attributes
+    ----------
+    query, grade, document, weight, time : str or None
+        The column of that role.
+    features : tuple of str
+        The feature columns, in their order.
+    dropped : mapping of str to str
+        The columns that are not used, and why.
+    """
+
+    query: str | None
+    grade: str | None
+    document: str | None
+    weight: str | None
+    time: str | None
+    features: tuple[str, ...]
+    dropped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The columns that are not features: column -> what it is."""
+        what = ("query id", "grade", "document id", "query weight", "time")
+        columns = (self.query, self.grade, self.document, self.weight, self.time)
+        return {column: role for column, role in zip(columns, what, strict=True) if column is not None}
+
+
+def roles(
+    names: Sequence[str],
+    wanted: Wanted,
+    *,
+    known_features: Sequence[str] | None = None,
+    grouped: bool = False,
+    judged: bool = False,
+) -> Roles:
+    """Return how each of the columns of these names is taken.
+
+    known_features are the features where the format of the file says which they are. grouped: the queries are known
+    from elsewhere, so that no column of query ids is needed. judged: the same of the grades. Raises DataError for a
+    column that is named and not there, and for one that is needed and not found.
+    """
+    columns = dict.fromkeys(names)
+    dropped = dict.fromkeys(_selected(columns, wanted.drop, "drop"), "drop") if wanted.drop else {}
+    left = {name: None for name in columns if name not in dropped}
+    named = set(_as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
+    free = [name for name in left if name not in named]
+    grade = _grade(left, free, wanted.grade, judged)
+    query = _query(left, free, wanted.qid, grouped)
+    document = _first(free, DOCUMENTS) if wanted.document is None else _present(left, wanted.document)
+    weight = None if wanted.weight is None else _present(left, wanted.weight)
+    time = None if wanted.group_by_time is None else _present(left, wanted.group_by_time)
+    used = {query, grade, document, weight, time}
+    if wanted.features is not None:
+        selected = _selected(columns, wanted.features, "features")
+        features = [name for name in selected if name in left and (name in named or name not in used)]
+        reason = "not among features"
+    elif known_features is not None:
+        features, reason = [name for name in known_features if name in left], "not a logged feature"
+    else:
+        features, reason = [name for name in left if name not in used], ""
+    used.update(features)
+    dropped |= {name: reason for name in left if name not in used}
+    if not features:
+        raise DataError(f"the frame has no feature columns, only {_shown(columns)}. Add numeric columns.")
+    return Roles(query, grade, document, weight, time, tuple(features), dropped)
+
+
+def _query(left: Columns, free: Sequence[str], given: str, grouped: bool) -> str | None:
+    if grouped and given not in left:
+        return None
+    return _column(left, free, given, QUERIES, "qid", "the query ids")
+
+
+def _grade(left: Columns, free: Sequence[str], given: str | None, judged: bool) -> str | None:
+    if given is None or (judged and given == "grade"):
+        return _only(free, GRADES)
+    return _column(left, free, given, GRADES, "grade", "the grades")
+
+
+def _column(left: Columns, free: Sequence[str], given: str, known: tuple[str, ...], default: str, what: str) -> str:
+    """Return the column given, or, where that is the default and missing, the only one of the known names."""
+    if given in left:
+        return given
+    if given != default:
+        raise DataError(f"the frame has no column {given!r} for {what}. {nearest(given, map(str, left))}")
+    found = [name for name in free if str(name).lower() in known]
+    if len(found) == 1:
+        return found[0]
+    problem = f"several columns may be {what} ({', '.join(found)})" if found else f"no column for {what}"
+    raise DataError(
+        f'the frame has {problem}. Name it: {default}="COLUMN". Recognised names are {", ".join(known)}; its columns: '
+        f"{_shown(left)}."
+    )
+
+
+def _only(free: Sequence[str], known: tuple[str, ...]) -> str | None:
+    """Return the only column of a known name; None for none or several."""
+    found = [name for name in free if str(name).lower() in known]
+    return found[0] if len(found) == 1 else None
+
+
+def _first(free: Sequence[str], known: tuple[str, ...]) -> str | None:
+    """Return the column of the first known name that is there; None for none."""
+    by_name = {str(name).lower(): name for name in reversed(free)}
+    return next((by_name[name] for name in known if name in by_name), None)
+
+
+def _present(columns: Columns, name: str) -> str:
+    if name not in columns:
+        raise DataError(f"the frame has no column {name!r}. {nearest(str(name), map(str, columns))}")
+    return name
+
+
+def _as_list(names: Sequence[str] | str) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _selected(columns: Columns, names: Sequence[str] | str, argument: str) -> list[str]:
+    """Return the columns that names select, each once: names, globs such as "bm25*", and both separated by commas."""
+    found: dict[str, None] = {}
+    for name in _as_list(names):
+        exact = name in columns or not isinstance(name, str)
+        for part in [name] if exact else filter(None, (one.strip() for one in name.split(","))):
+            found |= dict.fromkeys(_matching(columns, part, argument))
+    return list(found)
+
+
+def _matching(columns: Columns, name: str, argument: str) -> list[str]:
+    if name in columns:
+        return [name]
+    if not isinstance(name, str) or not _GLOB & set(name):
+        return [_present(columns, name)]
+    found = [column for column in columns if fnmatchcase(str(column), name)]
+    if not found:
+        raise DataError(f"{argument}={name!r} matches no column of the frame. Its columns: {_shown(columns)}.")
+    return found
+
+
+def _shown(columns: Columns, most: int = 30) -> str:
+    shown = ", ".join(map(str, list(columns)[:most]))
+    return f"{shown}, ... ({len(columns)} in all)" if len(columns) > most else shown

@@ -1,0 +1,55 @@
+"""What kind of table a file holds, by its ending or, for other endings, by its first line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ranktune.studies.readers.streams import Position, line_blocks
+from ranktune.studies.readers.tables.runs import is_run_line
+
+CSV, TSV, PARQUET, ARROW, JSON, JSON_LINES, RUN = "csv", "tsv", "parquet", "arrow", "json", "jsonl", "run"
+ENDINGS: Mapping[str, str] = {
+    ".csv": CSV, ".tsv": TSV, ".tab": TSV, ".parquet": PARQUET, ".pq": PARQUET, ".arrow": ARROW, ".feather": ARROW,
+    ".ipc": ARROW, ".json": JSON, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES, ".run": RUN, ".trec": RUN,
+}  # fmt: skip
+"""Ending of a name -> kind of table."""
+
+COMPRESSED = (".gz", ".bz2", ".xz")
+SEPARATORS = {CSV: ",", TSV: "\t"}
+
+
+def ending(path: Path) -> str:
+    """Return the ending of path without that of a compression."""
+    return Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
+
+
+def table_kind(path: Path) -> str | None:
+    """Return the kind of table that a file holds, None for ranking text."""
+    known = ENDINGS.get(ending(path).lower())
+    if known or not path.is_file():
+        return known
+    line = first_line(path)
+    if is_run_line(line):
+        return RUN
+    return next((kind for kind, separator in SEPARATORS.items() if count_cells(line, separator)), None)
+
+
+def first_line(path: Path) -> str:
+    """Return the first line that is neither empty nor a comment, "" if there is none."""
+    for block in line_blocks(Position(path), size=1 << 16):
+        for line in block.tobytes().splitlines():
+            text = line.decode(errors="replace").strip()
+            if text and not text.startswith("#"):
+                return text
+    return ""
+
+
+def count_cells(line: str, separator: str) -> int:
+    """Return how many cells a line has if it has several and all are numbers, else 0."""
+    cells = line.split(separator)
+    try:
+        numbers = [float(cell) for cell in cells if cell.strip()]
+    except ValueError:
+        return 0
+    return len(cells) if len(cells) > 1 and numbers else 0
