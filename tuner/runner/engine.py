@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
+from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.objective import evaluate
@@ -231,11 +231,20 @@ def _unused(given: float, left: float, why: str) -> str:
 def _look(run: StudyRun, problem: Problem, tasks: Tasks, deadline: Deadline, *, begun: bool) -> Look | None:
     """Return the first look at the solvers, None where full trials are cheap enough to compare them.
 
-    It is kept beside the record: a study that has begun goes on with what it saw, or without.
+    It is kept beside the record: a study that has begun goes on with it, or without. Raises StudyError where it cannot
+    be read: the trials were chosen by it, and evaluated on its number of folds.
     """
     study, path = run.study, run.folder.split(problem.name) / LOOKED
-    with suppress(OSError, ValueError, KeyError, TypeError):
+    try:
         return Look.parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if begun:
+            raise StudyError(
+                f"{path}, the first look by which trials were chosen, cannot be read: {error}. Restore it from a "
+                "backup, or begin a study of another name."
+            ) from error
     if begun or study.full or study.strict or not worth_a_look(problem, study.solvers, deadline.left):
         return None
     run.stage("look", "a first look at every solver, on samples of the queries")

@@ -72,7 +72,7 @@ def reserve(problem: Problem, total: float, seconds: Mapping[str, float]) -> flo
         again = 0.0
     others = max(min(MAX_FINALISTS - len(took), (PER_SOLVER - 1) * len(took)), 0)
     bags = sum(own * (BAG if is_bagged(solver, problem) else 1) for solver, own in seconds.items())
-    best, limit = took[0], END_SHARE * total / MARGIN
+    best, limit = took[0], max(END_SHARE * total / MARGIN, 0.0)  # reading may have taken all of the time
     full = (sum(took) + others * float(np.median(took))) * again + bags * use
     if sum(took) * (again + use) <= limit:
         return reporting(problem) + MARGIN * min(full, limit)

@@ -7,10 +7,12 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ranktune
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.racing import estimate_by_sample
 from ranktune.tuner.runner.look import SHARE, Look, Standing, look, worth_a_look
@@ -135,3 +137,19 @@ def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path) -> N
     assert found.best.test is not None
     assert found.best.test.mean > 0.5
     assert found.best.solver != "BestFeature"
+
+
+@pytest.mark.thorough
+def test_a_study_whose_first_look_is_damaged_is_not_resumed(tmp_path: Path) -> None:
+    frame = _frame(crossed(900, 0, features=120))
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    ranktune.tune(tmp_path / "train.csv", test="none", solvers=SOLVERS, timeout=4.0, name="x", home=tmp_path, jobs=1)
+    (tmp_path / "x" / "look.json").write_text('{"standings": [')
+    (tmp_path / "x" / "result.json").unlink()
+    with pytest.raises(StudyError, match=r"look.json, the first look .* cannot be read"):
+        ranktune.resume("x", home=tmp_path, jobs=1)
+
+
+def _frame(queries: Queries) -> pd.DataFrame:
+    frame = pd.DataFrame(np.asarray(queries.features), columns=list(map(str, range(queries.n_features))))
+    return frame.assign(qid=queries.query_of_document, grade=queries.grades)

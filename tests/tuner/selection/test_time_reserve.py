@@ -95,6 +95,13 @@ def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: floa
     assert (aside >= best) == (END_SHARE * total >= best)
 
 
+@pytest.mark.parametrize("count", [40, FEW_QUERIES])
+def test_a_study_whose_time_is_over_before_its_first_trial_reserves_only_the_report(count: int) -> None:
+    problem = replace(PROBLEM, development=judged(count, 0))
+    for total in (0.0, -5.0):
+        assert reserve(problem, total, {"LambdaMART": 8.0, "RankSVM": 1.0}) == pytest.approx(reporting(problem))
+
+
 def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_left_them(tmp_path: Path) -> None:
     problem = Problem("", tmp_path, QUERIES, PROBLEM.plan, PROBLEM.fresh, None)
     plain = [FOUND[0], FOUND[1], FOUND[3]]
