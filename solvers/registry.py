@@ -1,16 +1,17 @@
-"""The solvers by name. The module of a solver is imported when the solver is looked up."""
+"""The solvers by name, ours and those that the user registered; a module is imported when its solver is looked up."""
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import cast
 
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.core import libraries
+from ranktune.solvers.core import libraries, registrations
+from ranktune.solvers.core.entry_points import is_path, named
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
+from ranktune.solvers.core.registrations import Registration
 from ranktune.solvers.names import REGISTERED
 
 
@@ -37,7 +38,7 @@ def _is_available(name: str) -> bool:
 
 def _why_not(name: str) -> str | None:
     """Return why the library of a solver cannot be loaded and what to install, or None if nothing is missing."""
-    library = REGISTERED[name].library
+    library = REGISTERED[name].library if name in REGISTERED else None
     return None if library is None else libraries.why_not(library)
 
 
@@ -49,6 +50,9 @@ NAMES = tuple(sorted(REGISTERED))
 
 ALL = "all"
 """What names every solver at once."""
+
+STANDARD_NAME = "standard"
+"""What names the solvers that compete by default."""
 
 STANDARD = tuple(name for name, solver in REGISTERED.items() if solver.standard)
 """The solvers that compete unless others are named, in the order in which their defaults are tried."""
@@ -65,7 +69,40 @@ def solver_class(name: str) -> type[BaseRanker]:
             if not _is_available(known):
                 raise ParameterError(f"{known}: {_why_not(known)}.")
             return SOLVERS[known]
-    raise ParameterError(f"there is no solver '{name}'. {nearest(str(name), SOLVERS)}")
+    if is_path(str(name)):
+        return _by_path(str(name))
+    registration = registrations.find(str(name))
+    if registration is None:
+        known_names = (*SOLVERS, *registrations.names())
+        raise ParameterError(
+            f"there is no solver '{name}'. {nearest(str(name), known_names)} ranktune.register_solver adds your own."
+        )
+    from ranktune.solvers.custom.ranker import class_of  # with it come the tree libraries' solvers
+
+    return class_of(registration)
+
+
+def add_solver(registration: Registration) -> None:
+    """Make a solver of the user's known in this process.
+
+    Raises ParameterError where its name is that of one of ours, or where it cannot be used.
+    """
+    if registration.name.lower() in {known.lower() for known in NAMES}:
+        raise ParameterError(f"name={registration.name!r}: that is a solver of RankTune. Choose another name.")
+    from ranktune.solvers.custom.ranker import check
+
+    check(registration)
+    registrations.add(registration)
+
+
+def _by_path(path: str) -> type[BaseRanker]:
+    """Return the solver of a class at an import path, which is registered under its own name."""
+    make = named(path)
+    name = path.rpartition(":")[2].rpartition(".")[2]
+    known = registrations.find(name)
+    if known is None or known.make is not make:
+        add_solver(Registration(name, make, registrations.declared_space(name, make)))
+    return solver_class(name)
 
 
 def make(name: str, parameters: Mapping[str, object], seed: int | None = None) -> BaseRanker:
@@ -74,7 +111,7 @@ def make(name: str, parameters: Mapping[str, object], seed: int | None = None) -
     Raises ParameterError for an unknown solver, or a parameter that the solver does not have.
     """
     solver = solver_class(name)
-    known = [key for key in inspect.signature(solver.__init__).parameters if key != "self"]
+    known = solver._parameter_names()
     for key in parameters:
         if key not in known:
             raise ParameterError(f"{solver.__name__} has no parameter '{key}'. {nearest(key, known)}")

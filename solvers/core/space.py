@@ -25,7 +25,20 @@ OF_CONSTRUCTOR: Any = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class When:
-    """Active only while the parameter name has one of the values."""
+    """A condition of a parameter: it is active only while another one has one of some values.
+
+    Parameters
+    ----------
+    name : str
+        The other parameter, declared before.
+    values : tuple
+        The values of it.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import Choice, Float, When
+    >>> space = Choice("penalty", ("none", "l2"), "none"), Float("alpha", 0.1, 10.0, when=When("penalty", ("l2",)))
+    """
 
     name: str
     values: tuple[Value, ...]
@@ -37,7 +50,27 @@ Conditions: TypeAlias = When | tuple[When, ...] | None
 
 @dataclass(frozen=True)
 class Float:
-    """A real number in [low, high], searched on a logarithmic scale if log; default is tried first."""
+    """A parameter that is a real number in [low, high].
+
+    Parameters
+    ----------
+    name : str
+        Its name, as the constructor of the solver has it.
+    low, high : float
+        Its range.
+    default : float, optional
+        What is tried first; by default that of the constructor.
+    log : bool, default=False
+        Whether it is searched on a logarithmic scale.
+    when : When or tuple of When, optional
+        Conditions that must all hold for it to be active.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import Float
+    >>> Float("C", 1e-3, 1e3, 1.0, log=True).high
+    1000.0
+    """
 
     name: str
     low: float
@@ -49,7 +82,27 @@ class Float:
 
 @dataclass(frozen=True)
 class Int:
-    """A whole number in [low, high], searched on a logarithmic scale if log; default is tried first."""
+    """A parameter that is a whole number in [low, high].
+
+    Parameters
+    ----------
+    name : str
+        Its name, as the constructor of the solver has it.
+    low, high : int
+        Its range.
+    default : int, optional
+        What is tried first; by default that of the constructor.
+    log : bool, default=False
+        Whether it is searched on a logarithmic scale.
+    when : When or tuple of When, optional
+        Conditions that must all hold for it to be active.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import Int
+    >>> Int("max_depth", 2, 12, 6).default
+    6
+    """
 
     name: str
     low: int
@@ -61,7 +114,25 @@ class Int:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few values without an order; default is tried first."""
+    """A parameter that is one of a few values without an order.
+
+    Parameters
+    ----------
+    name : str
+        Its name, as the constructor of the solver has it.
+    choices : tuple of float, int, str, bool or None
+        What it can be.
+    default : float, int, str, bool or None, optional
+        What is tried first; by default that of the constructor.
+    when : When or tuple of When, optional
+        Conditions that must all hold for it to be active.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import Choice
+    >>> Choice("loss", ("hinge", "squared"), "hinge").choices
+    ('hinge', 'squared')
+    """
 
     name: str
     choices: tuple[Value, ...]
@@ -111,6 +182,13 @@ def up_to(parameter: Float | Int, value: float, most: int, *, rising: bool = Tru
     if isinstance(parameter, Int):
         between = [each for each in dict.fromkeys(round(each) for each in between) if each != value]
     return (*between, value)
+
+
+def middle(parameter: Float | Int) -> float:
+    """Return the middle of the range of parameter, on its scale."""
+    ends = float(parameter.low), float(parameter.high)
+    found = float(np.sqrt(ends[0]) * np.sqrt(ends[1])) if parameter.log else ends[0] / 2.0 + ends[1] / 2.0
+    return min(max(found, ends[0]), ends[1])
 
 
 def is_active(parameter: Parameter, values: Params) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Mask
+from ranktune.solvers.metrics.custom import CUSTOM
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.kernels import (
     WHOLE,
@@ -48,6 +49,8 @@ class Sum(NamedTuple):
 
 def per_query(metric: Metric, scores: Floats, judged: Judgements) -> Floats:
     """Return the metric of each query, (n_queries,), NaN where the query is skipped."""
+    if metric.name in CUSTOM:
+        return CUSTOM[metric.name].per_query(scores, judged, metric.at, str(metric.ties))
     if metric.name not in SUMS:
         return _settled(metric, *RANKINGS[metric.name](metric, scores, judged), judged)
     worth, discounts = SUMS[metric.name].terms(metric, judged)

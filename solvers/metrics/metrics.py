@@ -33,10 +33,11 @@ from ranktune.solvers.core.arrays import Floats, Matrix, as_floats
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics import formulas
+from ranktune.solvers.metrics.custom import find_metric, metric_at
 from ranktune.solvers.metrics.gains import can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.names import nearest_name, read_name
-from ranktune.solvers.metrics.presets import MEASURES, PRESETS, check_option, conventions
+from ranktune.solvers.metrics.presets import KNOWN, PRESETS, check_option, conventions
 
 __all__ = ["Judgements", "Metric", "discounts", "gains", "parse_metric"]
 
@@ -226,8 +227,15 @@ def parse_metric(text: str | Metric) -> Metric:
         raise ParameterError(f"{text!r} is not a metric: give its name, such as 'ndcg@10'.")
     head, _, tail = "".join(text.lower().split()).partition(":")
     name, cutoff, convention = read_name(head)
-    if name not in MEASURES:
-        raise ParameterError(f"metric '{text}' is unknown. {nearest_name(name, MEASURES)}")
+    if name not in KNOWN:
+        path, _, after = text.strip().partition("@")
+        if (by_path := metric_at(path)) is not None:
+            name, (cutoff, _, tail) = by_path, after.lower().partition(":")
+            cutoff = cutoff or None
+        else:
+            find_metric(name)
+    if name not in KNOWN:
+        raise ParameterError(f"metric '{text}' is unknown. {nearest_name(name, KNOWN)}")
     preset, options = _parse_options(text, name, tail)
     return Metric(name, None if cutoff is None else _parse_cutoff(text, cutoff), preset or convention, **options)
 
@@ -245,13 +253,13 @@ def _parse_options(text: str, name: str, tail: str) -> tuple[str | None, dict[st
         option, equals, value = part.partition("=")
         if not equals:
             if number > 0 or part not in PRESETS:
-                known = [*PRESETS, *(f"{o}=" for o in MEASURES[name].options)]
+                known = [*PRESETS, *(f"{o}=" for o in KNOWN[name].options)]
                 raise ParameterError(f"metric '{text}': '{part}' is unknown. {nearest(part, known)}")
             preset = part
         elif option in options:
             raise ParameterError(f"metric '{text}' gives {option} twice: give it once.")
         elif option not in _OPTIONS:
-            hint = nearest(option, MEASURES[name].options)
+            hint = nearest(option, KNOWN[name].options)
             raise ParameterError(f"metric '{text}': the option '{option}' is unknown. {hint}")
         else:
             options[option] = value
@@ -269,7 +277,7 @@ def _checked_cutoff(name: str, at: object) -> int:
 
 
 def _check_presence_of_cutoff(name: str, at: int | None) -> None:
-    cutoff = MEASURES[name].cutoff
+    cutoff = KNOWN[name].cutoff
     if at is None and cutoff == "required":
         raise ParameterError(f"'{name}' needs a cutoff: write for example {name}@10.")
     if at is not None and cutoff == "none":

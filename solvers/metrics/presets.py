@@ -19,6 +19,7 @@ p         rbp: the persistence, the probability of going on to the next document
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -82,6 +83,12 @@ MEASURES: Mapping[str, Measure] = {
     "domination": Measure("none", _TIED_PAIRS),
 }
 
+CUSTOM_MEASURES: dict[str, Measure] = {}
+"""The measures that the user defined: see metrics.custom."""
+
+KNOWN: Mapping[str, Measure] = ChainMap(CUSTOM_MEASURES, dict(MEASURES))
+"""Every measure by name."""
+
 _ONLY_WITH_CUTOFF = ("short", "norm")
 _LETOR = {"ties": "input", "empty": "0"}
 _BOOSTING = {"ties": "input", "empty": "1"}
@@ -135,11 +142,9 @@ def conventions(measure: str, at: int | None, preset: str | None) -> dict[str, s
 
     Raises ParameterError for a measure or preset that is not known, or a preset that does not have the measure.
     """
-    if measure not in MEASURES:
-        raise ParameterError(f"metric '{measure}' is unknown. {nearest(measure, MEASURES)}")
-    options = {
-        name: values[0] if values else NUMBERS[name].default for name, values in MEASURES[measure].options.items()
-    }
+    if measure not in KNOWN:
+        raise ParameterError(f"metric '{measure}' is unknown. {nearest(measure, KNOWN)}")
+    options = {name: values[0] if values else NUMBERS[name].default for name, values in KNOWN[measure].options.items()}
     if preset is not None:
         if preset not in PRESETS:
             raise ParameterError(f"metric convention '{preset}' is unknown. {nearest(preset, PRESETS)}")
@@ -153,7 +158,7 @@ def conventions(measure: str, at: int | None, preset: str | None) -> dict[str, s
 
 def check_option(measure: str, at: int | None, name: str, value: str) -> str:
     """Return value in its one spelling; raises ParameterError where measure does not take that option or value."""
-    taken = MEASURES[measure].options
+    taken = KNOWN[measure].options
     if name not in taken:
         raise ParameterError(f"the metric '{measure}' has no option '{name}'. {nearest(name, taken)}")
     if at is None and name in _ONLY_WITH_CUTOFF:

@@ -2,7 +2,8 @@
 
 A model file holds format, version, kind, solver, parameters, n_features, feature_names, metric (what the model was
 chosen by), data (the fingerprint of its training data), created, ranktune (the version that wrote it), and what its
-kind adds: see ranktune.solvers.models.linear, .tree_model and .blend. A new kind of model is a new entry in KINDS.
+kind adds: see ranktune.solvers.models.linear, .tree_model, .blend and .custom. A new kind of model is a new entry in
+KINDS.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from ranktune.solvers.models.files import read_manifest, read_names, write_manif
 
 Content: TypeAlias = Mapping[str, object]
 """A manifest as it was read: nothing in it is trusted."""
+
+Blobs: TypeAlias = Mapping[str, bytes]
+"""What code of the user's wrote, by key of the manifest."""
 
 T = TypeVar("T")
 
@@ -100,6 +104,10 @@ class Model(ABC):
     @abstractmethod
     def _content(self) -> tuple[Content, Mapping[str, Floats]]:
         """Return what this kind adds to the manifest, kind first, and the arrays that it keeps there or beside it."""
+
+    def _blobs(self) -> Blobs:
+        """Return what code of the user's wrote, which is kept in files beside the manifest."""
+        return {}
 
     @classmethod
     @abstractmethod
@@ -189,7 +197,7 @@ class Model(ABC):
             "ranktune": self.version or installed_version(),
         }
         names = {} if self.feature_names is None else {"feature_names": self.feature_names}
-        write_manifest(Path(path), content, arrays, names)
+        write_manifest(Path(path), content, arrays, names, self._blobs())
 
     def _arranged(self, queries: Queries) -> Queries:
         """Return queries with the model's features in the model's order."""
@@ -236,6 +244,7 @@ class Model(ABC):
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "blend": ("models.blend", "BlendModel"),
+    "custom": ("models.custom", "CustomModel"),
     "linear": ("models.linear", "LinearModel"),
     "trees": ("models.tree_model", "TreeModel"),
 }
@@ -245,6 +254,8 @@ KINDS: Mapping[str, tuple[str, str]] = {
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Load a model that Model.save wrote. No code of the file is run, and no file outside its folder is read.
 
+    A model of a solver that you registered is loaded by its load function: register the solver before.
+
     Parameters
     ----------
     path : str or path-like
@@ -253,7 +264,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Returns
     -------
     Model
-        A LinearModel, TreeModel or BlendModel. It predicts the same bits as the saved one.
+        A LinearModel, TreeModel, BlendModel or CustomModel. It predicts the same bits as the saved one.
 
     Raises
     ------

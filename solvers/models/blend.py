@@ -1,15 +1,16 @@
 """Models whose score is a weighted sum of the scores of other models.
 
-A blend of any number of members has at most three parts: the sum of the linear members' weights, the sum of the weights
-of linear members that scale each query's features, and the trees of all members. Members of one kind make one model of
-that kind. A model file of kind "blend" adds parts, a list of "linear", "list" and "trees", with weights, list_weights,
-and trees, splits and arrays as in ranktune.solvers.models.tree_model.
+A blend of any number of members has a part for the sum of the linear members' weights, one for the sum of the weights
+of linear members that scale each query's features, one for the trees of all members, and one for each estimator of a
+solver that the user registered. Members of one of the first three kinds make one model of that kind. A model file of
+kind "blend" adds parts, a list of "linear", "list", "trees" and "custom", with weights, list_weights, trees, splits and
+arrays as in ranktune.solvers.models.tree_model, and what ranktune.solvers.models.custom adds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -19,18 +20,22 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Content, Model, Origin, field_of, origin_of
+from ranktune.solvers.models.base import Blobs, Content, Model, Origin, field_of, origin_of
+from ranktune.solvers.models.custom import CustomModel, blobs_of, described, read_members
 from ranktune.solvers.models.files import read_numbers
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel, packed, unpacked
 from ranktune.solvers.models.trees import joined
 
-_PARTS = ("linear", "list", "trees")
+_SUMS = ("linear", "list", "trees")
+"""Kinds of parts of which a blend has one at most."""
+_PARTS = (*_SUMS, "custom")
+MAX_PARTS = 100
 
 
 @dataclass(frozen=True, eq=False)
 class BlendModel(Model):
-    """A model whose score is the sum of the scores of two or three models of different kinds, its parts.
+    """A model whose score is the sum of the scores of other models, its parts.
 
     The other fields are those of Model. Raises DataError where the parts expect different numbers of features.
     """
@@ -45,10 +50,12 @@ class BlendModel(Model):
     version: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that the parts are of different kinds and fit together."""
+        """Check that the parts fit together."""
         kinds = [_part_of(part) for part in self.parts]
-        if len(kinds) < 2 or len(set(kinds)) < len(kinds):
-            raise DataError(f"a blend of the parts {kinds}: give two or three of different kinds.")
+        if len(kinds) < 2 or not _are_parts(kinds):
+            raise DataError(
+                f"a blend of the parts {kinds}: give two or more, of the kinds {', '.join(_SUMS)} one each."
+            )
         if len({part.n_features for part in self.parts}) > 1:
             raise DataError("the members of a blend expect different numbers of features: fit them on the same data.")
         self._check_names("feature")
@@ -87,18 +94,34 @@ class BlendModel(Model):
             elif isinstance(part, TreeModel):
                 counts, arrays["arrays"] = packed(part.trees)
                 content |= counts
+        if self._custom:
+            content |= described(self._custom)
         return content, arrays
+
+    @property
+    def _custom(self) -> list[CustomModel]:
+        return [part for part in self.parts if isinstance(part, CustomModel)]
+
+    def _blobs(self) -> Blobs:
+        return blobs_of(self._custom)
 
     @classmethod
     def read(cls, path: Path, content: Content) -> Self:
         """Return the model of the manifest at path. Raises ModelFormatError where it is not one of this kind."""
         n_features = field_of(path, content, "n_features", int)
         kinds = field_of(path, content, "parts", list)
-        if not 2 <= len(kinds) <= len(_PARTS) or sorted(set(map(str, kinds))) != sorted(map(str, kinds)):
-            raise ModelFormatError(f"{path} claims the parts {str(kinds)[:80]}: there must be two or three, each once.")
+        if not 2 <= len(kinds) <= MAX_PARTS or not _are_parts(kinds):
+            raise ModelFormatError(
+                f"{path} claims the parts {str(kinds)[:80]}: there must be two or more, of the kinds "
+                f"{', '.join(_SUMS)} one each."
+            )
         origin = origin_of(path, content, n_features)
         try:
-            return cls(tuple(_read_part(path, content, kind, n_features, origin) for kind in kinds), **origin)
+            parts = [_read_part(path, content, kind, n_features, origin) for kind in kinds if kind != "custom"]
+            custom = read_members(path, content, n_features, origin) if "custom" in kinds else ()
+            if len(parts) + len(custom) != len(kinds):
+                raise ModelFormatError(f"{path} has {len(custom)} custom parts, not those it claims.")
+            return cls((*parts, *custom), **origin)
         except DataError as error:
             raise ModelFormatError(f"{path}: {error} Save the model again.") from None
 
@@ -121,13 +144,17 @@ def blended(members: Sequence[Model], factors: Sequence[float], solver: str, par
         "version": first.version,
     }
     by_part: dict[str, list[tuple[Model, float]]] = {}
+    custom: list[CustomModel] = []
     for member, factor in zip(members, factors, strict=True):
         pieces = member.parts if isinstance(member, BlendModel) else (member,)
         for piece in pieces:
-            by_part.setdefault(_part_of(piece), []).append((piece, float(factor)))
+            if isinstance(piece, CustomModel):
+                custom.append(replace(piece.scaled(float(factor)), **origin))
+            else:
+                by_part.setdefault(_part_of(piece), []).append((piece, float(factor)))
     if len({member.n_features for member in members}) > 1:
         raise DataError("the members of a blend expect different numbers of features: fit them on the same data.")
-    parts = tuple(_added(by_part[kind], origin) for kind in _PARTS if kind in by_part)
+    parts = (*(_added(by_part[kind], origin) for kind in _SUMS if kind in by_part), *custom)
     return parts[0] if len(parts) == 1 else BlendModel(parts, **origin)
 
 
@@ -147,13 +174,18 @@ def _part_of(model: Model) -> str:
         return "list" if model.list_scaling else "linear"
     if isinstance(model, TreeModel):
         return "trees"
+    if isinstance(model, CustomModel):
+        return "custom"
     raise DataError(f"a {type(model).__name__} cannot be part of a blend: give linear models and trees.")
+
+
+def _are_parts(kinds: Sequence[object]) -> bool:
+    """Return whether kinds are those of parts of a blend."""
+    return all(kind in _PARTS for kind in kinds) and all(kinds.count(kind) <= 1 for kind in _SUMS)
 
 
 def _read_part(path: Path, content: Content, kind: object, n_features: int, origin: Origin) -> Model:
     if kind == "trees":
         return TreeModel(unpacked(path, content)[1], n_features, **origin)
-    if kind not in _PARTS:
-        raise ModelFormatError(f"{path} has a part of kind {str(kind)[:40]!r}, unknown to this RankTune.")
     weights = read_numbers(path, content.get("list_weights" if kind == "list" else "weights"), n_features)
     return LinearModel(weights, list_scaling=kind == "list", **origin)

@@ -10,6 +10,8 @@ many          {"file": NAME, "sha256": digest of the file, "shape": [entries], "
 few names     [..]
 many          {"file": NAME, "sha256": digest of the file, "bytes": its length}, a name a line, escaped as in JSON
 
+What other code wrote is kept as it is: {"file": NAME, "sha256": digest of the file, "bytes": its length}.
+
 Every file is written atomically. The manifest comes last, and the names of sidecars contain their digests, so that a
 crash leaves the old model or the new one.
 """
@@ -26,6 +28,7 @@ import stat
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
@@ -48,18 +51,25 @@ MAX_BRACKETS = 100_000
 """A small file can claim much memory by many lists and objects; bounds on bytes and brackets prevent it."""
 MAX_ENTRIES = 2**26
 """No model has more weights than this; a file that claims more is refused before anything is allocated."""
+MAX_BLOB_BYTES = 2**30
 MAX_EMPTY = 2**22
 MAX_SPREAD = 1_000
 """A sparse array of k stored numbers has at most max(MAX_EMPTY, MAX_SPREAD k) entries."""
 
 _AGAIN = "Copy the file again from its origin, or save the model again."
-_PLAIN_NAME = re.compile(r"[^/\\\x00]+\.(npz|txt)")
+_PLAIN_NAME = re.compile(r"[^/\\\x00]+\.(npz|txt|bin)")
 
 
 def write_manifest(
-    path: Path, content: Mapping[str, object], arrays: Mapping[str, Floats], names: Mapping[str, Sequence[str]]
+    path: Path,
+    content: Mapping[str, object],
+    arrays: Mapping[str, Floats],
+    names: Mapping[str, Sequence[str]],
+    blobs: Mapping[str, bytes] = MappingProxyType({}),
 ) -> None:
     """Write content as a model file at path, with each of arrays and names in it or beside it under its own key.
+
+    Each of blobs, what other code wrote, is kept beside it.
 
     Raises ModelFormatError for what a model file cannot hold (NaN, infinity), OSError where path cannot be written.
     """
@@ -73,6 +83,10 @@ def write_manifest(
         whole[key] = _encode(path, key, values, files)
     for key, texts in names.items():
         whole[key] = _encode_names(path, key, texts, files)
+    for key, data in blobs.items():
+        if len(data) > MAX_BLOB_BYTES:
+            raise ModelFormatError(f"{path}: {key} has {len(data)} bytes, at most {MAX_BLOB_BYTES} fit.")
+        whole[key] = {**_point(path, key, ".bin", data, files), "bytes": len(data)}
     try:
         whole["sha256"] = _digest(whole)
         lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in whole.items()]
@@ -184,6 +198,20 @@ def read_names(path: Path, entry: object, n: int) -> tuple[str, ...]:
     return tuple(entry)
 
 
+def read_blob(path: Path, entry: object) -> bytes:
+    """Return what other code wrote, to which entry of the manifest at path points.
+
+    Raises ModelFormatError where it is missing, damaged or of another length.
+    """
+    size = entry.get("bytes") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or type(size) is not int or not 0 <= size <= MAX_BLOB_BYTES:
+        raise ModelFormatError(f"{path} claims a file of {str(size)[:40]} bytes: at most {MAX_BLOB_BYTES}. {_AGAIN}")
+    raw = _read_beside(path, entry, size)
+    if len(raw) != size:
+        raise ModelFormatError(f"{path} claims a file of {size} bytes beside it that has {len(raw)}. {_AGAIN}")
+    return raw
+
+
 def _max_length(stored: int) -> int:
     return max(MAX_EMPTY, MAX_SPREAD * stored)
 
@@ -254,7 +282,7 @@ def _read_beside(path: Path, entry: dict[str, object], max_bytes: int) -> bytes:
     name = entry.get("file")
     if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or Path(name).name != name:
         raise ModelFormatError(
-            f"{path} points to {str(name)[:80]!r}: it must be an .npz or .txt in the model's own folder."
+            f"{path} points to {str(name)[:80]!r}: it must be an .npz, .txt or .bin in the model's own folder."
         )
     beside = path.parent / name
     raw = _read_capped(beside, max_bytes)
@@ -305,7 +333,7 @@ def _sidecars_of(path: Path) -> set[str]:
         content = read_manifest(path)
     except ModelFormatError:
         return set()
-    own = re.compile(re.escape(path.name.removesuffix(".json")) + r"\.[a-z_]+-[0-9a-f]{16}\.(npz|txt)")
+    own = re.compile(re.escape(path.name.removesuffix(".json")) + r"\.[a-z_0-9]+-[0-9a-f]{16}\.(npz|txt|bin)")
     names = {str(entry.get("file")) for entry in content.values() if isinstance(entry, dict)}
     return {name for name in names if own.fullmatch(name)}
 

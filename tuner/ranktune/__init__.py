@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ranktune.studies.catalogue import read
     from ranktune.tuner.samplers.thompson import ThompsonSampler
     from ranktune.tuner.study.declaration import Study
+    from ranktune.tuner.study.registering import register_metric, register_solver
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,8 @@ __all__ = [
     "parse_metric",
     "predict",
     "read",
+    "register_metric",
+    "register_solver",
     "resume",
     "run",
     "tune",
@@ -55,6 +58,8 @@ _HOME = {
     "parse_metric": "solvers.metrics.metrics",
     "predict": "reading",
     "read": "studies.catalogue",
+    "register_metric": "tuner.study.registering",
+    "register_solver": "tuner.study.registering",
     "resume": "api",
     "run": "api",
     "tune": "api",

@@ -29,12 +29,14 @@ from ranktune.tuner.runner.preparation import reopen
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.runner.worker import JoinedWorker
 from ranktune.tuner.storage.locations import Locations
+from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder, find_folder, free_name, home_folder, make_folder
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.settings import Settings, declared
+from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 from ranktune.tuner.workers.workforce import Workforce
@@ -177,6 +179,7 @@ def resume(given: ResumeArguments) -> StudyResult:
     locations = Locations.load(folder.path, given.storage)
     with _at_work(folder, _workforce(given), locations, given.progress) as session:
         study = folder.study()
+        restore_custom(given.name, study.custom)
         if given.trials is not None:
             study = replace(study, trials=given.trials)
         problems = reopen(folder)
@@ -242,7 +245,7 @@ def _at_work(folder: StudyFolder, force: Workforce, locations: Locations, given:
         with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:
             owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
             events = held.enter_context(Events(folder.path, progress.event))
-            workers = held.enter_context(force.assembled(apart=url is not None))
+            workers = held.enter_context(with_custom(force.assembled(apart=url is not None)))
             try:
                 yield _Session(folder, locations, workers, progress, events, owner)
             except BaseException as error:
@@ -300,7 +303,7 @@ def work(given: WorkArguments) -> int:
     progress = given.progress or _watcher()
     with closing(progress), closing(_joinable(given)) as joinable:
         force = Workforce(given.jobs, given.trial_timeout, given.trial_memory)
-        with force.assembled(apart=True) as workers:
+        with with_custom(force.assembled(apart=True)) as workers:
             worker = JoinedWorker(joinable, workers, progress.stage, wait=given.wait)
             try:
                 return worker.run()

@@ -21,6 +21,7 @@ from ranktune.tuner.storage.leases import Leases
 from ranktune.tuner.storage.locations import record_name
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.retrying import retrying
+from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.tasks import Tasks
@@ -158,6 +159,7 @@ def _joined(name: str, text: str, leases: Leases) -> JoinedSplit:
             f"different things. Install the same version here: pip install ranktune=={declared.version}."
         )
     study = Study.from_dict(declared.study)
+    restore_custom(name, study.custom)
     return JoinedSplit(name, declared.version, leases, Tasks(study, _data(declared, name)).of)
 
 

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
+from ranktune.solvers.core.registrations import names as registered_names
+from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
-from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import ALL, NAMES, SOLVERS, STANDARD, check_loadable, loadable, make, solver_class
+from ranktune.solvers.registry import (
+    ALL,
+    NAMES,
+    SOLVERS,
+    STANDARD,
+    STANDARD_NAME,
+    check_loadable,
+    loadable,
+    make,
+    solver_class,
+)
 from ranktune.tuner.samplers.registry import ACQUISITIONS, SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import PLANS
 from ranktune.tuner.statistics.pareto import parse_limits
+from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
 from ranktune.tuner.study.settings import Declared, Settings, declared, documented, given_columns
 
 DEFAULT_TRIALS = 30
@@ -30,6 +42,9 @@ class Study(Settings):
     """The declaration of a study: what is tuned on what.
 
     {parameters}
+    custom : Mapping[str, Any], default={}
+        Descriptions of the solvers and metrics that the study names and that are not RankTune's, filled in from what is
+        registered.
 
     Raises
     ------
@@ -47,6 +62,8 @@ class Study(Settings):
     >>> study.metric, study.solvers, study.trials
     ('ndcg@5', ('RankSVM',), 30)
     """
+
+    custom: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check every field and give names their one spelling."""
@@ -69,21 +86,23 @@ class Study(Settings):
                 f"acquisition='{self.acquisition}' needs sampler='thompson': '{self.sampler}' decides in its own way. "
                 "Choose thompson, or leave acquisition out."
             )
-        metric = str(parse_metric(self.metric))
-        also = dict.fromkeys(str(parse_metric(name)) for name in self.also)
+        metric = spelling(self.metric, self.custom)
+        also = dict.fromkeys(spelling(name, self.custom) for name in self.also)
         self._normalise(
             metric=metric,
             also=tuple(name for name in also if name != metric),
-            solvers=_competing(self.solvers, self.plan),
+            solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom)),
             trials=self.trials or (DEFAULT_TRIALS if self.timeout is None and self.until is None else TRIALS_BY_TIME),
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
             features=tuple(self.features),
             drop=tuple(self.drop),
         )
+        self._normalise(custom=described_custom(self.solvers, self.metrics, self.custom))
         self.union_space()  # an invalid override is refused before anything runs
         for flat, override in self.space.items():
-            _check_values(flat, override)
+            if flat.partition(".")[0] not in declared_solvers(self.custom):
+                _check_values(flat, override)
 
     def _normalise(self, **fields: object) -> None:
         for name, value in fields.items():
@@ -122,7 +141,10 @@ class Study(Settings):
 
     def union_space(self) -> UnionSpace:
         """Return the joined search space of the competing solvers, with this study's overrides."""
-        space = UnionSpace({name: solver_class(name).space for name in self.solvers})
+        own = declared_solvers(self.custom)
+        space = UnionSpace(
+            {name: space_of(own[name]) if name in own else solver_class(name).space for name in self.solvers}
+        )
         return space.restricted(self.space) if self.space else space
 
     def as_dict(self) -> dict[str, Any]:
@@ -182,25 +204,30 @@ def _check_plan(study: Study) -> None:
         )
 
 
-def _competing(given: Sequence[str], plan: str) -> tuple[str, ...]:
+def _competing(given: Sequence[str], plan: str, own: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the solvers that compete: those given, by default those that plan can score.
 
-    Solvers whose library cannot be loaded are left out unless they are given by name.
+    Solvers whose library cannot be loaded are left out unless they are given by name. own are solvers of the user's
+    that the study has declared already: they need not be registered to read its declaration.
     """
-    online = [name for name in SOLVERS if SOLVERS[name].online]
     if not given:
-        return tuple(online) if plan == "progressive" else loadable(STANDARD)
-    every = [name for name in given for name in (loadable(NAMES) if name == ALL else [name])]
-    names = tuple(dict.fromkeys(solver_class(name).__name__ for name in every))
+        return _online() if plan == "progressive" else loadable(STANDARD)
+    groups = {ALL: (*NAMES, *registered_names()), STANDARD_NAME: STANDARD}
+    every = [name for one in given for name in (loadable(groups[one]) if one in groups else [one])]
+    names = tuple(dict.fromkeys(name if name in own else solver_class(name).__name__ for name in every))
     for name in names:
         check_loadable(name)
-    if plan == "progressive" and not set(names) <= set(online):
-        other = next(name for name in names if name not in online)
+    if plan == "progressive" and not set(names) <= set(_online()):
+        other = next(name for name in names if name not in _online())
         raise ParameterError(
             f"{other} does not learn from query to query, so plan='progressive' cannot score it. "
-            f"Solvers that do: {', '.join(online)}."
+            f"Solvers that do: {', '.join(_online())}."
         )
     return names
+
+
+def _online() -> tuple[str, ...]:
+    return tuple(name for name in SOLVERS if SOLVERS[name].online)
 
 
 def _check_values(flat: str, override: object) -> None:

@@ -170,7 +170,12 @@ class Settings(ColumnSettings):
     also: Annotated[Sequence[str], Setting("A further metric to report. Repeatable.")] = ()
     solvers: Annotated[
         Sequence[str],
-        Setting("A solver that competes, or all. Repeatable. (default: the standard ones)", options=("--solver",)),
+        Setting(
+            "A solver that competes, all, standard, or module:Name of a class of yours. Repeatable. (default: "
+            "standard)",
+            python="Also a name that register_solver was given.",
+            options=("--solver",),
+        ),
     ] = ()
     plan: Annotated[
         str,

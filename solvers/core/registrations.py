@@ -1,0 +1,184 @@
+"""Solvers that the user registered: how an estimator is made, what is searched, how it is saved and loaded.
+
+An installed package offers solvers by the entry-point group ranktune.solvers: the class under the name of the solver,
+with its search space as the attribute space.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
+
+from ranktune.solvers.core.arrays import Json, JsonView
+from ranktune.solvers.core.entry_points import loaded, named, offered, path_of
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.space import OF_CONSTRUCTOR, Choice, Float, Int, Parameter, When, conditions, middle
+
+GROUP = "ranktune.solvers"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_RESERVED = ("solver", "all", "standard", "blend", "linearblend")
+
+Hook: TypeAlias = Callable[..., Any] | str | None
+"""A function that saves or loads, the name of a format, or None for the method of the estimator."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A solver of the user's.
+
+    name       what studies call it
+    make       make(**parameters) returns an estimator with fit(X, y) and predict(X); or an estimator to copy
+    space      the search space, whose defaults lie inside
+    save, load save(estimator, path) and load(path); a format; or None for the methods of the estimator
+
+    Raises ParameterError for a name or a parameter that cannot be.
+    """
+
+    name: str
+    make: Any
+    space: tuple[Parameter, ...] = ()
+    save: Hook = None
+    load: Hook = None
+
+    def __post_init__(self) -> None:
+        """Check the name, and give each parameter a default."""
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name) or self.name.lower() in _RESERVED:
+            raise ParameterError(
+                f"name={self.name!r}: the name of a solver must be letters, digits and _, beginning with a letter, and "
+                f"none of {', '.join(_RESERVED)}."
+            )
+        for parameter in self.space:
+            if not isinstance(parameter, Float | Int | Choice):
+                raise ParameterError(
+                    f"the space of '{self.name}' holds {parameter!r}: give Float, Int or Choice of ranktune.solvers, "
+                    "or a mapping of names to Optuna's distributions."
+                )
+        known = parameters_of(self.make)
+        object.__setattr__(self, "space", tuple(_with_default(own, known) for own in self.space))
+
+    @property
+    def path(self) -> str:
+        """The import path of make, module:Name; empty where another process cannot import it by one."""
+        return path_of(self.make)
+
+
+def _with_default(parameter: Parameter, known: Mapping[str, object]) -> Parameter:
+    """Return parameter with the default of its constructor where that lies inside, else the middle of its range."""
+    if parameter.default is not OF_CONSTRUCTOR:
+        return parameter
+    default: Any = known.get(parameter.name)
+    if isinstance(parameter, Choice):
+        return replace(parameter, default=default if default in parameter.choices else parameter.choices[0])
+    kinds = int | float if isinstance(parameter, Float) else int
+    inside = isinstance(default, kinds) and not isinstance(default, bool)
+    if inside and parameter.low <= default <= parameter.high:
+        return replace(parameter, default=default)
+    if isinstance(parameter, Int):
+        return replace(parameter, default=round(middle(parameter)))
+    return replace(parameter, default=middle(parameter))
+
+
+def parameters_of(make: Any) -> dict[str, object]:
+    """Return the parameters of a class, function or estimator, with their defaults where they have one."""
+    if not isinstance(make, type) and hasattr(make, "get_params"):
+        return dict(make.get_params())
+    try:
+        return {name: own.default for name, own in inspect.signature(make).parameters.items()}
+    except (TypeError, ValueError):  # neither callable nor described
+        return {}
+
+
+REGISTERED: dict[str, Registration] = {}
+"""The solvers of the user's by name."""
+
+
+def add(registration: Registration) -> None:
+    """Make a solver known in this process; one of that name is replaced."""
+    REGISTERED[registration.name] = registration
+
+
+def find(name: str) -> Registration | None:
+    """Return the solver of that name, registered here or offered by an installed package, whatever its case."""
+    for known, registration in REGISTERED.items():
+        if known.lower() == name.lower():
+            return registration
+    make = loaded(GROUP, name)
+    if make is None:
+        return None
+    own = next(known for known in offered(GROUP) if known.lower().replace("_", "-") == name.lower().replace("_", "-"))
+    add(Registration(own, make, declared_space(own, make)))
+    return REGISTERED[own]
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all solvers of the user's, those offered by installed packages too."""
+    return tuple(sorted({*REGISTERED, *offered(GROUP)}))
+
+
+def declared_space(name: str, make: Any) -> tuple[Parameter, ...]:
+    """Return the search space that a class declares. Raises ParameterError where it declares none."""
+    space = getattr(make, "space", None)
+    if space is None:
+        raise ParameterError(
+            f"'{name}' declares no search space: give space=, or the class an attribute space, a sequence of Float, "
+            "Int and Choice of ranktune.solvers (empty for none)."
+        )
+    return tuple(space)
+
+
+def described(registration: Registration) -> Json:
+    """Return a registration as JSON; what has no import path is empty there."""
+    hooks = {name: getattr(registration, name) for name in ("save", "load")}
+    return {
+        "make": registration.path,
+        "space": [_described(parameter) for parameter in registration.space],
+        **{name: hook if isinstance(hook, str) or hook is None else path_of(hook) for name, hook in hooks.items()},
+    }
+
+
+def space_of(description: JsonView) -> tuple[Parameter, ...]:
+    """Return the search space in a description. Raises ParameterError where it is none."""
+    try:
+        return tuple(_parameter(own) for own in description["space"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParameterError(f"a declared search space cannot be read: {error!r}.") from None
+
+
+def restore(name: str, description: JsonView) -> None:
+    """Make a described solver known again, unless it is. Raises ParameterError that says what is missing."""
+    if find(name) is not None:
+        return
+    paths = {key: description.get(key) for key in ("make", "save", "load")}
+    if "" in paths.values():
+        missing = next(key for key, path in paths.items() if path == "")
+        raise ParameterError(
+            f"the solver '{name}' is not registered here, and its {missing} has no import path, because it was defined "
+            "in a script, a notebook or another function. Call ranktune.register_solver in Python as before, and then "
+            "ranktune.resume."
+        )
+    objects = {key: named(path) if isinstance(path, str) and ":" in path else path for key, path in paths.items()}
+    if find(name) is None:  # importing its module may have registered it
+        add(Registration(name, objects["make"], space_of(description), objects["save"], objects["load"]))
+
+
+def _described(parameter: Parameter) -> Json:
+    plain = asdict(parameter) | {"kind": type(parameter).__name__}
+    plain["when"] = [asdict(when) for when in conditions(parameter)]
+    return plain
+
+
+def _parameter(plain: JsonView) -> Parameter:
+    """Return the parameter that _described wrote."""
+    fields = {name: value for name, value in plain.items() if name not in ("kind", "when")}
+    when = _conditions(plain["when"])
+    if plain["kind"] == "Choice":
+        return Choice(**{**fields, "choices": tuple(fields["choices"])}, when=when)
+    return Float(**fields, when=when) if plain["kind"] == "Float" else Int(**fields, when=when)
+
+
+def _conditions(plain: Iterable[JsonView]) -> tuple[When, ...] | None:
+    found: Sequence[When] = [When(own["name"], tuple(own["values"])) for own in plain]
+    return tuple(found) or None

@@ -1,0 +1,227 @@
+"""Models of solvers that the user registered: an estimator of any library, saved and loaded by functions of its own.
+
+A model file of kind "custom" adds owners, factors, and for the member k custom_k, the file that save wrote. owners are
+the names of the solvers whose functions save and load them. A blend has several members.
+
+The file does not say which code loads it: that is the solver registered under the owner's name in this process.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError
+from ranktune.solvers.core.registrations import Registration, find
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.base import Blobs, Content, Model, Origin, field_of, origin_of
+from ranktune.solvers.models.files import read_blob
+
+
+class Persistence(NamedTuple):
+    """save(estimator, path) writes a fitted estimator to a file, and load(path) reads it."""
+
+    save: Callable[[Any, Path], object]
+    load: Callable[[Path], Any]
+
+
+def persistence(registration: Registration) -> Persistence | None:
+    """Return the functions that save and load the models of a solver; None if nothing loads them."""
+    if registration.save == "skops":
+        return Persistence(_save_skops, _load_skops)
+    make = registration.make
+    kind = make if isinstance(make, type) else type(make)
+    save, load = registration.save or _save_itself, registration.load or getattr(kind, "load", None)
+    return Persistence(save, load) if callable(save) and callable(load) else None
+
+
+def _save_itself(estimator: Any, path: Path) -> None:
+    estimator.save(path)
+
+
+def _save_skops(estimator: Any, path: Path) -> None:
+    _skops().dump(estimator, path)
+
+
+def _load_skops(path: Path) -> Any:
+    """Return the estimator in a file of skops, which refuses types that it does not trust."""
+    return _skops().load(path)
+
+
+def _skops() -> Any:
+    try:
+        return import_module("skops.io")
+    except ImportError:
+        raise ParameterError('the format "skops" needs another package: pip install skops.') from None
+
+
+@dataclass(frozen=True, eq=False)
+class CustomModel(Model):
+    """A model whose score is a factor times what the predict of an estimator returns.
+
+    owner is the name of the registered solver, solver may be that of a blend. The other fields are those of Model.
+    """
+
+    estimator: Any
+    columns: int
+    owner: str
+    solver: str
+    factor: float = 1.0
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    metric: str | None = None
+    fingerprint: str | None = None
+    created: str | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the names fit."""
+        self._check_names("feature")
+
+    @property
+    def n_features(self) -> int:
+        """Number of features that predict expects."""
+        return self.columns
+
+    @property
+    def used_features(self) -> Ints:
+        """All columns: what an estimator uses is not known."""
+        return np.arange(self.columns)
+
+    @property
+    def bytes(self) -> int:
+        """The size of what save writes."""
+        return len(self.saved)
+
+    @property
+    def _by_list(self) -> bool:
+        return takes_queries(self.estimator)
+
+    def scaled(self, factor: float) -> Self:
+        """Return the model with its scores multiplied by factor."""
+        return replace(self, factor=self.factor * factor)
+
+    def _scores(self, queries: Queries) -> Floats:
+        return self.factor * estimator_scores(self.estimator, queries.features, queries)
+
+    @cached_property
+    def saved(self) -> memoryview:
+        """The file that save writes."""
+        save, _ = _persistence(self.owner)
+        with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
+            path = Path(folder) / "model"
+            save(self.estimator, path)
+            if not path.is_file():
+                others = ", ".join(sorted(found.name for found in Path(folder).iterdir())) or "nothing"
+                raise ModelFormatError(
+                    f"the save of '{self.owner}' was given the path {path} and wrote {others}: it must write one file "
+                    "of exactly that path."
+                )
+            return memoryview(path.read_bytes())
+
+    def _content(self) -> tuple[Content, Mapping[str, Floats]]:
+        return {"kind": "custom", **described([self])}, {}
+
+    def _blobs(self) -> Blobs:
+        return blobs_of([self])
+
+    @classmethod
+    def read(cls, path: Path, content: Content) -> Self:
+        """Return the model of the manifest at path. Raises ModelFormatError where it is not one of this kind."""
+        n_features = field_of(path, content, "n_features", int)
+        if n_features < 1:
+            raise ModelFormatError(f"{path} claims {n_features} features. Save the model again.")
+        members = read_members(path, content, n_features, origin_of(path, content, n_features))
+        if len(members) != 1:
+            raise ModelFormatError(f"{path} claims {len(members)} estimators: there must be one. Save the model again.")
+        (found,) = members
+        return cls(**{name: getattr(found, name) for name in cls.__dataclass_fields__})
+
+
+def described(models: Sequence[CustomModel]) -> dict[str, object]:
+    """Return what a manifest says of models besides their files."""
+    return {"owners": [model.owner for model in models], "factors": [float(model.factor) for model in models]}
+
+
+def blobs_of(models: Sequence[CustomModel]) -> Blobs:
+    """Return the files of models by key of the manifest."""
+    return {f"custom_{k}": bytes(model.saved) for k, model in enumerate(models)}
+
+
+def read_members(path: Path, content: Content, n_features: int, origin: Origin) -> tuple[CustomModel, ...]:
+    """Return the models that the manifest at path describes.
+
+    Raises ModelFormatError where one is damaged, or of a solver that is not registered.
+    """
+    owners = field_of(path, content, "owners", list)
+    factors = field_of(path, content, "factors", list)
+    if len(owners) != len(factors) or not all(isinstance(owner, str) for owner in owners):
+        raise ModelFormatError(f"{path}: owners must be names, with a factor each. Save the model again.")
+    if not all(type(factor) is float for factor in factors):
+        raise ModelFormatError(f"{path}: factors must be numbers. Save the model again.")
+    models = []
+    for k, (owner, factor) in enumerate(zip(owners, factors, strict=True)):
+        data = read_blob(path, content.get(f"custom_{k}"))
+        models.append(CustomModel(_loaded(path, owner, data), n_features, owner, factor=factor, **origin))
+    return tuple(models)
+
+
+def _loaded(path: Path, owner: str, data: bytes) -> Any:
+    """Return the estimator in data, as its solver's load reads it."""
+    _, load = _persistence(owner)
+    with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
+        file = Path(folder) / "model"
+        file.write_bytes(data)
+        try:
+            return load(file)
+        except Exception as error:  # it is the user's
+            raise ModelFormatError(f"{path}: the load of '{owner}' failed: {type(error).__name__}: {error}") from error
+
+
+def _persistence(owner: str) -> Persistence:
+    """Return the functions of a registered solver. Raises ModelFormatError where it is not registered here."""
+    registration = find(owner)
+    found = None if registration is None else persistence(registration)
+    if found is None:
+        raise ModelFormatError(
+            f"the model is one of the solver '{owner[:60]}', which is not registered here with functions that save and "
+            "load: call ranktune.register_solver before, as where it was trained (at the command line: --solver "
+            "module:Name)."
+        )
+    return found
+
+
+def takes_queries(estimator: Any) -> bool:
+    """Return whether the predict of an estimator takes qid, the query of each row."""
+    try:
+        return "qid" in inspect.signature(estimator.predict).parameters
+    except (TypeError, ValueError):  # of compiled code
+        return False
+
+
+def estimator_scores(estimator: Any, X: Features, queries: Queries) -> Floats:
+    """Return the scores that an estimator gives the rows of X, (n_documents,). Raises DataError for anything else."""
+    more = {"qid": queries.query_of_document} if takes_queries(estimator) else {}
+    found = np.asarray(estimator.predict(X, **more))
+    if found.dtype.kind not in "fiub" or found.size != queries.n_documents:
+        raise DataError(
+            f"the predict of {type(estimator).__name__} returned {found.dtype} of shape {found.shape} for "
+            f"{queries.n_documents} documents: it must return one number a document."
+        )
+    scores: Floats = found.reshape(-1).astype(np.float64)
+    if not np.isfinite(scores).all():
+        raise DataError(
+            f"the predict of {type(estimator).__name__} returned {scores[~np.isfinite(scores)][0]} for a document: "
+            "scores must be finite."
+        )
+    return scores
