@@ -10,6 +10,8 @@ import gc
 import re
 import sys
 import warnings
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -82,6 +84,8 @@ def main() -> None:
 
     gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
     warnings.showwarning = _show_warning
+    with suppress(OSError):  # a folder that was removed
+        sys.path.append(str(Path.cwd()))  # where modules of the user's are: --solver module:Name
     try:
         app()
     except RankTuneError as error:

@@ -18,9 +18,10 @@ from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.base.ranker import BaseRanker, LinearRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError, listed
+from ranktune.solvers.core.registrations import names as registered_names
 from ranktune.solvers.core.space import Choice, Parameter, conditions
 from ranktune.solvers.models.base import load_model
-from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, loadable, solver_class
+from ranktune.solvers.registry import NAMES, STANDARD, loadable, solver_class
 from ranktune.studies import catalogue
 from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.studies.inspection import Suspect, column_report, suspects
@@ -165,13 +166,20 @@ def all_solvers() -> list[Json]:
         {
             "name": name,
             "summary": _summary(solver),
-            "model": "linear" if issubclass(solver, LinearRanker) else "trees",
+            "model": _kind(solver),
             "online": solver.online,
             "standard": name in STANDARD,
             "parameters": [parameter.name for parameter in solver.space],
         }
-        for name, solver in ((name, SOLVERS[name]) for name in loadable(NAMES))
+        for name, solver in ((name, solver_class(name)) for name in (*loadable(NAMES), *registered_names()))
     ]
+
+
+def _kind(solver: type[BaseRanker]) -> str:
+    """Return the kind of a solver's models."""
+    if issubclass(solver, LinearRanker):
+        return "linear"
+    return "trees" if solver.__name__ in NAMES else "your own"
 
 
 def solvers_table(found: list[Json]) -> RenderableType:

@@ -18,8 +18,10 @@ from ranktune.options import (
     Home,
     Json,
     Missing,
+    Solvers,
     ZeroBased,
     console,
+    find_solvers,
     print_json,
     reading,
     takes_options,
@@ -42,10 +44,12 @@ def predict(
     ] = None,
     missing: Missing = "error",
     zero_based: ZeroBased = False,
+    solver: Solvers = None,
 ) -> None:
     """Print the score of each document of DATA, one per line, in the order of the file. Higher scores rank first."""
     from ranktune.reading import predict
 
+    find_solvers(solver)
     scores = predict(model, data, **reading(missing, zero_based, columns))
     write_output("".join(f"{score!r}\n" for score in scores.tolist()), output)
 
@@ -61,12 +65,14 @@ def evaluate(
     also: Also = None,
     missing: Missing = "error",
     zero_based: ZeroBased = False,
+    solver: Solvers = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate MODEL on DATA: the mean of each metric over queries, with a 95 percent interval."""
     from ranktune.commands import evaluation_table
     from ranktune.reading import evaluate
 
+    find_solvers(solver)
     measured = evaluate(model, data, metric, also=also or (), **reading(missing, zero_based, columns))
     found = {"model": str(model), "data": data, **measured}
     print_json(found) if as_json else console().print(evaluation_table(found))

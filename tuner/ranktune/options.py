@@ -34,6 +34,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and n
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every event of events.jsonl.")]
 Missing = Annotated[str, typer.Option(help="What to do with a missing value (NaN, NULL): error, or zero.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature numbers in text files begin at 0, not at 1.")]
+Solvers = Annotated[
+    list[str] | None,
+    typer.Option("--solver", help="module:Name of a class of yours, one of whose models this is. Repeatable."),
+]
 Also = Annotated[list[str] | None, typer.Option(help="A further metric to report. Repeatable.")]
 
 
@@ -89,6 +93,15 @@ def reading(missing: str, zero_based: bool, columns: Given | None = None) -> Rea
     if zero_based:
         options["one_based"] = False
     return options
+
+
+def find_solvers(names: Sequence[str] | None) -> None:
+    """Import the solvers of the user's whose models a command loads."""
+    if names:
+        from ranktune.solvers.registry import solver_class
+
+        for name in names:
+            solver_class(name)
 
 
 def write_output(content: str | bytes, path: Path | None) -> None:

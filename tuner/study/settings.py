@@ -165,7 +165,11 @@ class Settings(ColumnSettings):
     vali: Annotated[str | None, VALI] = None
     test: Annotated[str | None, TEST] = None
     metric: Annotated[
-        str, Setting("What to maximise: ndcg@10, map, mrr, p@5, err@10, rbp, auc, domination, ndcg@10:letor, P_10, ...")
+        str,
+        Setting(
+            "What to maximise: ndcg@10, map, mrr, p@5, err@10, rbp, auc, domination, ndcg@10:letor, P_10, ..., or "
+            "module:function of yours."
+        ),
     ] = "ndcg@10"
     also: Annotated[Sequence[str], Setting("A further metric to report. Repeatable.")] = ()
     solvers: Annotated[

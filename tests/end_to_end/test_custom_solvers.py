@@ -1,0 +1,172 @@
+"""Solvers and a metric of the user's in whole studies: beside the built-in ones, killed, resumed, shown and loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.tuner.study.events import read_events
+from tests.support.paths import ROOT
+
+SCRIPT = """
+import sys
+import numpy as np
+import ranktune
+from lightgbm import LGBMRanker
+from ranktune.solvers import Float, Int
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.support import custom_solvers
+
+
+class Slow(custom_solvers.MeanOfQuery):
+    '''It is defined in the script itself.'''
+
+    def fit(self, X, y, qid=None):
+        import time
+
+        time.sleep(0.05)
+        return super().fit(X, y, qid)
+
+
+def register():
+    ranktune.register_solver("Power", custom_solvers.PowerRidge)
+    ranktune.register_solver("Slow", Slow)
+    ranktune.register_solver(
+        "Pipe", make_pipeline(StandardScaler(), Ridge()), [Float("ridge__alpha", 1e-3, 1e3, log=True)]
+    )
+    ranktune.register_solver(
+        "Leaves", LGBMRanker(n_estimators=10, verbosity=-1, n_jobs=1), [Int("num_leaves", 3, 15)]
+    )
+    ranktune.register_metric("success", custom_solvers.success)
+
+
+if __name__ == "__main__":
+    home, what = sys.argv[1:]
+    if what != "bare":
+        register()
+    if what == "tune":
+        generator = np.random.default_rng(0)
+        X = generator.normal(size=(800, 5))
+        y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + generator.normal(size=800), [0.5, 1.5])
+        solvers = ["Power", "Slow", "Pipe", "Leaves", "RankSVM"]
+        result = ranktune.tune(
+            (X, y, np.repeat(np.arange(80), 10)), solvers=solvers, metric="ndcg@5", also=["success"], trials=25, jobs=2,
+            home=home, name="mine", full=True,
+        )
+    else:
+        result = ranktune.resume("mine", home=home, jobs=2)
+    model = ranktune.load_model(result.model)
+    print(model.predict(np.eye(5), group=[5]).tolist())
+"""
+
+
+MODULE = """
+from tests.support.custom_solvers import PowerRidge
+
+
+class Mine(PowerRidge):
+    pass
+
+
+def top(grades):
+    return float(grades[0])
+"""
+
+
+def start(folder: Path, what: str) -> subprocess.Popen[str]:
+    (folder / "script.py").write_text(textwrap.dedent(SCRIPT))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, str(folder / "script.py"), str(folder / "home"), what]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=folder)
+
+
+def finished(folder: Path) -> int:
+    """How many trials are reported in the log."""
+    if not (folder / "events.jsonl").exists():
+        return 0
+    return sum(event["event"] == "finished" for event in read_events(folder))
+
+
+def test_a_study_of_own_solvers_is_killed_and_resumed(tmp_path: Path) -> None:
+    first = start(tmp_path, "tune")
+    study = tmp_path / "home" / "mine"
+    until = time.monotonic() + 300
+    while finished(study) < 6:
+        assert first.poll() is None and time.monotonic() < until, first.communicate()
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    before = finished(study)
+    assert not (study / "result.json").exists()
+
+    bare = start(tmp_path, "bare")
+    _, said = bare.communicate(timeout=300)
+    assert bare.returncode != 0
+    assert "the solver 'Slow' is not registered here" in said and "ranktune.register_solver" in said
+
+    second = start(tmp_path, "resume")
+    printed, said = second.communicate(timeout=500)
+    assert second.returncode == 0, said
+    found = json.loads((study / "result.json").read_text())
+    assert found["failures"] == []
+    assert found["trials"] == 25 and before < 25
+    rows = {row["solver"]: row for row in found["leaderboard"]}
+    assert {"Power", "Slow", "Pipe", "Leaves", "RankSVM"} <= set(rows)
+    assert 0.0 < found["test_metrics"]["success"] <= 1.0
+    kinds = {name: json.loads((study / "models" / f"{name}.json").read_text())["kind"] for name in rows}
+    assert [kinds[name] for name in ("Power", "Slow", "Pipe", "Leaves")] == ["custom", "custom", "linear", "trees"]
+    assert not list(study.rglob("*.pkl")) and len(json.loads(printed)) == 5
+
+
+def test_pages_show_it_where_nothing_is_registered(tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    first = start(tmp_path, "tune")
+    _, said = first.communicate(timeout=500)
+    assert first.returncode == 0, said
+    home = str(tmp_path / "home")
+    for command in (["list"], ["show", "mine"], ["report", "mine"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ranktune", *command, "--home", home], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+    page = (tmp_path / "home" / "mine" / "report.html").read_text()
+    assert "Power.alpha" in page and "Pipe.ridge__alpha" in page
+
+
+def test_the_command_line_names_them_by_their_import_path(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(300, 3))
+    rows = [f"{int(x[0] > 0)} qid:{k // 10} 1:{x[0]:.3f} 2:{x[1]:.3f} 3:{x[2]:.3f}" for k, x in enumerate(X)]
+    (tmp_path / "train.txt").write_text("\n".join(rows))
+    (tmp_path / "mine.py").write_text(MODULE)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+    def ranktune(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from ranktune.cli import main; main()", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+
+    own = ["--solver", "mine:Mine", "--metric", "mine:top"]
+    done = ranktune("tune", "train.txt", *own, "--trials", "4", "--jobs", "1", "--home", "home", "--name", "s")
+    assert done.returncode == 0, done.stderr
+    done = ranktune("resume", "s", "--home", "home", "--trials", "6", "--jobs", "1")
+    assert done.returncode == 0, done.stderr
+    model = "home/s/model.json"
+    done = ranktune("predict", model, "train.txt")
+    assert done.returncode == 2 and "--solver module:Name" in done.stderr
+    done = ranktune("predict", model, "train.txt", "--solver", "mine:Mine")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 300, done.stderr
+    done = ranktune("evaluate", model, "train.txt", "--solver", "mine:Mine", "--metric", "mine:top", "--json")
+    assert json.loads(done.stdout)["metrics"]["top"]["mean"] > 0.9
+    done = ranktune("solvers", "mine:Mine")
+    assert "alpha" in done.stdout and "power" in done.stdout
