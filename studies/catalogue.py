@@ -162,7 +162,7 @@ def open_table(source: object) -> Table | None:
     if not isinstance(source, str | Path):
         return Table(source) if is_frame(source) else None
     path = Path(source)
-    kind = table_kind(path) if path.is_file() else None
+    kind = table_kind(path) if path.exists() else None
     return None if kind is None else read_table(path, kind)
 
 
@@ -198,7 +198,7 @@ def _read_object(source: object, options: ReadOptions) -> Queries:
 
 
 def _read_path(path: Path, given: str, n_features: int | None, options: ReadOptions) -> Queries:
-    if path.is_dir():
+    if _is_folder(path):
         kind = "a LETOR folder, which load() reads" if is_letor_folder(path) else "a folder"
         raise DataError(f"{path}: is {kind}, not one file. Name a file in it.")
     if given in NAMES and not path.exists():
@@ -265,7 +265,7 @@ def _name(source: object) -> str:
 
 
 def _is_folder(source: object) -> bool:
-    return isinstance(source, str | Path) and Path(source).is_dir()
+    return isinstance(source, str | Path) and Path(source).is_dir() and table_kind(Path(source)) is None
 
 
 def _options_of(source: object) -> tuple[str, ...]:

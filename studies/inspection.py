@@ -60,18 +60,20 @@ def suspects(queries: Queries) -> list[Suspect]:
     return found
 
 
-def column_report(table: Table, wanted: Wanted, found: Sequence[Suspect], *, judged: bool = False) -> list[Json]:
+def column_report(table: Table, wanted: Wanted, found: Sequence[Suspect] | None, *, judged: bool = False) -> list[Json]:
     """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
 
-    judged: the grades are in another file.
+    found is None where the table cannot be read as it is. judged: the grades are in another file.
     """
     frame, grouped = as_eager(table.frame), table.sizes is not None
     own = roles(frame.columns, wanted, known_features=table.features, grouped=grouped, judged=judged)
-    features, reasons = set(own.features), {one.name: one.reason for one in found}
+    features, reasons = set(own.features), {one.name: one.reason for one in found or ()}
     report = []
     for name in frame.columns:
         if name in features:
             taken, note = "feature", _note(str(name), reasons.get(str(name)))
+            if found is None and not (frame[name].dtype.is_numeric() or note):
+                note = f"Not a number: --drop {name}"
         else:
             taken, note = own.keys.get(name) or f"not used ({own.dropped[name]})", ""
         report.append({"column": str(name), "type": str(frame[name].dtype), "taken_as": taken, "note": note})
@@ -134,8 +136,10 @@ def _judged(values: Floats, queries: Queries, pairs: _Pairs) -> tuple[str, str]:
         return "", ""
     if len(pairs.better) >= MIN_PAIRS:
         agreement = _agreement(values, pairs)
-        if max(agreement, 1.0 - agreement) >= NEARLY_ALL:
-            return LEAK, f"alone orders {max(agreement, 1.0 - agreement):.1%} of pairs of documents as their grades do."
+        if agreement >= NEARLY_ALL:
+            return LEAK, f"alone orders {agreement:.1%} of the pairs of documents as their grades do."
+        if 1.0 - agreement >= NEARLY_ALL:
+            return LEAK, f"alone orders {1.0 - agreement:.1%} of the pairs of documents in the reverse of their grades."
         if _explained(values, queries.grades) >= NEARLY_ALL:
             return LEAK, "is nearly a function of the grade."
     if not np.array_equal(values, np.round(values)):

@@ -58,7 +58,10 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     except DataError as error:
         if table is None:
             raise
-        return {"data": data, "columns": _columns(table, reading, ()), "error": str(error)}
+        try:
+            return {"data": data, "columns": _columns(table, reading, None), "error": str(error)}
+        except DataError:  # not even the columns are clear
+            raise error from None
     parts = []
     for split in splits:
         for part in ("train", "vali", "test"):
@@ -74,7 +77,7 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     return described
 
 
-def _columns(table: Table, reading: ReadOptions, found: Sequence[Suspect]) -> list[Json]:
+def _columns(table: Table, reading: ReadOptions, found: Sequence[Suspect] | None) -> list[Json]:
     return column_report(table, Wanted.of(reading), found, judged="qrels" in reading)
 
 

@@ -31,6 +31,26 @@ from ranktune.tuner.study.settings import ColumnSettings
 
 commands = typer.Typer()
 
+DATA_HELP = """Describe DATA: queries, documents, features, grades, what each column is taken as, and what looks wrong.
+
+Read are, also compressed by gzip or bzip2:
+
+\b
+LETOR, RankLib, SVMlight text   GRADE qid:ID NUMBER:VALUE ... # document
+LightGBM text                   with the sizes of the queries in FILE.query
+.csv .tsv .parquet .arrow       a row a document, titles above the columns
+.jsonl .json                    {"qid": 7, "grade": 2, "bm25": 0.5} a line;
+                                or features apart: "features": {"bm25": 0.5};
+                                or a query: {"qid": 7, "documents": [...]}
+Elasticsearch, OpenSearch       .json, .jsonl: hits with _ltrlog
+Solr                            .json, .jsonl: documents with \\[features]
+TREC                            .run, or a folder of them, with --qrels FILE
+.npz                            arrays X, y, qid
+Fold1 ... Fold5                 folders with train.txt, vali.txt, test.txt
+
+A feature log and a csv file may have their grades in --qrels FILE too.
+"""
+
 
 @commands.command()
 @takes_options(ColumnSettings)
@@ -81,7 +101,7 @@ def evaluate(
 commands.command(help=exporting.HELP)(exporting.export)
 
 
-@commands.command("data")
+@commands.command("data", help=DATA_HELP)
 @takes_options(ColumnSettings)
 def describe_data(
     columns: Given,
@@ -91,7 +111,7 @@ def describe_data(
     zero_based: ZeroBased = False,
     as_json: Json = False,
 ) -> None:
-    """Describe DATA: queries, documents, features, grades, sparsity, and what looks wrong."""
+    """Describe DATA."""
     from ranktune.commands import data_table, describe
 
     found = describe(data, **reading(missing, zero_based, columns))

@@ -24,7 +24,7 @@ from ranktune.studies.readers.tables.kinds import (
     count_cells,
     first_line,
 )
-from ranktune.studies.readers.tables.runs import read_run
+from ranktune.studies.readers.tables.runs import read_run, read_runs, runs_in
 
 _EMPTY_CELLS = ["NULL", "null", "NA", "NaN", "nan", "None"]
 
@@ -32,8 +32,8 @@ _EMPTY_CELLS = ["NULL", "null", "NA", "NaN", "nan", "None"]
 def read_table(path: Path, kind: str) -> Table:
     """Return a table file as a frame of polars, or of pandas where polars is not installed."""
     if kind == RUN:
-        scored, score = read_run(path)
-        return Table(_frame_of(path, scored), score, path=path)
+        scored, scores = read_runs(runs_in(path)) if path.is_dir() else read_run(path)
+        return Table(_frame_of(path, scored), scores, path=path)
     if kind in (JSON, JSON_LINES):
         documents, logged = read_documents(path, whole=kind == JSON)
         return Table(_frame_of(path, documents), logged, path=path)
@@ -71,12 +71,9 @@ def _read_binary(path: Path, kind: str) -> object:
     if path.suffix in COMPRESSED:
         raise DataError(f"{path}: a {kind.title()} file is compressed inside; one packed again is not read. Unpack it.")
     library = _library(path)
-    polars = library.__name__ == "polars"
     if kind == PARQUET:
         return _called(path, library, "read_parquet", path, {})
-    return _called(
-        path, library, "read_ipc" if polars else "read_feather", path, {"memory_map": False} if polars else {}
-    )
+    return _called(path, library, "read_ipc" if library.__name__ == "polars" else "read_feather", path, {})
 
 
 def _frame_of(path: Path, columns: Mapping[str, Sequence[object]]) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ranktune.studies.readers.streams import Position, line_blocks
-from ranktune.studies.readers.tables.runs import is_run_line
+from ranktune.studies.readers.tables.runs import is_run_line, runs_in
 
 CSV, TSV, PARQUET, ARROW, JSON, JSON_LINES, RUN = "csv", "tsv", "parquet", "arrow", "json", "jsonl", "run"
 ENDINGS: Mapping[str, str] = {
@@ -25,9 +25,11 @@ def ending(path: Path) -> str:
 
 
 def table_kind(path: Path) -> str | None:
-    """Return the kind of table that a file holds, None for ranking text."""
+    """Return the kind of table that a file or a folder of runs holds, None for ranking text."""
+    if path.is_dir():
+        return RUN if runs_in(path) else None
     known = ENDINGS.get(ending(path).lower())
-    if known or not path.is_file():
+    if known or path.suffix == ".npz" or not path.is_file():
         return known
     line = first_line(path)
     if is_run_line(line):

@@ -26,7 +26,7 @@ def native_reader(source: object) -> Callable[[Any], Queries] | None:
 
 def from_lightgbm(dataset: Any) -> Queries:
     """Return the queries of a lightgbm.Dataset that keeps its raw data and has groups."""
-    X, y, group = dataset.data, dataset.get_label(), dataset.get_group()
+    X, y, group = dataset.data, dataset.label, dataset.group
     if X is None:
         raise DataError(
             "the lightgbm.Dataset has freed its raw data. Make it with free_raw_data=False, or give X, y and qid."
@@ -41,7 +41,7 @@ def from_lightgbm(dataset: Any) -> Queries:
     if names is None and hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
     queries = Queries.from_arrays(X, y, group=np.asarray(group), feature_names=names)
-    return _weighted(queries, dataset.get_weight(), "lightgbm.Dataset")
+    return _weighted(queries, dataset.weight, "lightgbm.Dataset")
 
 
 def from_xgboost(matrix: Any) -> Queries:

@@ -1,0 +1,94 @@
+"""Every form of data goes through read, tune, predict, evaluate and, where it is a file, the command line alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ranktune
+from ranktune.cli import app
+from ranktune.tuner.workers.executor import InProcess
+from tests.support.input_samples import SAMPLES, Sample, expected, in_folder
+
+STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "test": "none"}
+FILES = [name for name, sample in SAMPLES.items() if sample.is_file]
+
+
+def options_of(given: Mapping[str, str]) -> list[str]:
+    return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+
+def called(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stdout
+
+
+def made(name: str, folder: Path) -> tuple[Sample, Any, dict[str, Any]]:
+    sample = SAMPLES[name]
+    return sample, sample.make(folder), dict(in_folder(sample.options, folder))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_form_is_read_tuned_scored_and_evaluated_alike(name: str, tmp_path: Path) -> None:
+    sample, source, options = made(name, tmp_path)
+    wanted = expected(sample)
+    queries = ranktune.read(source, **options)
+    assert np.array_equal(np.asarray(queries.features), wanted.features)
+    assert np.array_equal(queries.grades, wanted.grades) and np.array_equal(queries.starts, wanted.starts)
+    if "lightgbm" not in name and name != "xgboost":  # they hold the sizes of the queries alone
+        assert [str(one) for one in queries.query_ids] == [str(one) for one in wanted.query_ids]
+
+    trials = 1 if len(sample.columns) == 1 else 2  # by one feature, all rank alike
+    study = STUDY | {"trials": trials}
+    result = ranktune.tune(source, **study, **options, executor=InProcess(), home=tmp_path / "runs")
+    model = result.best_model
+    assert result.trials == trials
+    scores = ranktune.predict(model, source, **options)
+    assert np.array_equal(scores, model.predict(np.asarray(queries.features)))
+    found = ranktune.evaluate(model, source, "map", also="ndcg@3", **options)["metrics"]
+    named = replace(wanted, feature_names=model.feature_names)
+    assert found == ranktune.evaluate(model, named, "map", also="ndcg@3")["metrics"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_goes_through_the_command_line(name: str, tmp_path: Path) -> None:
+    sample, source, options = made(name, tmp_path)
+    columns = options_of(options)
+    words = ["--solver", "RidgeRanker", "--trials", 1, "--sampler", "random", "--test", "none", "--jobs", 1]
+    found = json.loads(called("tune", source, *columns, *words, "--home", tmp_path / "runs", "--json"))
+    model = found["model"]
+    described = json.loads(called("data", source, *columns, "--json"))
+    assert (described["parts"][0]["documents"], described["parts"][0]["features"]) == (144, len(sample.columns))
+    printed = called("predict", model, source, *columns).split()
+    assert [float(word) for word in printed] == ranktune.predict(model, source, **options).tolist()
+    measured = json.loads(called("evaluate", model, source, *columns, "--metric", "map", "--json"))
+    assert measured["metrics"] == ranktune.evaluate(model, source, "map", **options)["metrics"]
+
+
+@pytest.mark.parametrize("name", ["csv-columns", "trec-folder"])
+def test_a_study_in_toml_has_the_same_columns(name: str, tmp_path: Path) -> None:
+    _, source, options = made(name, tmp_path)
+    lines = [f"{key} = {json.dumps([value] if key == 'drop' else Path(value).name)}" for key, value in options.items()]
+    text = [f'data = "{source.name}"', 'solvers = ["RidgeRanker"]', "trials = 2", 'test = "none"', *lines]
+    (tmp_path / "mine.toml").write_text("\n".join(text))
+    result = ranktune.run(tmp_path / "mine.toml", executor=InProcess(), home=tmp_path / "runs")
+    again = ranktune.tune(source, **STUDY, **options, executor=InProcess(), home=tmp_path / "runs", name="again")
+    assert result.best_model.fingerprint == again.best_model.fingerprint
+
+
+def test_frames_are_validation_and_test_data_too(tmp_path: Path) -> None:
+    _, frame, _ = made("pandas", tmp_path)
+    other = frame.assign(bm25=frame["bm25"] + 1.0, age=-frame["age"])
+    third = frame.assign(bm25=frame["bm25"] - 1.0, clicks=-frame["clicks"])
+    study = {key: value for key, value in STUDY.items() if key != "test"}
+    result = ranktune.tune(frame, vali=other, test=third, **study, executor=InProcess(), home=tmp_path)
+    assert result.best.test is not None
+    assert result.best.test.mean == ranktune.evaluate(result.best_model, third)["metrics"]["ndcg@10"]["mean"]
