@@ -13,7 +13,7 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
 import xgboost
 
 from ranktune.solvers.data.queries import Queries
@@ -241,7 +241,7 @@ SAMPLES: Mapping[str, Sample] = {
     "pandas": _object(lambda: pd.DataFrame(_table())),
     "polars": _object(lambda: pl.DataFrame(_table())),
     "polars-lazy": _object(lambda: pl.LazyFrame(_table())),
-    "pyarrow": _object(lambda: pa.table(_table())),
+    "pyarrow": _object(lambda: pytest.importorskip("pyarrow").table(_table())),
     "tuple": _object(lambda: (X, Y, QID)),
     "tuple-frame": _object(lambda: (pd.DataFrame(X, columns=list(NAMES)), pd.Series(Y), pd.Series(QID))),
     "queries": _object(lambda: Queries.from_arrays(X, Y, qid=QID)),

@@ -33,7 +33,7 @@ commands = typer.Typer()
 
 DATA_HELP = """Describe DATA: queries, documents, features, grades, what each column is taken as, and what looks wrong.
 
-Read are, also compressed by gzip or bzip2:
+Read are (text also compressed by gzip or bzip2):
 
 \b
 LETOR, RankLib, SVMlight text   GRADE qid:ID NUMBER:VALUE ... # document
