@@ -17,6 +17,7 @@ from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.gp.proposal import EI, MIXED, THOMPSON
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Slice, fit_belief
 
 DRAWS = 4
@@ -24,6 +25,14 @@ DRAWS = 4
 MAX_BLOCKS = 20
 """Parts of the search for which the trials of each solver are counted."""
 WITH_SURROGATE = ("thompson",)
+PER_COST = ", divided by a power of the expected cost where the study has a time limit."
+DECISIONS = {
+    THOMPSON: "A suggestion maximises one function sampled from such a model, as the draws are.",
+    EI: f"A suggestion maximises the expected improvement under such models{PER_COST}",
+    MIXED: "A suggestion maximises the expected improvement under such models, or the mean improvement over functions "
+    f"sampled from them, as the draws are{PER_COST}",
+}
+"""How suggestions use the surrogate model, by acquisition."""
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -112,8 +121,8 @@ def _slice(data: StudyData, best: Trial, own: Slice, key: str, group: str, subse
     title = f"Surrogate model of {metric} along {figures.short(name)} of {figures.short(best.solver)}"
     note = joined(
         f"All other parameters as in trial {best.number}, the best. The band holds the noise-free metric with 95 % "
-        "probability, at the most probable hyperparameters of the model. Thompson sampling maximises functions sampled "
-        "from it, such as the draws.",
+        "probability, at the most probable hyperparameters of the model.",
+        DECISIONS[data.study.acquisition],
         subset,
     )
     return Panel(key, title, Table(columns, rows), shown, note, group)
@@ -155,7 +164,7 @@ def _scales(data: StudyData, surrogate: Belief, k: int, group: str) -> Panel:
     note = (
         "The metric changes little within one length scale. Before any trial there is about 1 in the range of each "
         "parameter. The prior standard deviation over the search space is "
-        f"{surrogate.spread * np.sqrt(theta.scale):.3g}. The search is global: there is no trust region."
+        f"{surrogate.spread * np.sqrt(theta.scale):.3g}."
     )
     title = f"Length scales of {data.metric} along each parameter"
     columns = ("Parameter", "Length scales in its range", "Length scale")

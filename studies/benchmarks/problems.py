@@ -233,6 +233,7 @@ PROBLEMS = {
     "stairs": Problem(stairs, 0.0, 0.5),
     "levy20": Problem(levy20, 0.0, 0.2),
     "tree": Problem(Tree("breast_cancer"), None, 0.02),
+    "tree-errors": Problem(Tree("digits", errors=True), None, 0.01),
     **{name: Problem(values, -area(), 0.0, corner=corner) for name, (values, corner, area) in FRONTS.items()},
 }
 TUNING = {
@@ -243,6 +244,7 @@ TUNING = {
     "valley10": Problem(valley10, 0.0, 10.0),
     "waves8": Problem(waves8, 0.0, 2.0),
     "tree-digits": Problem(Tree("digits"), None, 0.02),
+    "tree-wine": Problem(Tree("wine", errors=True), None, 0.02),
 }
 
 

@@ -36,7 +36,10 @@ from ranktune.tuner.splits.archive import cache_folder
 VARIANTS: dict[str, Callable[..., BaseSampler]] = {
     "thompson:ei": partial(ThompsonSampler, acquisition="ei"),
     "thompson:draw": partial(ThompsonSampler, acquisition="thompson"),
+    "thompson:mixed": partial(ThompsonSampler, acquisition="mixed"),
     "thompson:costs": partial(ThompsonSampler, costs=True),
+    "thompson:ei:costs": partial(ThompsonSampler, acquisition="ei", costs=True),
+    "thompson:mixed:costs": partial(ThompsonSampler, acquisition="mixed", costs=True),
     "thompson:again": partial(ThompsonSampler, replicates=True),
 }
 """ThompsonSampler with options to compare with its defaults."""
@@ -45,7 +48,7 @@ PEERS: dict[str, Callable[..., BaseSampler]] = {
     "cmaes": partial(CmaEsSampler, warn_independent_sampling=False),
 }
 """Samplers of Optuna that studies do not offer; cmaes needs the library of that name."""
-SINGLE = ("skopt", "thompson:ei", "cmaes")
+SINGLE = ("skopt", "thompson:ei", "thompson:ei:costs", "cmaes")
 """Samplers for one objective."""
 NOISE, DURATIONS = 0x2015E, 0x71ED
 """Streams of random numbers. Noise depends on seed and trial only, so it is the same for every sampler."""
@@ -180,7 +183,7 @@ def suggestions(samplers: Samplers = "thompson,tpe,random,skopt", counts: str = 
 
 
 def main(
-    samplers: Samplers = "thompson,tpe,random,skopt",
+    samplers: Samplers = "thompson,thompson:ei,thompson:draw,tpe,random,skopt",
     names: Annotated[
         str,
         typer.Option(

@@ -24,8 +24,14 @@ from ranktune.tuner.gp.posterior import Posterior
 
 FOURIER_FREQUENCIES = 128
 """Random frequencies of a prior path, a cosine and a sine each; more change it by less than 0.1 standard deviations."""
-SOFTNESS = 0.01
-"""Width, in prior standard deviations, of the smoothed improvement and constraint indicators."""
+SOFTNESS = 1e-4
+"""Width, in prior standard deviations, of the smoothed improvement and constraint indicators.
+
+A configuration as good as the incumbent seems to improve by about SOFTNESS in all paths. That must be less than what a
+real improvement in one of many paths is worth; else a front stays where it is, and a plateau is tried to its end.
+"""
+TAIL = 0.1
+"""Weight of the heavy tail of the smoothed improvement, which far below the incumbent still has a slope."""
 TINY = 1e-300
 
 Gradients: TypeAlias = Callable[[Floats], Floats]
@@ -71,9 +77,9 @@ class Paths:
         return int(self.update.shape[1])
 
     @property
-    def width(self) -> float:
-        """The width of the smoothed indicators."""
-        return SOFTNESS * math.sqrt(self.posterior.hyperparameters.scale)
+    def sd(self) -> float:
+        """The prior standard deviation."""
+        return math.sqrt(self.posterior.hyperparameters.scale)
 
     def values(self, E: Floats) -> Floats:
         """Return the paths at rows E, (m, K)."""
@@ -108,9 +114,9 @@ class Mixture:
         return sum(group.draws for group in self.groups)
 
     @property
-    def width(self) -> float:
+    def sd(self) -> float:
         """The mean of those of the groups."""
-        return sum(group.width for group in self.groups) / len(self.groups)
+        return sum(group.sd for group in self.groups) / len(self.groups)
 
     def values(self, E: Floats) -> Floats:
         """Return the functions at rows E, (m, K)."""
@@ -133,6 +139,26 @@ class Mixture:
 
 Functions: TypeAlias = Paths | Mixture
 """K functions drawn from one posterior, or from several."""
+
+
+def smoothed_improvement(z: Floats) -> tuple[Floats, Floats]:
+    """Return a smooth, increasing, positive function close to max(0, z), and its derivative.
+
+    Source: Ament et al. 2023, "Unexpected Improvements to Expected Improvement", appendix A.4, the fat softplus.
+    """
+    tail = 1.0 / (1.0 + z * z)
+    value = np.logaddexp(0.0, z) + TAIL * tail
+    return value, scipy.special.expit(z) - (2.0 * TAIL) * z * tail * tail
+
+
+def smoothed_indicator(z: Floats) -> tuple[Floats, Floats]:
+    """Return a smooth, increasing, positive function close to 0 below and 1 above 0, and its derivative.
+
+    Its tail falls by z^4, faster than an improvement may rise: what breaks a constraint is no bargain.
+    """
+    root = np.sqrt(1.0 + z * z)
+    half = np.where(z < 0.0, 0.5 / (root * (root + np.abs(z))), 0.5 * (1.0 + z / root))
+    return half * half, half / root**3
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +202,11 @@ class PathwiseImprovement:
         scores = self.scores(tried)
         return cls(self.objectives, self.constraints, reference, directions, scores.max(axis=0), margin)
 
+    @property
+    def width(self) -> float:
+        """The width of the smoothed improvement; that of several objectives is a share of their spans."""
+        return SOFTNESS * (self.objectives[0].sd if len(self.objectives) == 1 else 1.0)
+
     def scores(self, E: Floats) -> Floats:
         """Return the score of rows E in each path, (m, K); infeasible rows get the lowest."""
         scores = self._scored([paths.values(E) for paths in self.objectives])[0]
@@ -195,9 +226,9 @@ class PathwiseImprovement:
     def values(self, E: Floats) -> Floats:
         """Return the log of the mean improvement at rows E, (m,)."""
         score, _ = self._scored([paths.values(E) for paths in self.objectives])
-        improvement = np.logaddexp(0.0, (score - self.best - self.margin) / self.objectives[0].width)
+        improvement, _ = smoothed_improvement((score - self.best - self.margin) / self.width)
         for paths in self.constraints:
-            improvement *= scipy.special.expit(paths.values(E) / paths.width)
+            improvement *= smoothed_indicator(paths.values(E) / (SOFTNESS * paths.sd))[0]
         result: Floats = np.log(improvement.mean(axis=1) + TINY)
         return result
 
@@ -206,18 +237,18 @@ class PathwiseImprovement:
         objectives = [paths.with_gradients(E) for paths in self.objectives]
         constraints = [paths.with_gradients(E) for paths in self.constraints]
         score, least = self._scored([gains for gains, _ in objectives])
-        z = (score - self.best - self.margin) / self.objectives[0].width
-        improvement, slope = np.logaddexp(0.0, z), scipy.special.expit(z) / self.objectives[0].width
-        widths = [paths.width for paths in self.constraints]
-        holds = [scipy.special.expit(limits / width) for (limits, _), width in zip(constraints, widths, strict=True)]
-        share = np.prod(holds, axis=0) if holds else np.ones_like(score)
+        improvement, slope = smoothed_improvement((score - self.best - self.margin) / self.width)
+        slope = slope / self.width
+        widths = [SOFTNESS * paths.sd for paths in self.constraints]
+        holds = [smoothed_indicator(limits / width) for (limits, _), width in zip(constraints, widths, strict=True)]
+        share = np.prod([hold for hold, _ in holds], axis=0) if holds else np.ones_like(score)
         total = (improvement * share).sum(axis=1) + TINY
         gradient = np.zeros_like(E)
         for k, (_, pull) in enumerate(objectives):
             decides = (least == k) / self.directions[k] if len(objectives) > 1 else 1.0
             gradient += pull(slope * share * decides)
-        for (_, pull), hold, width in zip(constraints, holds, widths, strict=True):
-            gradient += pull(improvement * share * (1.0 - hold) / width)
+        for (_, pull), (hold, rise), width in zip(constraints, holds, widths, strict=True):
+            gradient += pull(improvement * share * rise / (hold * width))
         return np.log(total / score.shape[1]), gradient / total[:, None]
 
     def _scored(self, gains: list[Floats]) -> tuple[Floats, Floats]:

@@ -47,9 +47,9 @@ MAX_SAMPLED_TRIALS = 150
 """Trials up to which hyperparameters are sampled; beyond, the MAP estimate suffices, as sampling costs n^3."""
 MAX_TRIALS = 400
 """Trials that the model uses: half of them the best, the others the latest. Its cost is n^3."""
-REFERENCE_QUANTILE, REFERENCE_MARGIN = 0.25, 0.1
-"""The reference point of several objectives is that quantile of the gains, or lies below the front's worst gains by
-that share of the front's span, whichever is lower."""
+REFERENCE_DEPTH, REFERENCE_MARGIN = 0.6, 0.1
+"""The reference point of several objectives lies below the best gains, and below the worst gains of the front, by at
+least those shares of the range of all gains."""
 CLOSED_FORM_PROBABILITY = 0.5
 """Probability that a decision of "mixed" uses the expected improvement in closed form."""
 TIE_MARGIN, MAX_TIES = 0.02, 5
@@ -338,18 +338,16 @@ def _pathwise_improvement(
 def reference_point(means: Floats, allowed: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
     """Return the reference point of the hypervolume and the spans above it, (o,) each, given mean gains, (o, n).
 
-    It lies below the nadir, the worst gains of the front of the allowed trials, (n,): of all trials,
-    if none is allowed. So both ends of the front have some hypervolume, wherever most trials are. A front of one trial
-    has no span; then that of all trials counts.
+    It is that of the allowed trials, (n,), or of all where none is allowed. It lies below the nadir, the worst gains of
+    the front: so both ends of the front have some hypervolume. And it lies far below the best gains: a front of a few
+    trials near one end would have a nadir that all the rest of the true front is below, and would never grow.
     Source: Ishibuchi et al. 2018, "How to Specify a Reference Point in Hypervolume Calculation", on the margin.
     """
     if allowed is not None and allowed.any():
         means = means[:, allowed]
-    front = means[:, on_front(means)]
-    nadir, ideal = front.min(axis=1), front.max(axis=1)
-    spans = np.where(ideal - nadir > 1e-6, ideal - nadir, np.ptp(means, axis=1))
-    spans = np.where(spans > 1e-6, spans, 1.0)
-    reference: Floats = np.minimum(nadir - REFERENCE_MARGIN * spans, np.quantile(means, REFERENCE_QUANTILE, axis=1))
+    ideal, nadir = means.max(axis=1), means[:, on_front(means)].min(axis=1)
+    spans = np.where(np.ptp(means, axis=1) > 1e-6, np.ptp(means, axis=1), 1.0)
+    reference: Floats = np.minimum(nadir - REFERENCE_MARGIN * spans, ideal - REFERENCE_DEPTH * spans)
     return reference, ideal - reference
 
 

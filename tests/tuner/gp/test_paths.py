@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement
+from ranktune.tuner.gp.paths import (
+    SOFTNESS,
+    Mixture,
+    Paths,
+    PathwiseImprovement,
+    smoothed_improvement,
+    smoothed_indicator,
+)
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
 
 OWNER = np.array([0, 1, 2, 2, 2])
@@ -84,8 +91,34 @@ def test_improvement_is_the_mean_over_draws() -> None:
     acquisition_function, objective, _, E = improvement(512)
     asked = embedded(50, 3)
     expected = np.maximum(objective.values(asked) - objective.values(E).max(axis=0), 0).mean(axis=1)
-    width = 0.01 * np.sqrt(1.2)
+    width = SOFTNESS * np.sqrt(1.2)
     np.testing.assert_allclose(width * np.exp(acquisition_function.values(asked)), expected, atol=2 * width)
+    np.testing.assert_allclose(acquisition_function.mean(asked), expected)
+
+
+def test_the_smoothed_improvement_is_increasing_and_close_to_the_improvement() -> None:
+    z = np.linspace(-1e4, 1e4, 200_001)
+    value, slope = smoothed_improvement(z)
+    assert (value > 0).all() and (np.diff(value) > 0).all() and (slope > 0).all()
+    np.testing.assert_allclose(value, np.maximum(z, 0.0), atol=0.8)
+    np.testing.assert_allclose(np.trapezoid(slope, z), value[-1] - value[0], rtol=1e-4)
+
+
+def test_the_smoothed_indicator_is_increasing_and_close_to_the_indicator() -> None:
+    z = np.linspace(-1e3, 1e3, 200_001)
+    value, slope = smoothed_indicator(z)
+    assert (value > 0).all() and (np.diff(value) > 0).all() and (slope > 0).all()
+    far = np.abs(z) > 30
+    np.testing.assert_allclose(value[far], z[far] > 0, atol=1e-3)
+    np.testing.assert_allclose(np.trapezoid(slope, z), value[-1] - value[0], rtol=1e-4)
+    assert (smoothed_improvement(-z)[0] * value < 1.0)[z < -30].all()  # larger improvements do not make up for it
+
+
+def test_as_good_as_the_best_in_every_draw_is_worth_less_than_a_little_better_in_one() -> None:
+    """Of the first there are many on a plateau, and around a front."""
+    rises = np.array([np.zeros(64), np.where(np.arange(64) == 0, 0.02, -1.0)])
+    equal, better = smoothed_improvement(rises / SOFTNESS)[0].mean(axis=1)
+    assert equal < better
 
 
 def test_what_breaks_a_constraint_is_no_improvement() -> None:
@@ -94,8 +127,8 @@ def test_what_breaks_a_constraint_is_no_improvement() -> None:
     allowed = constraint.values(E) >= 0
     best = np.where(allowed, objective.values(E), objective.values(E).min(axis=0)).max(axis=0)
     gained = np.maximum(objective.values(asked) - best, 0) * (constraint.values(asked) >= 0)
-    width = 0.01 * np.sqrt(1.2)
-    np.testing.assert_allclose(width * np.exp(acquisition_function.values(asked)), gained.mean(axis=1), atol=3 * width)
+    found = SOFTNESS * np.sqrt(1.2) * np.exp(acquisition_function.values(asked))
+    np.testing.assert_allclose(found, gained.mean(axis=1), atol=20 * SOFTNESS)
 
 
 def test_two_objectives_measure_the_hypervolume() -> None:

@@ -14,6 +14,7 @@ from ranktune.tuner.gp.proposal import (
     EI,
     MAX_TIES,
     MIXED,
+    REFERENCE_DEPTH,
     REFERENCE_MARGIN,
     THOMPSON,
     TIE_MARGIN,
@@ -153,18 +154,23 @@ def test_the_front_is_what_nothing_dominates(objectives: int) -> None:
 def test_the_reference_point_lies_below_the_front_wherever_most_trials_are() -> None:
     front = np.array([[0.0, 0.2, 0.7, 1.0], [1.0, 0.9, 0.4, 0.0]])
     crowd = np.repeat([[0.95], [-0.1]], 50, axis=1)
-    low = reference_point(np.hstack([front, crowd - 5.0]))[0]
-    np.testing.assert_allclose(low, [-4.05, -5.1])
-    for gains in (front, np.hstack([front, crowd])):
+    for gains, ranges in ((front, (1.0, 1.0)), (np.hstack([front, crowd]), (1.0, 1.1))):
         reference, spans = reference_point(gains)
-        np.testing.assert_allclose(reference, -REFERENCE_MARGIN)
+        np.testing.assert_allclose(reference, -REFERENCE_MARGIN * np.array(ranges))
         np.testing.assert_allclose(reference + spans, 1.0)
     allowed = np.array([False, True, True, False])
     np.testing.assert_allclose(reference_point(front, allowed)[0], [0.2 - 0.05, 0.4 - 0.05])
     np.testing.assert_array_equal(reference_point(front, ~allowed & False), reference_point(front))
-    single = np.array([[1.0, 0.0], [2.0, 1.5]])
-    np.testing.assert_allclose(reference_point(single)[0], [0.25, 1.625])  # quantiles of two trials
     assert (reference_point(np.ones((2, 5)))[1] > 0).all()
+
+
+def test_a_front_of_one_end_may_grow_to_the_other() -> None:
+    """What gains much in one objective lies above the reference point, though it loses more than any of the front."""
+    front = np.array([[1.0, 0.98, 0.95], [0.0, 0.02, 0.04]])
+    crowd = np.array([[1.0, 1.0, 0.3, 0.0], [-4.0, -2.0, -5.0, -3.0]])
+    reference, spans = reference_point(np.hstack([front, crowd]))
+    np.testing.assert_allclose(reference, [1.0 - REFERENCE_DEPTH, 0.04 - 5.04 * REFERENCE_DEPTH])
+    np.testing.assert_allclose(reference + spans, [1.0, 0.04])
 
 
 def test_equal_best_trials_ask_for_more_than_a_little_better() -> None:

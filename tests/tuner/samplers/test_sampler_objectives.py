@@ -45,6 +45,22 @@ def test_two_objectives_are_traded_off(draws: int, enough: float) -> None:
     assert max(enough, areas[1]) < areas[0] < whole
 
 
+def concave(trial: optuna.Trial) -> tuple[float, float]:
+    """The front is that of g = 1: between (0, 1), which is easily found, and (1, 0), a concave curve."""
+    first, rest = trial.suggest_float("x", 0, 1), [trial.suggest_float(f"y{j}", 0, 1) for j in range(3)]
+    g = 1.0 + 3.0 * sum(rest)
+    return first, g * (1.0 - (first / g) ** 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_ends_and_the_middle_of_a_concave_front_are_found(seed: int) -> None:
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=ThompsonSampler(seed=seed))
+    study.optimize(concave, n_trials=40)
+    near = [t.values[0] for t in study.best_trials if t.values[1] < 1.05 - t.values[0] ** 2]
+    for low, high in ((-0.01, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1.01)):
+        assert any(low < first < high for first in near)
+
+
 def test_directions_are_heeded_one_by_one() -> None:
     mixed = optuna.create_study(directions=["maximize", "minimize"], sampler=ThompsonSampler(seed=0))
     plain = optuna.create_study(directions=["minimize", "minimize"], sampler=ThompsonSampler(seed=0))
