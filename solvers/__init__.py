@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.core.space import Int as Int
     from ranktune.solvers.core.space import When as When
     from ranktune.solvers.data.queries import Queries as Queries
+    from ranktune.solvers.distillation.distil import distil as distil
     from ranktune.solvers.linear.best_feature import BestFeature as BestFeature
     from ranktune.solvers.linear.domination import DominationRank as DominationRank
     from ranktune.solvers.linear.elastic_rank import ElasticRank as ElasticRank

@@ -74,6 +74,7 @@ PARTS = {
     "LinearModel": "models.linear",
     "TreeModel": "models.tree_model",
     "load_model": "models.base",
+    "distil": "distillation.distil",
 }
 """All other public names."""
 

@@ -14,6 +14,8 @@ from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table,
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.tuner.selection.results import ALIKE, BETTER
 
+UNSERVED = " *"
+"""Mark of rows whose models a system that the study serves cannot load."""
 PARTS = ("loss", "pair_weight", "penalty", "optimizer")
 """The parameters of Ranker that name its parts."""
 
@@ -41,7 +43,8 @@ def leaderboard_table(result: JsonView) -> FittedTable:
         "trials": [str(row["trials"]) if row["trials"] else "-" for row in rows],
     }
     optional = ("kB", "us/doc", "fit s", "trials", "again", "features", "p Holm")
-    return FittedTable({"solver": [escape(row["solver"]) for row in rows]}, right, optional, bold_first=True)
+    names = [escape(row["solver"]) + ("" if row.get("is_served", True) else UNSERVED) for row in rows]
+    return FittedTable({"solver": names}, right, optional, bold_first=True)
 
 
 def fold_table(result: JsonView) -> Table:
@@ -64,7 +67,7 @@ def conclusion(result: JsonView) -> str:
     )
     scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
     lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
-    lines += filter(None, [_outside(result), compositions(result)])
+    lines += filter(None, [_outside(result), compositions(result), served(result)])
     alike = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == ALIKE]
     if alike:
         lines.append(f"Not significantly different (Holm, 0.05): {', '.join(alike)}.")
@@ -92,6 +95,34 @@ def compositions(result: JsonView) -> str:
         return ""
     often = [f"{parts} on {count}" if len(splits) > 1 else parts for parts, count in counts.most_common()]
     return f"Ranker does best composed of {', '.join(often)}{' folds' if len(splits) > 1 else ''}."
+
+
+def served(result: JsonView) -> str:
+    """Return what it costs that systems must load the model; "" if none was named."""
+    found = result.get("restriction")
+    if found is None:
+        return ""
+    systems = " and ".join(found["systems"])
+    untried = ", ".join(found["untried"])
+    rest = f" It cannot load models of {untried}: they had no trials." if untried else ""
+    if found["cost"] is None:
+        return f"{systems} can load the best model of all: nothing is lost.{rest}"
+    mark = " *" if any(not row.get("is_served", True) for row in result["leaderboard"]) else ""
+    cost = _change(found, "cost")
+    if found["distilled"]:
+        how = f"Distilled is a copy of {found['best']}{mark}, which {systems} cannot load"
+        return f"{how}: {cost} {result['metric']} by validation.{rest}"
+    tried = "" if found["loss"] is None else f" A copy of it in one model lost {_change(found, 'loss')}."
+    return (
+        f"{systems} cannot load {found['best']}{mark}. That costs {cost} {result['metric']} by validation.{tried}{rest}"
+    )
+
+
+def _change(found: JsonView, name: str) -> str:
+    low, high = found[f"{name}_interval"]
+    if found[name] is None:
+        return "an unknown amount of"
+    return f"{found[name]:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
 def _trials(result: JsonView) -> str:

@@ -12,7 +12,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries, Weights
-from ranktune.solvers.models.base import Model, Origin
+from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, Model, Origin
 
 
 @dataclass(frozen=True)
@@ -351,6 +351,22 @@ class BaseRanker(Estimator):
         """Return the fitted ranker as a model of that origin."""
         raise NotImplementedError
 
+    @classmethod
+    def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
+        """Return the kinds of parts that the model of a configuration has; formats of export depend on them.
+
+        Parameters
+        ----------
+        parameters : mapping of str to value
+            The parameters that differ from the defaults.
+
+        Returns
+        -------
+        frozenset of str
+            As `ranktune.solvers.models.blend.parts_of` of the fitted model.
+        """
+        return frozenset({CUSTOM})
+
 
 def _with_pairs(queries: Queries) -> Queries:
     if not queries.has_pairs:
@@ -372,6 +388,21 @@ class LinearRanker(BaseRanker):
     """
 
     coef_: Floats
+
+    @classmethod
+    def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
+        """Return the kinds of parts that the model of a configuration has: weights, of features as they are or scaled.
+
+        Parameters
+        ----------
+        parameters : mapping of str to value
+            The parameters that differ from the defaults.
+
+        Returns
+        -------
+        frozenset of str
+        """
+        return frozenset({LIST if parameters.get("scaling") == "list" else LINEAR})
 
     def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
         """Score documents: X @ coef_.

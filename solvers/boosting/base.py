@@ -6,7 +6,7 @@ kept. The fitted trees are plain arrays, Trees: nothing of the library is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Self, Unpack
 
@@ -26,12 +26,13 @@ from ranktune.solvers.core.checks import (
     check_random_state,
 )
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.gains import can_double, gains
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
-from ranktune.solvers.models.base import Model, Origin
+from ranktune.solvers.models.base import LINEAR, TREES, Model, Origin
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
@@ -61,6 +62,21 @@ class TreeRanker(BaseRanker):
     trees_: Trees
     rounds_: tuple[int, ...]
     start_: Model | None = None
+
+    @classmethod
+    def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
+        """Return the kinds of parts that the model of a configuration has: trees, and weights if it starts from them.
+
+        Parameters
+        ----------
+        parameters : mapping of str to value
+            The parameters that differ from the defaults.
+
+        Returns
+        -------
+        frozenset of str
+        """
+        return frozenset({TREES, LINEAR} if parameters.get("start") == "linear" else {TREES})
 
     def _check_parameters(self) -> None:
         for name in ("trees", "seeds"):

@@ -20,7 +20,8 @@ from ranktune.solvers.boosting.xgboost import trees_of as trees_of_xgboost
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Model, Origin
+from ranktune.solvers.models import base as models
+from ranktune.solvers.models.base import CUSTOM, TREES, Model, Origin
 from ranktune.solvers.models.custom import estimator_scores
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
@@ -49,6 +50,12 @@ class _Kind(NamedTuple):
 def is_convertible(estimator: Any) -> bool:
     """Return whether a fitted estimator of that kind is likely to become a model of ours."""
     return _conversion(estimator) is not None
+
+
+def part_of(estimator: Any) -> str:
+    """Return the kind of model that an estimator of that kind is likely to become."""
+    convert = _conversion(estimator)
+    return CUSTOM if convert is None else models.LINEAR if convert is _of_linear else TREES
 
 
 def converted(estimator: Any, sample: Queries, origin: Origin) -> Model | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -11,8 +11,8 @@ from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, nearest
 from ranktune.solvers.core.registrations import Registration
-from ranktune.solvers.core.space import defaults
-from ranktune.solvers.custom.conversion import converted, is_convertible
+from ranktune.solvers.core.space import Value, defaults
+from ranktune.solvers.custom.conversion import converted, is_convertible, part_of
 from ranktune.solvers.custom.fitting import fitted, made
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, Origin
@@ -75,6 +75,11 @@ class CustomRanker(BaseRanker):
         if found is not None:
             return found
         return CustomModel(self.estimator_, self.n_features_in_, self.registration.name, **origin)
+
+    @classmethod
+    def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
+        """Return the kind of model that the estimator of a configuration is likely to become."""
+        return frozenset({part_of(made(cls.registration, {**defaults(cls.registration.space), **parameters}, 0))})
 
 
 SAMPLE = 20

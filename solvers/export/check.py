@@ -1,6 +1,6 @@
 """Checks that an export ranks as its model does, by an evaluator that shares no code with the model.
 
-onnx is scored by onnxruntime, python by the exported function, a document at a time.
+onnx is scored by onnxruntime, lightgbm by LightGBM, python by the exported function, a document at a time.
 """
 
 from __future__ import annotations
@@ -10,18 +10,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import ModuleType
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Json, Matrix, dense
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.arrays import Floats, Ints, Json, Matrix, dense
+from ranktune.solvers.core.errors import ParameterError, listed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
 
-Block: TypeAlias = tuple[tuple[str, ...], Matrix]
-"""Names and dense values of some documents."""
+
+class Block(NamedTuple):
+    """Dense values of some documents, (n, n_used), with the names of their features and their columns in training."""
+
+    names: tuple[str, ...]
+    columns: Ints
+    values: Matrix
+
 
 BLOCK_ROWS = 4096
 """Documents that are made dense at a time."""
@@ -46,9 +52,9 @@ class Agreement:
 def check_evaluator(format: str) -> None:
     """Raise ParameterError for a format that has no evaluator, or whose evaluator is not installed."""
     if format not in EVALUATORS:
-        raise ParameterError(f"nothing here can score {format}: only {' and '.join(EVALUATORS)} can be checked.")
-    if format == "onnx":
-        _onnxruntime()
+        raise ParameterError(f"nothing here can score {format}: only {listed(EVALUATORS)} can be checked.")
+    if format in _LIBRARIES:
+        _library(format)
 
 
 def agreement(model: Model, format: str, content: str | bytes, queries: Queries) -> Agreement:
@@ -81,7 +87,7 @@ def _blocks(model: Model, queries: Queries) -> Iterator[Block]:
         columns = np.array([where[name] for name in source.names])
     features = queries.features[:, columns]
     for first in range(0, queries.n_documents, BLOCK_ROWS):
-        yield source.names, dense(features[first : first + BLOCK_ROWS])
+        yield Block(source.names, source.columns, dense(features[first : first + BLOCK_ROWS]))
 
 
 def _by_function(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floats]:
@@ -89,28 +95,43 @@ def _by_function(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floa
     namespace: Json = {}
     exec(compile(content, "exported", "exec"), namespace)
     score: Callable[[Mapping[str, float]], float] = namespace["score"]
-    for names, values in blocks:
+    for names, _, values in blocks:
         yield np.array([score(dict(zip(names, row, strict=True))) for row in values.tolist()])
 
 
 def _by_onnxruntime(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floats]:
     """Yield the scores of onnxruntime."""
-    session = _onnxruntime().InferenceSession(content, providers=["CPUExecutionProvider"])
+    session = _library("onnx").InferenceSession(content, providers=["CPUExecutionProvider"])
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
-    for known, values in blocks:
+    for known, _, values in blocks:
         assert names == list(known)
         yield session.run(["score"], {"features": values.astype(np.float32)})[0][:, 0].astype(np.float64)
 
 
-def _onnxruntime() -> ModuleType:
+def _by_lightgbm(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floats]:
+    """Yield the scores of LightGBM, which takes all columns of the training data."""
+    booster = _library("lightgbm").Booster(model_str=content)
+    for _, columns, values in blocks:
+        whole = np.zeros((len(values), booster.num_feature()))
+        whole[:, columns] = values
+        yield booster.predict(whole)
+
+
+_LIBRARIES: Mapping[str, str] = {"onnx": "onnxruntime", "lightgbm": "lightgbm"}
+"""Format -> the library that scores it."""
+
+
+def _library(format: str) -> ModuleType:
+    name = _LIBRARIES[format]
     try:
-        return import_module("onnxruntime")
+        return import_module(name)
     except ImportError:
-        raise ParameterError("checking ONNX requires onnxruntime: pip install onnxruntime. Or do not check.") from None
+        raise ParameterError(f"checking {format} requires {name}: pip install {name}. Or do not check.") from None
 
 
 EVALUATORS: Mapping[str, tuple[str, Callable[[str | bytes, Iterator[Block]], Iterator[Floats]]]] = {
     "onnx": ("onnxruntime", _by_onnxruntime),
+    "lightgbm": ("LightGBM", _by_lightgbm),
     "python": ("the Python function", _by_function),
 }
 """Format -> name of the evaluator, and the evaluator."""

@@ -1,38 +1,45 @@
-"""The formats that models can be exported to.
+"""The formats that models can be exported to, and what each of them holds.
 
-Every format holds the weights of linear models. Formats with trees=True hold trees too, those with blends=True also
-sums of both. Weights apply to raw features: any scaling during training is already part of them.
+That is weights of linear models, trees, and sums of both. Weights apply to raw features: any scaling during training is
+already part of them, except scaling by query, which no format can express.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.export.lightgbm import lightgbm
 from ranktune.solvers.export.onnx import onnx_graph
 from ranktune.solvers.export.pmml import pmml
 from ranktune.solvers.export.python import plain_json, python
 from ranktune.solvers.export.search_engines import plugin, solr
 from ranktune.solvers.export.source import OTHER_MODELS, Source, source_of
-from ranktune.solvers.export.text import liblinear_linear, ranklib_linear
+from ranktune.solvers.export.text import liblinear_linear, ranklib
 from ranktune.solvers.export.vespa import vespa
-from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.base import LINEAR, TREES, Model
 
 Writer = Callable[[Source], "str | bytes"]
 
 
 @dataclass(frozen=True)
 class Format:
-    """The purpose of a format, its writer, and what it can hold besides weights."""
+    """The purpose of a format, its writer, and whether it holds weights, trees, and sums of both, or blends."""
 
     purpose: str
     write: Writer
+    linear: bool = True
     trees: bool = True
     blends: bool = False
     is_text: bool = True
+
+    def holds(self, parts: Set[str]) -> bool:
+        """Return whether it can express a model of these parts (`ranktune.solvers.models.blend.parts_of`)."""
+        held = {LINEAR: self.linear, TREES: self.trees}
+        return all(held.get(part, False) for part in parts) and (len(parts) < 2 or self.blends)
 
 
 FORMATS: Mapping[str, Format] = {
@@ -42,7 +49,8 @@ FORMATS: Mapping[str, Format] = {
     "vespa": Format("a rank profile for Vespa's schema", vespa, blends=True),
     "onnx": Format("ONNX runtimes (a binary file)", onnx_graph, blends=True, is_text=False),
     "pmml": Format("PMML 4.4 evaluators", pmml, blends=True),
-    "ranklib": Format("RankLib, a Coordinate Ascent model (linear models)", ranklib_linear, trees=False),
+    "ranklib": Format("RankLib, a Coordinate Ascent or LambdaMART model", ranklib),
+    "lightgbm": Format("LightGBM's libraries (trees)", lightgbm, linear=False),
     "liblinear": Format("liblinear-predict (linear models)", liblinear_linear, trees=False),
     "json": Format("plain JSON: names with weights, trees", plain_json, blends=True),
     "python": Format("a Python function that needs nothing else", python, blends=True),
@@ -67,8 +75,8 @@ def export(
     model : Model
         The model, such as load_model returns.
     format : str
-        A name of FORMATS: "solr", "elasticsearch", "opensearch", "vespa", "onnx", "pmml", "ranklib", "liblinear",
-        "json" or "python".
+        A name of FORMATS: "solr", "elasticsearch", "opensearch", "vespa", "onnx", "pmml", "ranklib", "lightgbm",
+        "liblinear", "json" or "python".
     path : str or path-like, optional
         A file to write the content to as well.
     name : str, default="ranktune"
@@ -113,19 +121,22 @@ def export(
 
 
 def _check_expressible(source: Source, chosen: Format) -> None:
-    """Raise ParameterError where the format cannot hold trees, or their sum with weights."""
-    if source.trees is None or (chosen.trees if source.weights is None else chosen.blends):
+    """Raise ParameterError where the format cannot hold the parts of the model."""
+    parts = source.parts
+    if chosen.holds(parts):
         return
-    if source.weights is None:
-        others = ", ".join(known for known, one in FORMATS.items() if one.trees)
+    others = ", ".join(known for known, one in FORMATS.items() if one.holds(parts))
+    if len(parts) == 1:
+        kind, trained = ("trees", "linear") if TREES in parts else ("weights", "tree")
         raise ParameterError(
-            f"{source.format} has no writer for trees, and the model, by {source.model.solver}, consists of them. "
-            f"Export it to one of {others}, or train a linear solver. {OTHER_MODELS}"
+            f"{source.format} has no writer for {kind}, and the model, by {source.model.solver}, consists of them. "
+            f"Export it to one of {others}, or train a {trained} solver. {OTHER_MODELS}"
         )
-    others = ", ".join(known for known, one in FORMATS.items() if one.blends)
+    held = " or ".join(kind for kind, can in (("weights", chosen.linear), ("trees", chosen.trees)) if can)
     raise ParameterError(
-        f"{source.format} holds {'weights or trees' if chosen.trees else 'weights alone'}, and the model, "
-        f"{source.model.solver}, is the sum of both. Export it to one of {others}, or export another. {OTHER_MODELS}"
+        f"{source.format} holds {held}{'' if chosen.linear and chosen.trees else ' alone'}, and the model, "
+        f"{source.model.solver}, is the sum of both. Export it to one of {others}, distil it "
+        f"(ranktune.solvers.distil), or export another. {OTHER_MODELS}"
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.base import LINEAR, TREES, Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
@@ -58,6 +58,12 @@ class Source:
     names: tuple[str, ...]
     weights: Floats | None
     trees: Trees | None
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The kinds of what is written: weights, trees."""
+        kinds = ((LINEAR, self.weights), (TREES, self.trees))
+        return frozenset(kind for kind, part in kinds if part is not None)
 
     @property
     def title(self) -> str:
@@ -132,7 +138,9 @@ def check_distinct(source: Source) -> None:
     """Raise ParameterError where two features share a name, for a format that identifies features by name."""
     if len(set(source.names)) < len(source.names):
         twice = next(name for name in source.names if source.names.count(name) > 1)
-        others = "onnx, ranklib or liblinear, which go" if source.trees is None else "onnx, which goes"
+        others = (
+            "onnx, ranklib or liblinear, which go" if source.trees is None else "onnx, ranklib or lightgbm, which go"
+        )
         raise ParameterError(
             f"two features are called {twice[:60]!r}, and {source.format} identifies features by name. Give them "
             f"different names and train again, or export to {others} by number."

@@ -1,16 +1,19 @@
-"""Linear models for RankLib and liblinear: text with a weight for each feature number, from 1.
+"""Models for RankLib and liblinear: text in which features are numbers, from 1.
 
-RankLib reads features in single precision and weights in double; an absent feature is 0. The format of liblinear has a
-line for every feature. Neither has names. liblinear's type of a plain weighted sum is L2R_L2LOSS_SVR.
+RankLib reads features in single precision; an absent feature is 0. Weights are in double precision, trees in single.
+The format of liblinear has a line for every feature; its type of a plain weighted sum is L2R_L2LOSS_SVR.
+
+Source: RankLib, CoorAscent.java, Ensemble.java and Split.java, which goes left where x <= threshold.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.export.source import Source
+from ranktune.solvers.export.source import Source, check_single, single_thresholds
+from ranktune.solvers.models.trees import Trees
 
-_RANKLIB = """\
+_LINEAR = """\
 ## Coordinate Ascent
 ## Restart = 5
 ## MaxIteration = 25
@@ -21,13 +24,30 @@ _RANKLIB = """\
 ## Slack = 0.001
 """
 """RankLib reads the kind of the model from the first line; the other lines do not change scores."""
+_TREES = "## LambdaMART\n"
 
 
-def ranklib_linear(source: Source) -> str:
-    """Return a model of RankLib's Coordinate Ascent."""
+def ranklib(source: Source) -> str:
+    """Return a model of RankLib's Coordinate Ascent, or of its LambdaMART."""
+    if source.trees is not None:
+        return _ensemble(source, source.trees)
     assert source.weights is not None
     pairs = zip(source.columns.tolist(), source.weights.tolist(), strict=True)
-    return _RANKLIB + " ".join(f"{column + 1}:{weight!r}" for column, weight in pairs) + "\n"
+    return _LINEAR + " ".join(f"{column + 1}:{weight!r}" for column, weight in pairs) + "\n"
+
+
+def _ensemble(source: Source, trees: Trees) -> str:
+    """Return trees a line each, without blanks between tags: RankLib takes the first child of a tag for a tag."""
+    check_single(source, trees.value)
+    numbers, thresholds = (source.columns + 1).tolist(), single_thresholds(source, trees).tolist()
+
+    def split(number: int, position: int, left: str, right: str) -> str:
+        test = f"<feature>{numbers[position]}</feature><threshold>{thresholds[number]!r}</threshold>"
+        return f'{test}<split pos="left">{left}</split><split pos="right">{right}</split>'
+
+    roots = source.nested(split, lambda value: f"<output>{value!r}</output>")
+    lines = (f'<tree id="{t}" weight="1.0"><split>{root}</split></tree>\n' for t, root in enumerate(roots, start=1))
+    return f"{_TREES}\n<ensemble>\n{''.join(lines)}</ensemble>\n"
 
 
 def liblinear_linear(source: Source) -> str:

@@ -36,6 +36,16 @@ Blobs: TypeAlias = Mapping[str, bytes]
 T = TypeVar("T")
 
 
+LINEAR, LIST, TREES, CUSTOM = "linear", "list", "trees", "custom"
+"""Kinds of parts of models: weights, weights of features scaled by query, trees, and models of solvers of the user's."""
+IN_WORDS: Mapping[str, str] = {
+    LINEAR: "weights",
+    LIST: "weights of features scaled by query",
+    TREES: "trees",
+    CUSTOM: "what a solver of yours made",
+}
+
+
 class Origin(TypedDict):
     """The fields that every kind of model has: see Model."""
 
@@ -153,7 +163,7 @@ class Model(ABC):
             X has another number of features, lacks a named column, or holds NaN or infinity.
         """
         if isinstance(X, Queries):
-            queries = self._arranged(X)
+            queries = self.arranged(X)
         else:
             values = self._columns_of(X)
             if not sparse.issparse(values):
@@ -199,7 +209,7 @@ class Model(ABC):
         names = {} if self.feature_names is None else {"feature_names": self.feature_names}
         write_manifest(Path(path), content, arrays, names, self._blobs())
 
-    def _arranged(self, queries: Queries) -> Queries:
+    def arranged(self, queries: Queries) -> Queries:
         """Return queries with the model's features in the model's order."""
         names = queries.feature_names
         if names is None or self.feature_names is None or names == self.feature_names:

@@ -20,16 +20,16 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Blobs, Content, Model, Origin, field_of, origin_of
+from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, Blobs, Content, Model, Origin, field_of, origin_of
 from ranktune.solvers.models.custom import CustomModel, blobs_of, described, read_members
 from ranktune.solvers.models.files import read_numbers
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel, packed, unpacked
 from ranktune.solvers.models.trees import joined
 
-_SUMS = ("linear", "list", "trees")
+_SUMS = (LINEAR, LIST, TREES)
 """Kinds of parts of which a blend has one at most."""
-_PARTS = (*_SUMS, "custom")
+_PARTS = (*_SUMS, CUSTOM)
 MAX_PARTS = 100
 
 
@@ -158,6 +158,11 @@ def blended(members: Sequence[Model], factors: Sequence[float], solver: str, par
     return parts[0] if len(parts) == 1 else BlendModel(parts, **origin)
 
 
+def parts_of(model: Model) -> frozenset[str]:
+    """Return the kinds of a model's parts: LINEAR, LIST (linear, of features scaled by query), TREES, CUSTOM."""
+    return frozenset(map(_part_of, model.parts if isinstance(model, BlendModel) else (model,)))
+
+
 def _added(own: Sequence[tuple[Model, float]], origin: Origin) -> Model:
     """Return the sum of models of one kind times their factors."""
     first = own[0][0]
@@ -171,11 +176,11 @@ def _added(own: Sequence[tuple[Model, float]], origin: Origin) -> Model:
 
 def _part_of(model: Model) -> str:
     if isinstance(model, LinearModel):
-        return "list" if model.list_scaling else "linear"
+        return LIST if model.list_scaling else LINEAR
     if isinstance(model, TreeModel):
-        return "trees"
+        return TREES
     if isinstance(model, CustomModel):
-        return "custom"
+        return CUSTOM
     raise DataError(f"a {type(model).__name__} cannot be part of a blend: give linear models and trees.")
 
 

@@ -22,7 +22,7 @@ from tests.support.paths import FOLDERS, ROOT
 LAYERS = {
     "solvers": (
         ("registry",),
-        ("custom",),
+        ("custom", "distillation"),
         ("boosting",),
         ("linear",),
         ("online", "optimizers"),

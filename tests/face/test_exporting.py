@@ -66,11 +66,37 @@ def test_a_blend_is_checked_too(folder: Path, format: str, by: str) -> None:
     assert content == (made if isinstance(made, bytes) else made.encode())
 
 
-def written(folder: Path, model: str, format: str, output: str | None = None, check: str | None = None) -> str:
+def written(
+    folder: Path,
+    model: str,
+    format: str,
+    output: str | None = None,
+    check: str | None = None,
+    distil: str | None = None,
+) -> str:
     """What is said of an export in this process."""
     where = None if output is None else folder / output
-    data = None if check is None else str(folder / check)
-    return exporting.export_file(folder / model, format, where, name="m", store="s", check=data, reading={})
+    data, by = (None if name is None else str(folder / name) for name in (check, distil))
+    return exporting.export_file(folder / model, format, where, name="m", store="s", check=data, distil=by, reading={})
+
+
+@pytest.mark.filterwarnings("ignore:.*matched by position")
+def test_a_blend_is_distilled(folder: Path) -> None:
+    generator = np.random.default_rng(1)
+    X = generator.normal(size=(400, 5))
+    grades = np.clip(np.round(blend().predict(X) + generator.normal(size=400)), 0, 2)
+    rows = (
+        f"{int(g)} qid:{i // 10} " + " ".join(f"{k}:{x}" for k, x in enumerate(row, 1))
+        for i, (g, row) in enumerate(zip(grades, X.tolist(), strict=True))
+    )
+    (folder / "train.txt").write_text("\n".join(rows) + "\n")
+    said = written(folder, "blend.json", "solr", "distilled.json", distil="train.txt")
+    assert "Distilled: on queries of" in said and "ndcg@10 changes by " in said and "Blend with 4 of 5" in said
+    assert json.loads((folder / "distilled.json").read_text())["class"].endswith("MultipleAdditiveTreesModel")
+    said = written(folder, "blend.json", "lightgbm", "distilled.txt", check="train.txt", distil="train.txt")
+    assert "by LightGBM the order is the same on 40 of 40 queries" in said
+    assert "is defined on no query" in written(folder, "blend.json", "solr", "other.json", distil="data.txt")
+    assert "Distilled" not in written(folder, "trees.json", "solr", "other.json", distil="data.txt")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +104,8 @@ def written(folder: Path, model: str, format: str, output: str | None = None, ch
     [
         ("linear.json", "slor", None, None, "Did you mean 'solr'"),
         ("linear.json", "onnx", None, None, "onnx is not text: add -o FILE"),
-        ("trees.json", "liblinear", None, None, "no writer for trees"),
-        ("blend.json", "solr", "m.json", None, "Export it to one of vespa, onnx, .* LinearBlend.json"),
+        ("trees.json", "liblinear", None, None, "cannot hold LambdaMART, a model of trees. Add --distil DATA"),
+        ("blend.json", "solr", "m.json", None, "Add --distil DATA.* or export to one of vespa, onnx, "),
         ("linear.json", "solr", None, "data.txt", "nothing here can score solr"),
         ("linear.json", "python", "m.py", "none.txt", "none.txt"),
         ("none.json", "json", None, None, "none.json"),
@@ -102,8 +128,8 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 
 
 def test_an_error_is_one_message_and_exit_code_2(folder: Path) -> None:
-    done = ranktune("export", "trees.json", "--format", "ranklib", cwd=folder, check=2)
-    assert done.stdout == "" and done.stderr.startswith("error: ranklib has no writer for trees")
+    done = ranktune("export", "trees.json", "--format", "liblinear", cwd=folder, check=2)
+    assert done.stdout == "" and done.stderr.startswith("error: liblinear cannot hold LambdaMART")
 
 
 def test_the_help_teaches(folder: Path) -> None:

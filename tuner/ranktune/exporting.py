@@ -38,6 +38,7 @@ USES: Mapping[str, str] = {
     "onnx": 'Rank:    onnxruntime.InferenceSession("FILE").run(["score"], {"features": X})',
     "pmml": 'Rank:    pypmml.Model.load("FILE").predict({"FEATURE": 1.0, ...})["score"]',
     "ranklib": "Rank:    java -jar RankLib.jar -load FILE -rank DATA -score SCORES",
+    "lightgbm": 'Rank:    lightgbm.Booster(model_file="FILE").predict(X)',
     "liblinear": "Rank:    liblinear-predict DATA FILE SCORES   (DATA without qid)",
     "json": "Score:   the sum of weight * value, plus the leaves that trees lead to (left where value <= threshold).",
     "python": 'Rank:    from FILE import score; score({"FEATURE": 1.0, ...})',
@@ -54,7 +55,8 @@ opensearch     the learning-to-rank plugin of OpenSearch
 vespa          a rank profile for Vespa's schema
 onnx           ONNX runtimes (a binary file)
 pmml           PMML 4.4 evaluators
-ranklib        RankLib, a Coordinate Ascent model (linear models)
+ranklib        RankLib, a Coordinate Ascent or LambdaMART model
+lightgbm       LightGBM's libraries (trees)
 liblinear      liblinear-predict (linear models)
 json           plain JSON: names with weights, trees
 python         a Python function that needs nothing else
@@ -82,12 +84,20 @@ def export(
     check: Annotated[
         str | None, typer.Option(help="Data on which to compare the export's ranking with the model's (onnx, python).")
     ] = None,
+    distil: Annotated[
+        str | None,
+        typer.Option(
+            help="Data, such as the training data, by which a model that the format cannot hold becomes one of trees, "
+            "or of weights, that scores alike. How much it loses is said."
+        ),
+    ] = None,
     missing: Missing = "error",
     zero_based: ZeroBased = False,
 ) -> None:
     """Write the model, and print on standard error how it is used."""
     options = reading(missing, zero_based)
-    print(export_file(model, format, output, name=name, store=store, check=check, reading=options), file=sys.stderr)
+    said = export_file(model, format, output, name=name, store=store, check=check, distil=distil, reading=options)
+    print(said, file=sys.stderr)
 
 
 def export_file(
@@ -98,28 +108,40 @@ def export_file(
     name: str,
     store: str,
     check: str | None,
+    distil: str | None,
     reading: ReadOptions,
 ) -> str:
     """Write the model file at path in a format, to standard output if output is None; return a message about it.
 
-    Nothing is written if the data to check by cannot be read or scored.
+    Nothing is written if the data to distil or check by cannot be read or scored.
     """
     from ranktune.solvers.core.errors import ParameterError
     from ranktune.solvers.export.check import check_evaluator
     from ranktune.solvers.export.formats import export, format_called
+    from ranktune.solvers.export.source import OTHER_MODELS
     from ranktune.solvers.models.base import load_model
+    from ranktune.solvers.models.blend import parts_of
 
     if output is None and not format_called(format).is_text:
         raise ParameterError(f"{format} is not text: add -o FILE.")
     if check is not None:
         check_evaluator(format)
-    model = load_model(path)
+    model, distilled = load_model(path), ""
+    if not format_called(format).holds(parts_of(model)):
+        if distil is None:
+            raise ParameterError(
+                f"{format} cannot hold {model.solver}, a model of {_kinds(model)}. Add --distil DATA, such as the "
+                f"training data, to make it one that {format} holds, or export to {_formats_for(model)}. {OTHER_MODELS}"
+            )
+        model, distilled = _distilled(model, format, distil, reading)
     content = export(model, format, name=name, store=store)
     checked = None if check is None else _checked(model, format, content, check, reading)
     write_output(content, output)
     lines = [
         f"{model.solver} with {model.nonzeros} of {model.n_features} features, for {format_called(format).purpose}."
     ]
+    if distilled:
+        lines.append(distilled)
     if checked is not None:
         lines.append(_summary(checked))
     if format == "solr" and len(content) > ZOOKEEPER:
@@ -137,6 +159,43 @@ def _checked(model: Model, format: str, content: str | bytes, data: str, reading
     names = model.feature_names
     queries = catalogue.read(data, n_features=model.n_features, feature_names=names, graded=False, **reading)
     return agreement(model, format, content, queries)
+
+
+def _kinds(model: Model) -> str:
+    """Return in words what a model consists of."""
+    from ranktune.solvers.core.errors import listed
+    from ranktune.solvers.models.base import IN_WORDS
+    from ranktune.solvers.models.blend import parts_of
+
+    return listed(IN_WORDS[part] for part in sorted(parts_of(model)))
+
+
+def _formats_for(model: Model) -> str:
+    """Return the formats that hold a model."""
+    from ranktune.solvers.export.formats import FORMATS
+    from ranktune.solvers.models.blend import parts_of
+
+    found = ", ".join(name for name, one in FORMATS.items() if one.holds(parts_of(model)))
+    return f"one of {found}" if found else "none: ranktune.load_model serves it"
+
+
+def _distilled(model: Model, format: str, data: str, reading: ReadOptions) -> tuple[Model, str]:
+    """Return a copy of a model that a format holds, and a sentence on what it loses on data that have grades."""
+    import numpy as np
+
+    from ranktune.studies import catalogue
+    from ranktune.tuner.selection.copying import copied
+
+    names = model.feature_names
+    queries = catalogue.read(data, n_features=model.n_features, feature_names=names, **reading)
+    found = copied(model, queries, [format])
+    if np.isnan(found.loss.mean):
+        return found.model, f"Distilled. What it loses is not known: {found.metric} is defined on no query of {data}."
+    return found.model, (
+        f"Distilled: on queries of {data} that it was not made from, {found.metric} changes by {-found.loss.mean:+.4f} "
+        f"({-found.loss.high:+.4f} to {-found.loss.low:+.4f}); {found.bytes_before / 1000:.1f} kB became "
+        f"{found.model.bytes / 1000:.1f}, {found.microseconds_before:.2f} us a document {found.microseconds:.2f}."
+    )
 
 
 def _summary(found: Agreement) -> str:

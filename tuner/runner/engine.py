@@ -12,7 +12,7 @@ import numpy as np
 from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import StudyError, listed
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.models.base import this_version
 from ranktune.tuner.evaluation.objective import evaluate
@@ -24,11 +24,12 @@ from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
-from ranktune.tuner.selection.finals import Entry, blended_candidates, keep_within, refit_all, save_entries
+from ranktune.tuner.selection.finals import Choice, Entry, blended_candidates, keep_within, refit_all, save_entries
 from ranktune.tuner.selection.finished_trials import best_candidates, failures
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.selection.rescoring import rescored
-from ranktune.tuner.selection.results import Failure, Result, Row, SplitResult
+from ranktune.tuner.selection.results import DISTILLED, Failure, Result, Row, SplitResult
+from ranktune.tuner.selection.serving import Served, restriction, served
 from ranktune.tuner.selection.time_reserve import reserve
 from ranktune.tuner.splits.archive import is_first_use, note_use
 from ranktune.tuner.splits.split import WHOLE
@@ -154,6 +155,7 @@ class _Part:
 
     name: str
     entries: list[Entry]
+    served: Served
     estimate: Interval
     expected: Interval | None
     trials: int
@@ -197,18 +199,26 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
         found = best_candidates(record, space, study.limits, defaults_first=looked is None)
         found = rescored(study, problem, found, run.executor, deadline)
         best = best_by_solver(found)
+        choice = Choice(best, best[0])
         if sum(candidate.scores is not None for candidate in found) > 1:
             run.stage("blending", label + "blending them")
-            found, best = run.executor.call(blended_candidates, study, problem, found)
+            found, choice = run.executor.call(blended_candidates, study, problem, found)
         run.stage("refitting", label + "refitting the best of each solver")
-        entries, unfit = refit_all(study, problem, best, run.executor, deadline)
+        entries, unfit = refit_all(study, problem, choice.ordered, run.executor, deadline)
         entries = keep_within(entries, study.limits)
+        end = Served(entries, choice.unrestricted.solver)
+        if study.serve:
+            run.stage("serving", label + f"fitting the choice to {listed(study.serve)}")
+            end = run.executor.call(served, study, problem, entries, choice.unrestricted, deadline)
+            entries = end.entries
+            found += [entry.candidate for entry in entries if entry.candidate.solver == DISTILLED]
         run.stage("reporting", "")
         run.executor.call(save_entries, entries, problem, own)
-        expected = _estimate(study, entries[0].candidate, best, found, record)
+        expected = _estimate(study, entries[0].candidate, [*choice.ordered, *found], found, record)
         return _Part(
             problem.name,
             entries,
+            end,
             expected,
             expected_on_test(expected, entries[0], study.metric),
             len(record.trials()),
@@ -271,8 +281,10 @@ def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
     generator = np.random.default_rng([study.seed, 2])  # for intervals and tests: the same for a resumed run
     nested = study.plan == "nested"
     judged = [part for part in parts if not (nested and part.name == WHOLE)]
-    rows = leaderboard([part.entries for part in judged], study.metric, generator)
-    own = [rows if len(parts) == 1 else leaderboard([part.entries], study.metric, generator) for part in parts]
+    rows = leaderboard([part.entries for part in judged], study.metric, generator, study.serve)
+    own = [
+        rows if len(parts) == 1 else leaderboard([part.entries], study.metric, generator, study.serve) for part in parts
+    ]
     splits = tuple(_split_result(study, part, rows) for part, rows in zip(parts, own, strict=True))
     return Result(
         study=folder.path.name,
@@ -292,6 +304,7 @@ def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
         folder=str(folder.path.resolve()),
         ended_early=" ".join(dict.fromkeys(part.ended_early for part in parts if part.ended_early)),
         folds=splits,
+        restriction=restriction(study, [part.served for part in judged], generator),
     )
 
 

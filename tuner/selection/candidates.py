@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, randomisation_test, z_score
 from ranktune.tuner.study.declaration import Study
@@ -49,6 +50,18 @@ class Candidate:
     seconds: float = 0.0
     scores: NDArray[np.float32] | None = None
     members: tuple[Candidate, ...] = field(default=())
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The kinds of parts of its model (`ranktune.solvers.models.blend.parts_of`)."""
+        if self.members:
+            return frozenset[str]().union(*(member.parts for member in self.members))
+        return solver_class(self.solver).model_parts(self.params)
+
+    @property
+    def values(self) -> Floats:
+        """The values by query that the choice is made by: on fresh folds, else those of the trial."""
+        return self.vali if self.again is None else self.again
 
     @property
     def merit(self) -> tuple[bool, float]:

@@ -12,20 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import LinearRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
-from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.refit import Refitted, as_trialled, microseconds_a_document, refit, score_on
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, query_documents, select_queries, write_evidence
-from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, Failure
+from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
@@ -34,6 +32,7 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.serving import can_load
 from ranktune.tuner.workers.executor import Executor
 
 FOLDS = 5
@@ -53,8 +52,19 @@ class Entry:
     seconds: float
 
 
-def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return one candidate a solver, and blends, the chosen one first, then by merit.
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """One candidate a solver, and blends, the chosen one first, then by merit.
+
+    unrestricted is the one that would be chosen if no system had to load it.
+    """
+
+    ordered: list[Candidate]
+    unrestricted: Candidate
+
+
+def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> Choice:
+    """Return one candidate a solver, and blends.
 
     The blend of all, whose members differ most, is chosen unless cross-validation significantly prefers the linear
     blend or a single candidate.
@@ -64,56 +74,52 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> l
     fresh = any(candidate.again is not None for candidate in scored)
     queries = problem.development if fresh else problem.development.select(problem.judged)
     if len(scored) < 2 or queries.n_queries < 2 * FOLDS:
-        return best
+        return Choice(best, best[0])
     folds = query_folds(queries, FOLDS, study.seed, stream=5)
     mixed = _blends(study, problem, scored, queries, folds)
     if not mixed:
-        return best
-    values = np.stack([_values(candidate) for candidate in scored])
-    taken = first_unless_better([*(_values(blend) for blend in mixed), nested_choice(values, folds)])
-    first = mixed[taken] if taken < len(mixed) and len(mixed[taken].members) > 1 else best[0]
+        return Choice(best, best[0])
+    alone = nested_choice(np.stack([candidate.values for candidate in scored]), folds)
+
+    def first_of(blends: Sequence[Candidate]) -> Candidate:
+        taken = first_unless_better([*(blend.values for blend in blends), alone])
+        return blends[taken] if taken < len(blends) and len(blends[taken].members) > 1 else best[0]
+
+    first = first_of([blend for blend in mixed if can_load(study.serve, blend.parts)])
+    unrestricted = first_of([blend for blend in mixed if blend.solver != TREE_BLEND]) if study.serve else first
     ordered = sorted([*best, *mixed], key=lambda candidate: candidate.merit, reverse=True)
-    return [first, *(candidate for candidate in ordered if candidate is not first)]
+    leading = list(dict.fromkeys((first, unrestricted)))
+    return Choice([*leading, *(candidate for candidate in ordered if candidate not in leading)], unrestricted)
 
 
-def _values(candidate: Candidate) -> Floats:
-    """Return the values by query that the choice is made by: on fresh folds, else those of the trial."""
-    return candidate.vali if candidate.again is None else candidate.again
-
-
-def blended_candidates(
-    study: Study, problem: Problem, found: Sequence[Candidate]
-) -> tuple[list[Candidate], list[Candidate]]:
+def blended_candidates(study: Study, problem: Problem, found: Sequence[Candidate]) -> tuple[list[Candidate], Choice]:
     """Return found with blends, and the result of with_blends, all without scores to save memory."""
-    chosen = with_blends(study, problem, found)
+    choice = with_blends(study, problem, found)
+    chosen = choice.ordered
     light = {candidate: replace(candidate, scores=None) for candidate in found}
     blends = [candidate for candidate in chosen if candidate.members]
     light |= {blend: replace(blend, members=tuple(light[member] for member in blend.members)) for blend in blends}
-    return list(light.values()), [light[candidate] for candidate in chosen]
+    return list(light.values()), Choice([light[candidate] for candidate in chosen], light[choice.unrestricted])
 
 
 def _blends(
     study: Study, problem: Problem, scored: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]
 ) -> list[Candidate]:
-    """Return blends of the candidates: of all, and of the linear ones, which is a linear model; of two at least."""
-    able = [c for c in scored if c.scores is not None and not _by_list(c)]
+    """Return blends of the candidates: of all, and of the linear ones, which is a linear model; of two at least.
+
+    Where a system must load the model, there is a blend of the models of trees too.
+    """
+    able = [c for c in scored if c.scores is not None and LIST not in c.parts]
     # Scores that overflow single precision have no usable scale.
     able = [c for c in able if c.scores is not None and np.isfinite(c.scores).all()]
     able = [c for c in able if c.scores is not None and scale(c.scores, queries) > 0.0]
-    linear = [c for c in able if issubclass(solver_class(c.solver), LinearRanker)]
+    linear, trees = ([c for c in able if c.parts == {part}] for part in (LINEAR, TREES))
     mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(LINEAR_BLEND, linear)]
+    mixes += [(TREE_BLEND, trees)] if study.serve and len(trees) < len(able) else []
     mixed = [_blend(study, label, own, queries, folds) for label, own in mixes if len(own) > 1]
     # A single model is not a blend; with several splits it stays, so that the row has a mean over them.
+    # Weights of features that are scaled by query cannot be added to others'; blends were no worse without.
     return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
-
-
-def _by_list(candidate: Candidate) -> bool:
-    """Return whether a candidate scales features by query.
-
-    Its weights cannot be added to others', and no system can serve it that scores one document at a time; blends have
-    been no worse without.
-    """
-    return candidate.params.get("scaling") == "list"
 
 
 def _blend(study: Study, label: str, able: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]) -> Candidate:
@@ -267,7 +273,7 @@ def _evidence(entries: Sequence[Entry], problem: Problem, labels: tuple[str, ...
         closely = query_documents(problem.test, select_queries(main), labels, scores)
         names = tuple(str(name) for name in problem.test.query_ids)
         return Evidence("test", labels, files, names, values, closely)
-    own = [entry.candidate.vali if entry.candidate.again is None else entry.candidate.again for entry in entries]
+    own = [entry.candidate.values for entry in entries]
     columns = problem.judged
     rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in own]
     names = tuple(str(name) for name in problem.development.query_ids[columns])

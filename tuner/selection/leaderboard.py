@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.models.blend import parts_of
 from ranktune.tuner.selection.candidates import ALPHA, Candidate
 from ranktune.tuner.selection.estimate import chosen_estimate
 from ranktune.tuner.selection.finals import Entry
@@ -15,23 +16,26 @@ from ranktune.tuner.selection.results import ALIKE, BETTER, CHOSEN, FIRST, WORSE
 from ranktune.tuner.statistics.comparisons import Comparison, compare_splits, holm
 from ranktune.tuner.statistics.intervals import Interval, mean_or_zero, stratified_interval
 from ranktune.tuner.statistics.pareto import Option, knee
+from ranktune.tuner.study.serving import can_load
 
 
-def leaderboard(splits: Sequence[Sequence[Entry]], metric: str, generator: np.random.Generator) -> list[Row]:
-    """Return a row for each solver and blend, the chosen first, then by validation.
+def leaderboard(
+    splits: Sequence[Sequence[Entry]], metric: str, generator: np.random.Generator, serve: Sequence[str] = ()
+) -> list[Row]:
+    """Return a row for each solver and blend, the chosen first, then by validation; serve are the systems to load it.
 
     splits holds the entries of each split, the chosen entry first. Over several splits a first row shows what
     choosing on every split by its own validation gives; what succeeded on every split follows.
     """
     chosen = [entries[0] for entries in splits]
     if len(splits) == 1:
-        rows = [_row(entry.candidate.solver, [entry], chosen, metric, generator) for entry in splits[0]]
+        rows = [_row(entry.candidate.solver, [entry], chosen, metric, generator, serve) for entry in splits[0]]
         return _judged(rows)
     by_solver = [{entry.candidate.solver: entry for entry in entries} for entries in splits]
     names = [name for name in by_solver[0] if all(name in entries for entries in by_solver)]
-    rows = [_row(name, [own[name] for own in by_solver], chosen, metric, generator) for name in names]
+    rows = [_row(name, [own[name] for own in by_solver], chosen, metric, generator, serve) for name in names]
     total = sum(entry.candidate.trials for entries in splits for entry in entries)
-    first = replace(_row(CHOSEN, chosen, chosen, metric, generator), trials=total)
+    first = replace(_row(CHOSEN, chosen, chosen, metric, generator, serve), trials=total)
     return _judged([first, *sorted(rows, key=_merit, reverse=True)])
 
 
@@ -41,7 +45,14 @@ def _merit(row: Row) -> tuple[bool, float]:
     return (False, row.vali.mean if row.vali else float("-inf"))
 
 
-def _row(name: str, own: Sequence[Entry], chosen: Sequence[Entry], metric: str, generator: np.random.Generator) -> Row:
+def _row(
+    name: str,
+    own: Sequence[Entry],
+    chosen: Sequence[Entry],
+    metric: str,
+    generator: np.random.Generator,
+    serve: Sequence[str],
+) -> Row:
     vali = [entry.candidate.vali for entry in own]
     again = [entry.candidate.again for entry in own if entry.candidate.again is not None]
     tested = all(entry.test for entry in own)
@@ -63,6 +74,7 @@ def _row(name: str, own: Sequence[Entry], chosen: Sequence[Entry], metric: str, 
         microseconds=float(np.mean([entry.microseconds for entry in own])),
         seconds=float(np.sum([entry.seconds for entry in own])),
         trials=sum(entry.candidate.trials for entry in own),
+        is_served=all(can_load(serve, parts_of(entry.model)) for entry in own),
     )
 
 
@@ -106,8 +118,9 @@ def _verdict(row: Row, p_holm: float | None) -> str:
 
 def alternatives(rows: Sequence[Row]) -> dict[str, str]:
     """Return the smallest and the fastest row not significantly different from the chosen, and the knee, by name."""
-    alike = [row for row in rows if row.verdict in (FIRST, ALIKE) and row.solver != CHOSEN]
-    options = [Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows if row.solver != CHOSEN]
+    rows = [row for row in rows if row.solver != CHOSEN and row.is_served]
+    alike = [row for row in rows if row.verdict in (FIRST, ALIKE)]
+    options = [Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows]
     at_knee = knee(options, "nonzeros")
     found = {"knee": at_knee.label} if at_knee else {}
     if alike:

@@ -20,8 +20,9 @@ from ranktune.tuner.statistics.comparisons import Comparison
 from ranktune.tuner.statistics.intervals import Interval
 
 CHOSEN = "chosen per fold"
-BLEND, LINEAR_BLEND = "Blend", "LinearBlend"
-"""Rows of blends: of models of several solvers, and of linear models, which is a linear model itself."""
+BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED = "Blend", "LinearBlend", "TreeBlend", "Distilled"
+"""Rows of blends: of models of several solvers; of linear models, which is a linear model itself; of trees likewise;
+and a copy of the first in one model that a system can load."""
 FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
 """Verdicts on a row beside the chosen one."""
 
@@ -43,6 +44,7 @@ class Row:
     microseconds    processor time to score one document; seconds: to train; trials: configurations evaluated, in full
                     or until they were stopped
     params          None where the splits have different ones; of a blend the shares of its members
+    is_served       whether the systems that the study serves can load it
     """
 
     solver: str
@@ -60,11 +62,34 @@ class Row:
     microseconds: float
     seconds: float
     trials: int
+    is_served: bool = True
 
     @property
     def is_blend(self) -> bool:
         """Whether it is a blend of several models."""
-        return self.solver in (BLEND, LINEAR_BLEND)
+        return self.solver in (BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED)
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """What it costs that the systems of `serve` must be able to load the model.
+
+    systems     their names
+    best        the row that would have been chosen without them; over several splits that of most of them
+    cost        the metric by validation of the chosen model less that of best, paired by query, with its interval;
+                None where best itself can be loaded
+    untried     solvers whose models cannot be loaded, which had no trials
+    distilled   whether the chosen model is a copy of best in one model that can be loaded; over splits, on all of them
+    loss        the metric of best less that of the copy, on development queries whose documents the copy was not made
+                from; None if none was made
+    """
+
+    systems: tuple[str, ...]
+    best: str
+    cost: Interval | None
+    untried: tuple[str, ...]
+    distilled: bool
+    loss: Interval | None
 
 
 @dataclass(frozen=True)
@@ -134,6 +159,8 @@ class Result:
         Why much of the given time was not used, empty where it was, or where none was given.
     folds : tuple of SplitResult
         The results of the single splits.
+    restriction : Restriction or None
+        What the systems that must load the model cost; None if none was named.
 
     Examples
     --------
@@ -162,6 +189,7 @@ class Result:
     stopped: int = 0
     ended_early: str = ""
     folds: tuple[SplitResult, ...] = field(default=())
+    restriction: Restriction | None = None
 
     @property
     def best_model(self) -> Model:
@@ -174,6 +202,9 @@ class Result:
         plain |= _parts(self)
         if len(self.folds) > 1:
             plain["folds"] = [asdict(part) | _parts(part) for part in self.folds]
+        if self.restriction is not None:
+            own = self.restriction
+            plain["restriction"] = asdict(own) | _interval("cost", own.cost) | _interval("loss", own.loss)
         return {name: _finite(value) for name, value in plain.items()}
 
     def save(self, path: Path) -> None:
@@ -187,10 +218,10 @@ def load_result(path: Path) -> Json:
     """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
     try:
         found: Json = json.loads(path.read_text(encoding="utf-8"))
-        required = {field.name for field in fields(Result)} - {"folds", "stopped", "ended_early"}
+        required = {field.name for field in fields(Result)} - {"folds", "stopped", "ended_early", "restriction"}
         if not isinstance(found, dict) or not required <= set(found):
             raise ValueError("it is no result of a study")
-        found = {"stopped": 0, "ended_early": ""} | found  # older studies
+        found = {"stopped": 0, "ended_early": "", "restriction": None} | found  # older studies
     except (OSError, ValueError) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
     return found

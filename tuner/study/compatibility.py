@@ -111,9 +111,9 @@ def description(value: JsonView) -> str:
 def setting_differences(there: JsonView, here: JsonView) -> list[Difference]:
     """Return the differences between the fields of two studies, except those that may change and the search space.
 
-    A study from before there was a choice of the acquisition had the default one.
+    A study from before there was a choice of the acquisition, or of systems, had the default.
     """
-    there = {"acquisition": Settings.acquisition, **there}
+    there = {"acquisition": Settings.acquisition, "serve": [], **there}
     return [
         Difference(f"{name} is {there[name]!r} there, {value!r} here")
         for name, value in here.items()

@@ -29,6 +29,7 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import PLANS
 from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
+from ranktune.tuner.study.serving import check_served, known_systems, served_of, served_space
 from ranktune.tuner.study.settings import Declared, Settings, declared, documented, given_columns
 
 DEFAULT_TRIALS = 30
@@ -88,10 +89,12 @@ class Study(Settings):
             )
         metric = spelling(self.metric, self.custom)
         also = dict.fromkeys(spelling(name, self.custom) for name in self.also)
+        serve = known_systems(self.serve)
         self._normalise(
             metric=metric,
             also=tuple(name for name in also if name != metric),
-            solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom)),
+            solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom), serve),
+            serve=serve,
             trials=self.trials or (DEFAULT_TRIALS if self.timeout is None and self.until is None else TRIALS_BY_TIME),
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
@@ -143,7 +146,7 @@ class Study(Settings):
         """Return the joined search space of the competing solvers, with this study's overrides."""
         own = declared_solvers(self.custom)
         space = UnionSpace(
-            {name: space_of(own[name]) if name in own else solver_class(name).space for name in self.solvers}
+            {name: space_of(own[name]) if name in own else served_space(self.serve, name) for name in self.solvers}
         )
         return space.restricted(self.space) if self.space else space
 
@@ -204,19 +207,22 @@ def _check_plan(study: Study) -> None:
         )
 
 
-def _competing(given: Sequence[str], plan: str, own: Mapping[str, Any]) -> tuple[str, ...]:
+def _competing(given: Sequence[str], plan: str, own: Mapping[str, Any], serve: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the solvers that compete: those given, by default those that plan can score.
 
-    Solvers whose library cannot be loaded are left out unless they are given by name. own are solvers of the user's
-    that the study has declared already: they need not be registered to read its declaration.
+    Solvers whose library cannot be loaded, and those whose models a system of serve cannot load, are left out unless
+    they are given by name. own are solvers of the user's that the study has declared already: they need not be
+    registered to read its declaration.
     """
     if not given:
-        return _online() if plan == "progressive" else loadable(STANDARD)
+        return served_of(serve, _online() if plan == "progressive" else loadable(STANDARD))
     groups = {ALL: (*NAMES, *registered_names()), STANDARD_NAME: STANDARD}
-    every = [name for one in given for name in (loadable(groups[one]) if one in groups else [one])]
+    every = [name for one in given for name in (served_of(serve, loadable(groups[one])) if one in groups else [one])]
     names = tuple(dict.fromkeys(name if name in own else solver_class(name).__name__ for name in every))
     for name in names:
         check_loadable(name)
+        if name not in own:
+            check_served(serve, name)
     if plan == "progressive" and not set(names) <= set(_online()):
         other = next(name for name in names if name not in _online())
         raise ParameterError(

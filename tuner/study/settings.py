@@ -219,6 +219,13 @@ class Settings(ColumnSettings):
         ),
     ] = "mixed"
     within: Annotated[str, Setting("Limits of the model, such as 'features<=29, bytes<=10k, microseconds<=0.5'.")] = ""
+    serve: Annotated[
+        Sequence[str],
+        Setting(
+            "System that must load the model: solr, elasticsearch, opensearch, vespa, onnx, pmml, ranklib, lightgbm, "
+            "... (`ranktune export --help`). Repeatable: all of them must.",
+        ),
+    ] = ()
     seed: Annotated[int, Setting("Seed of all random numbers.", minimum=0)] = 0
     refit: Annotated[bool, Setting("Fit the chosen configuration again on train and vali together.")] = True
     space: Annotated[

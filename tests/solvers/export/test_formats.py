@@ -36,9 +36,10 @@ GOLDEN = DATA / "golden"
 ENDS = {"solr": "json", "elasticsearch": "json", "opensearch": "json", "vespa": "sd", "pmml": "xml"}
 OF_TREES = [name for name, one in FORMATS.items() if one.trees]
 OF_BLENDS = [name for name, one in FORMATS.items() if one.blends]
-CASES = [("linear", name) for name in FORMATS] + [("trees", name) for name in OF_TREES]
+OF_WEIGHTS = [name for name, one in FORMATS.items() if one.linear]
+CASES = [("linear", name) for name in OF_WEIGHTS] + [("trees", name) for name in OF_TREES]
 CASES += [("blend", name) for name in OF_BLENDS]
-BY_NAME = [name for name in FORMATS if name not in ("onnx", "ranklib", "liblinear")]
+BY_NAME = [name for name in FORMATS if name not in ("onnx", "ranklib", "lightgbm", "liblinear")]
 
 
 def readable(content: str | bytes) -> str:
@@ -73,7 +74,7 @@ def test_the_file_holds_what_is_returned(kind: str, format: str, tmp_path: Path)
 @pytest.mark.parametrize(("kind", "format"), CASES)
 def test_only_features_that_matter_are_written(kind: str, format: str) -> None:
     text = readable(export(SAMPLES[kind](), format))
-    assert "clicks" not in text
+    assert ("clicks" in text) == (format == "lightgbm")  # it names all columns
     if format not in ("ranklib", "liblinear"):
         assert "bm25" in text and "page" in text
 
@@ -84,10 +85,11 @@ def test_numbers_are_written_with_all_their_digits() -> None:
         assert "0.3333333333333333" in text and "-2.5e-07" in text, format
 
 
-@pytest.mark.parametrize("format", ["ranklib", "liblinear"])
-def test_trees_are_refused_where_they_cannot_be(format: str) -> None:
-    with pytest.raises(ParameterError, match=rf"{format} has no writer for trees.*LambdaMART.*solr.*onnx.*python"):
-        export(trees(), format)
+def test_what_a_format_does_not_hold_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"liblinear has no writer for trees.*LambdaMART.*solr.*onnx.*python"):
+        export(trees(), "liblinear")
+    with pytest.raises(ParameterError, match=r"lightgbm has no writer for weights.*RankSVM.*solr.*liblinear.*a tree"):
+        export(linear(), "lightgbm")
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -97,7 +99,7 @@ def test_scaling_by_list_is_refused(format: str) -> None:
         export(model, format)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", OF_WEIGHTS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_refused(format: str, value: float) -> None:
     with pytest.raises(ParameterError, match="not finite"):
@@ -118,14 +120,15 @@ def test_two_features_of_one_name_are_refused_where_names_tell_them_apart(format
         export(twice, format)
     if format in OF_TREES:
         with pytest.raises(
-            ParameterError, match=f"two features are called 'a', and {format}.*onnx, which goes by number"
+            ParameterError,
+            match=f"two features are called 'a', and {format}.*onnx, ranklib or lightgbm, which go by number",
         ):
             export(replace(trees(), feature_names=twice.feature_names), format)
     export(replace(linear(), feature_names=("a", "a", "b", "c", "d")), format)  # the second does not matter
     export(twice, "ranklib")
 
 
-@pytest.mark.parametrize("format", [name for name in OF_TREES if name not in ("onnx", "json", "python")])
+@pytest.mark.parametrize("format", [name for name in OF_TREES if name not in ("onnx", "lightgbm", "json", "python")])
 def test_trees_too_deep_to_be_nested_are_refused(format: str) -> None:
     with pytest.raises(ParameterError, match=f"201 splits deep, and {format} .*at most 200.*onnx, json or python"):
         export(chain(201), format)
@@ -151,11 +154,12 @@ def chain(splits: int) -> TreeModel:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_model_of_nothing_keeps_its_first_feature(format: str) -> None:
-    text = readable(export(LinearModel(np.zeros(3), "BestFeature"), format))
-    assert "f2" not in text
+    if format in OF_WEIGHTS:
+        text = readable(export(LinearModel(np.zeros(3), "BestFeature"), format))
+        assert "f2" not in text
     if format in OF_TREES:
         constant = TreeModel(joined([one_tree([], [], [], [], [0.5])]), 3, "GBDTRanker")
-        assert "f2" not in readable(export(constant, format))
+        assert ("f2" in readable(export(constant, format))) == (format == "lightgbm")  # it names all columns
 
 
 HOSTILE = (
@@ -314,10 +318,11 @@ def test_blends_are_sums_for_these_formats() -> None:
 
 @pytest.mark.parametrize("format", sorted(FORMATS.keys() - set(OF_BLENDS)))
 def test_blends_are_refused_by_the_others(format: str, tmp_path: Path) -> None:
-    said = rf"{format} holds weights.*Blend, is the sum.*vespa, onnx, pmml, json, python.*models.*LinearBlend\.json"
+    said = rf"{format} holds .*Blend, is the sum.*vespa, onnx, pmml, json, python.*distil.*models.*LinearBlend\.json"
     with pytest.raises(ParameterError, match=said) as refused:
         export(blend(), format, tmp_path / "made")
-    assert ("weights or trees" in str(refused.value)) == (format in OF_TREES)
+    both = format in OF_TREES and format in OF_WEIGHTS
+    assert ("weights or trees" in str(refused.value)) == both != (" alone" in str(refused.value))
     assert not (tmp_path / "made").exists()
 
 

@@ -1,10 +1,12 @@
-"""RankLib's text, read as its CoorAscent does, and liblinear's, read by liblinear itself."""
+"""RankLib's text, read as its CoorAscent and LambdaMART do, and liblinear's, read by liblinear itself."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
+from xml.dom import minidom
 
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ from ranktune.solvers.export.check import ranks_alike
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
-from tests.support.export_samples import linear, trained
+from ranktune.solvers.models.tree_model import TreeModel
+from tests.support.export_samples import linear, random_rows, random_trees, trained, trees
 
 
 def ranklib(text: str, X: Features) -> Floats:
@@ -30,6 +33,27 @@ def ranklib(text: str, X: Features) -> Floats:
     for number, weight in pairs:
         total += weight * values[:, number - 1]
     return total
+
+
+def ranklib_trees(text: str, X: Features) -> Floats:
+    """Ensemble.eval: the first child of a tag is taken as it is, all numbers are single-precision ones."""
+    first, *rest = text.splitlines()
+    assert first == "## LambdaMART" and text.endswith("\n")
+    document: Any = minidom.parseString("".join(line.rstrip() for line in rest if not line.startswith("#")))
+    total = np.zeros(len(X), dtype=np.float32)
+    rows = X.astype(np.float32)
+
+    def output(node: Any, row: Floats) -> np.float32:
+        while node.firstChild.nodeName == "feature":
+            feature, threshold, left, right = node.childNodes
+            at_most = row[int(feature.firstChild.nodeValue) - 1] <= np.float32(threshold.firstChild.nodeValue)
+            node = left if at_most else right
+        return np.float32(node.firstChild.firstChild.nodeValue)
+
+    for tree in document.getElementsByTagName("tree"):
+        weight = np.float32(tree.getAttribute("weight"))
+        total += np.array([output(tree.firstChild, row) * weight for row in rows], dtype=np.float32)
+    return total.astype(np.float64)
 
 
 def liblinear(model: Model, X: Features, folder: Path) -> Floats:
@@ -51,6 +75,16 @@ def test_ranklib_reads_the_weights() -> None:
     assert ranklib(str(export(extreme, "ranklib")), np.array([[5.0, 2.0, 0.0]])).tolist() == [2e300]
 
 
+def test_ranklib_reads_the_trees() -> None:
+    for seed in range(3):
+        model, X = TreeModel(random_trees(seed), 6, "LambdaMART"), random_rows(seed + 10)
+        found = ranklib_trees(str(export(model, "ranklib")), X)
+        np.testing.assert_allclose(found, model.predict(X), rtol=1e-5, atol=1e-5)
+    X = np.round(np.random.default_rng(0).normal(size=(50, 5)), 1)
+    found = ranklib_trees(str(export(trees(), "ranklib")), X.astype(np.float32))
+    np.testing.assert_allclose(found, trees().predict(X.astype(np.float32)), rtol=1e-6)
+
+
 def test_liblinear_reads_the_weights(tmp_path: Path) -> None:
     X = np.round(np.random.default_rng(0).normal(size=(50, 5)), 1)
     expected = linear().predict(X)
@@ -67,6 +101,12 @@ def test_order_on_real_data_by_ranklib(letor_folds: dict[str, Path]) -> None:
     model, queries = trained(letor_folds["MQ2008"], "RankSVM")
     theirs = ranklib(str(export(model, "ranklib")), queries.features)
     assert alike(model, queries, theirs) == queries.n_queries > 100
+
+
+def test_order_of_trees_on_real_data_by_ranklib(letor_folds: dict[str, Path]) -> None:
+    model, queries = trained(letor_folds["MQ2008"], "LambdaMART")
+    part = queries.select(np.arange(40))
+    assert alike(model, part, ranklib_trees(str(export(model, "ranklib")), part.features)) == 40
 
 
 def test_order_on_real_data_by_liblinear(letor_folds: dict[str, Path], tmp_path: Path) -> None:

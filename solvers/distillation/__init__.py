@@ -1,0 +1,1 @@
+"""Models as others that more systems can load: trees alone, or weights alone."""

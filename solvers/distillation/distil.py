@@ -1,0 +1,190 @@
+"""Distillation: a model that only few systems can load becomes trees, or weights, that score alike.
+
+The score of a sum of weights and trees is additive, so that its trees stay as they are, and each weight becomes a
+staircase: one tree that compares its feature alone, with steps of equal height in the score. Its error is bounded by
+one step for each feature, and no grades are needed. A smaller number of trees, a copy of a model that scales features
+by query, and weights in place of trees are learnt: by regression on the scores of the model, of these documents and of
+mixtures of them.
+Source: Buciluă, Caruana & Niculescu-Mizil 2006, "Model compression".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ranktune.solvers.boosting.base import check_range
+from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker
+from ranktune.solvers.core.arrays import Features, Floats, dense
+from ranktune.solvers.core.checks import check_choice
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.centring import without_level
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.distillation.staircases import staircase
+from ranktune.solvers.linear.pointwise import RidgeRanker
+from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, Model, Origin
+from ranktune.solvers.models.blend import BlendModel, parts_of
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.models.trees import Trees, joined
+
+STEPS = 200
+"""Steps of a staircase for the usual spread of scores within a query."""
+LEARNT_LEAVES, LEARNING_RATE = 32, 0.1
+"""Leaves and factor of a tree that is learnt from scores."""
+COPIES = 3
+"""Documents drawn from several others, for each document."""
+MAX_TREES = 10_000
+MAX_DOCUMENTS = 100_000
+"""Documents that a copy is made from; of more an evenly spaced sample of the queries."""
+
+
+def distil(
+    model: Model, queries: Queries, into: str = TREES, *, trees: int | None = None, seed: int = 0
+) -> TreeModel | LinearModel:
+    """Return a model of trees alone, or of weights alone, that scores documents like those of queries as model does.
+
+    Grades are not used. Without `trees` a sum of weights and trees keeps its trees, and each weight becomes a tree of
+    its own, whose steps are a small part of the differences between documents.
+
+    Parameters
+    ----------
+    model : Model
+        The model, such as the blend that a study chose.
+    queries : Queries
+        Documents like those that will be scored; the training data serve.
+    into : {"trees", "linear"}, default="trees"
+        What the new model consists of.
+    trees : int, optional
+        Learn this number of trees from the scores instead: a smaller and faster model that deviates more.
+    seed : int, default=0
+        Seed of the documents drawn from several others.
+
+    Returns
+    -------
+    TreeModel or LinearModel
+        It has the origin of model.
+
+    Raises
+    ------
+    ParameterError
+        into or trees is invalid.
+    DataError
+        queries lack the model's features, or no two documents of a query differ in their scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import LinearModel, Queries, distil
+    >>> X = np.random.default_rng(0).normal(size=(400, 3))
+    >>> queries = Queries.from_arrays(X, np.zeros(400), qid=np.arange(400) // 10)
+    >>> model = LinearModel([2.0, 0.0, -1.0], "RankSVM")
+    >>> distilled = distil(model, queries)
+    >>> distilled.trees.n_trees, bool(np.abs(distilled.predict(X) - model.predict(X)).max() < 0.02)
+    (2, True)
+    """
+    check_choice("into", into, (TREES, LINEAR))
+    if trees is not None:
+        check_range("trees", trees, 1, MAX_TREES)
+        if into == LINEAR:
+            raise ParameterError(f"trees={trees} and into='linear' exclude each other: leave one of them out.")
+    parts = parts_of(model)
+    if parts == {into} and trees is None:
+        assert isinstance(model, TreeModel | LinearModel)
+        return model
+    queries = replace(model.arranged(_sampled(queries)), rows=None)
+    scores = model.predict(queries)
+    spread = float(np.sqrt(np.mean(without_level(scores, queries) ** 2)))
+    if not spread > 0.0:
+        raise DataError(
+            "the model gives all documents of a query the same score: there is nothing to distil. Give queries whose "
+            "documents differ."
+        )
+    if into == LINEAR:
+        return LinearModel(spread * _weights(queries, scores / spread), **_origin(model))
+    if trees is None and not parts & {LIST, CUSTOM}:
+        found = _as_trees(model, queries, spread / STEPS)
+    else:
+        found = _learnt(model, queries, spread, 500 if trees is None else trees, seed)
+    return TreeModel(found, model.n_features, **_origin(model))
+
+
+def _sampled(queries: Queries) -> Queries:
+    """Return queries with about MAX_DOCUMENTS documents at most."""
+    if queries.n_documents <= MAX_DOCUMENTS:
+        return queries
+    count = max(1, queries.n_queries * MAX_DOCUMENTS // queries.n_documents)
+    return queries.select(np.unique(np.linspace(0, queries.n_queries - 1, count).astype(np.int64)))
+
+
+def _origin(model: Model) -> Origin:
+    return {
+        "solver": model.solver,
+        "parameters": model.parameters,
+        "feature_names": model.feature_names,
+        "metric": model.metric,
+        "fingerprint": model.fingerprint,
+        "version": model.version,
+    }
+
+
+def _as_trees(model: Model, queries: Queries, step: float) -> Trees:
+    """Return the trees of a model, and a staircase for each of its weights."""
+    found: list[Trees] = []
+    for part in model.parts if isinstance(model, BlendModel) else (model,):
+        if isinstance(part, TreeModel):
+            found.append(part.trees)
+        elif isinstance(part, LinearModel):
+            found += [
+                staircase(column, float(part.weights[column]), _column(queries.features, column), step)
+                for column in part.used_features.tolist()
+            ]
+    return joined(found)
+
+
+def _column(features: Features, column: int) -> Floats:
+    return dense(features[:, [column]])[:, 0].astype(np.float64)
+
+
+def _weights(queries: Queries, scores: Floats) -> Floats:
+    """Return weights whose sums differ within each query as nearly as scores do."""
+    ridge = RidgeRanker(alpha=1.0).fit(replace(queries, grades=scores, query_weights=None))
+    return ridge.coef_
+
+
+def _learnt(model: Model, queries: Queries, spread: float, trees: int, seed: int) -> Trees:
+    """Return trees learnt from the scores of a model, by documents and mixtures of them."""
+    by_query = bool(parts_of(model) & {LIST, CUSTOM})
+    known = queries if by_query or queries.is_sparse else _with_mixtures(queries, np.random.default_rng(seed))
+    targets = replace(known, grades=model.predict(known) / spread, query_weights=None)
+    ranker = GBDTRanker(
+        trees,
+        learning_rate=LEARNING_RATE,
+        leaves=LEARNT_LEAVES,
+        min_documents=5,
+        l2=0.1,
+        feature_share=1.0,
+        row_share=1.0,
+        centre="query" if by_query else "none",
+        random_state=seed,
+    ).fit(targets)
+    return ranker.trees_.scaled(spread)
+
+
+def _with_mixtures(queries: Queries, generator: np.random.Generator) -> Queries:
+    """Return queries with further documents, each feature of which is that of one document or of another.
+
+    The other one is of any query: then the scores of documents are known between those that occur.
+    """
+    features = dense(queries.features)
+    blocks = [features]
+    for _ in range(COPIES):
+        others = features[generator.integers(len(features), size=len(features))]
+        share = generator.random((len(features), 1))
+        blocks.append(np.where(generator.random(features.shape) < share, others, features))
+    qid = np.tile(np.repeat(np.arange(queries.n_queries), queries.lengths), len(blocks))
+    whole = np.concatenate(blocks)
+    return replace(
+        Queries.from_arrays(whole, np.zeros(len(whole)), qid=qid, feature_names=queries.feature_names), rows=None
+    )

@@ -1,0 +1,146 @@
+"""Studies whose model a system must load: what is delivered, what that costs, and that copies lose what is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.dashboards.terminal.leaderboard import conclusion
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import load_model
+from ranktune.solvers.models.blend import BlendModel, parts_of
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.tuner.selection.copying import copied, copy_loss, is_significant
+from ranktune.tuner.selection.results import BLEND, DISTILLED, TREE_BLEND, Result, load_result
+from tests.support.export_samples import random_trees
+
+SOLVERS = ("RidgeRanker", "GBDTRanker", "LambdaMART")
+
+
+def graded(n_queries: int, seed: int) -> Queries:
+    """Grades by three weights, and by a step that no weight can follow."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(12 * n_queries, 5))
+    value = X[:, 0] + X[:, 2] - X[:, 3] + 1.5 * (np.abs(X[:, 1]) < 0.7) + 2.0 * generator.normal(size=len(X))
+    return Queries.from_arrays(X, np.digitize(value, [0.5, 2.5]), qid=np.repeat(np.arange(n_queries), 12))
+
+
+def tuned(home: Path, *serve: str, solvers: tuple[str, ...] = SOLVERS) -> Result:
+    return ranktune.tune(
+        graded(60, 0), test=graded(40, 1), solvers=solvers, serve=serve, trials=9, sampler="random",
+        name="-".join(("s", *serve)), home=home, jobs=1,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def free(home: Path) -> Result:
+    return tuned(home)
+
+
+@pytest.fixture(scope="module")
+def for_solr(home: Path) -> Result:
+    return tuned(home, "solr", "lightgbm", solvers=("GBDTRanker", "LambdaMART"))
+
+
+def test_without_systems_nothing_is_said_of_them(free: Result) -> None:
+    assert free.restriction is None and free.best.solver == BLEND
+    assert isinstance(free.best_model, BlendModel)
+    assert {row.is_served for row in free.leaderboard} == {True}
+    assert TREE_BLEND not in {row.solver for row in free.leaderboard}
+
+
+@pytest.mark.parametrize("systems", [("solr",), ("elasticsearch", "onnx"), ("ranklib",)])
+def test_what_is_delivered_can_be_loaded(home: Path, systems: tuple[str, ...]) -> None:
+    result = tuned(home, *systems)
+    for system in systems:
+        export(result.best_model, system)
+        for row in result.leaderboard:
+            model = load_model(Path(result.folder) / "models" / f"{row.solver}.json")
+            assert row.is_served == all(FORMATS[name].holds(parts_of(model)) for name in systems)
+    rows = {row.solver: row for row in result.leaderboard}
+    found = result.restriction
+    assert found is not None and found.systems == systems and found.best == BLEND and not found.untried
+    assert not rows[BLEND].is_served and {DISTILLED, TREE_BLEND} <= set(rows)
+    assert result.best.solver == DISTILLED and found.distilled
+    assert found.cost is not None and found.loss is not None
+    assert found.cost.mean == pytest.approx(-found.loss.mean, abs=1e-12) and abs(found.loss.mean) < 0.005
+    assert result.best.params == rows[BLEND].params
+    blend, copy = (load_model(Path(result.folder) / "models" / f"{name}.json") for name in (BLEND, DISTILLED))
+    test = graded(40, 1)
+    assert np.corrcoef(blend.predict(test), copy.predict(test))[0, 1] > 0.999
+    assert copy.solver == DISTILLED and BLEND not in result.alternatives.values()
+    said = conclusion(result.as_dict())
+    assert f"Distilled is a copy of Blend *, which {' and '.join(systems)} cannot load: " in said
+    kept = load_result(Path(result.folder) / "result.json")
+    assert kept["restriction"]["cost_interval"] == [found.cost.low, found.cost.high]
+
+
+def test_what_all_can_load_costs_nothing(for_solr: Result) -> None:
+    found = for_solr.restriction
+    assert found is not None and found.cost is None and found.loss is None and not found.distilled
+    assert {"RankSVM", "RidgeRanker"} <= set(found.untried)
+    assert isinstance(for_solr.best_model, TreeModel)
+    said = conclusion(for_solr.as_dict())
+    assert "solr and lightgbm can load the best model of all: nothing is lost." in said
+    assert "had no trials" in said
+
+
+def test_a_given_split_is_served_too(home: Path) -> None:
+    result = ranktune.tune(
+        graded(60, 0), vali=graded(30, 2), test="none", plan="split", solvers=SOLVERS, serve="solr", trials=6,
+        name="split", home=home, jobs=1, sampler="random",
+    )  # fmt: skip
+    export(result.best_model, "solr")
+    assert result.restriction is not None and result.restriction.best == result.best.solver  # nothing is blended
+
+
+def test_several_splits_are_summed_up(home: Path) -> None:
+    result = ranktune.tune(
+        graded(40, 0), plan="nested", outer=2, solvers=("RidgeRanker", "GBDTRanker"), serve="solr", trials=4,
+        name="nested", home=home, jobs=1, sampler="random",
+    )  # fmt: skip
+    export(result.best_model, "solr")
+    assert result.restriction is not None and result.restriction.systems == ("solr",)
+    assert "solr" in conclusion(result.as_dict())
+
+
+def blend() -> BlendModel:
+    parts = (
+        LinearModel(np.array([1.0, 0.5, 0.0, -0.3, 0.0]), "x"),
+        TreeModel(random_trees(1, features=5, count=5), 5, "y"),
+    )
+    return BlendModel(parts, BLEND)
+
+
+def test_the_loss_is_of_queries_that_a_copy_was_not_made_from() -> None:
+    queries = graded(50, 3)
+    found = copied(blend(), queries, ["solr"])
+    lost = copy_loss(blend(), queries, ["solr"], "ndcg@10", 0)
+    assert found.metric == "ndcg@10" and found.loss.mean == pytest.approx(float(np.nanmean(lost)))
+    metric = parse_metric("ndcg@10")
+    before = metric.per_query(blend().predict(queries), queries)
+    assert len(lost) == queries.n_queries and (lost[~np.isnan(lost)] <= before[~np.isnan(lost)]).all()
+    assert found.bytes_before == blend().bytes < found.model.bytes
+    linear = copied(blend(), queries, ["liblinear"])
+    assert isinstance(linear.model, LinearModel)
+    assert linear.loss.high - linear.loss.low > 5 * (found.loss.high - found.loss.low)  # it ranks otherwise
+
+
+def test_a_loss_is_kept_unless_it_is_significantly_too_high() -> None:
+    generator = np.random.default_rng(0)
+    assert not is_significant(np.zeros(50)) and not is_significant(np.full(50, np.nan))
+    assert is_significant(np.full(50, 0.003))
+    noise = generator.normal(size=400) * 0.01
+    assert not is_significant(noise + 0.002 - noise.mean())
+    assert is_significant(noise + 0.004 - noise.mean())

@@ -1,0 +1,78 @@
+"""Copies of a model that systems can load, and what they lose.
+
+The loss is measured on queries whose documents a copy was not made from: on each half of the queries by a copy made
+from the other half. Grades are not used to make a copy. Where the queries are those that the model was trained on,
+which it ranks better than others, its copies lose more on them than on others: the loss is not underestimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.distillation.distil import distil
+from ranktune.solvers.models.base import LINEAR, TREES, Model
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
+from ranktune.tuner.splits.plans import query_folds
+from ranktune.tuner.statistics.intervals import Interval, mean_or_zero, stratified_interval
+from ranktune.tuner.study.serving import can_load
+
+MAX_LOSS = 0.002
+"""The loss of the metric that a copy may have."""
+ONE_SIDED_Z = 1.645
+"""Standard errors above MAX_LOSS from which a loss is significantly above it, at a level of .05."""
+DEFAULT_METRIC = "ndcg@10"
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """A copy of a model, with the loss of the metric, and the bytes and microseconds a document before and after."""
+
+    model: Model
+    metric: str
+    loss: Interval
+    bytes_before: int
+    microseconds_before: float
+    microseconds: float
+
+
+def copied(model: Model, queries: Queries, serve: Sequence[str], seed: int = 0) -> Copy:
+    """Return a copy of a model that systems can load, made from queries, and its loss on them."""
+    queries = replace(queries, rows=None)
+    metric = model.metric or DEFAULT_METRIC
+    copy = copy_of(model, queries, serve)
+    loss = stratified_interval([copy_loss(model, queries, serve, metric, seed)], np.random.default_rng(seed))
+    before, after = (microseconds_a_document(each, queries) for each in (model, copy))
+    return Copy(copy, metric, loss, model.bytes, before, after)
+
+
+def copy_of(model: Model, queries: Queries, serve: Sequence[str]) -> TreeModel | LinearModel:
+    """Return a copy of a model in trees, or in weights where a system loads no trees."""
+    return distil(model, queries, TREES if can_load(serve, {TREES}) else LINEAR)
+
+
+def copy_loss(model: Model, queries: Queries, serve: Sequence[str], metric: str, seed: int) -> Floats:
+    """Return the metric of a model less that of copies of it, (n_queries,), each made from the other half of queries.
+
+    Raises DataError where a half has no two documents with different scores.
+    """
+    lost = np.full(queries.n_queries, np.nan)
+    for fold in query_folds(queries, 2, seed, stream=7):
+        own = queries.select(fold.vali)
+        copy = copy_of(model, queries.select(fold.train), serve)
+        before, after = (score_on(each, own, (metric,))[metric] for each in (model, copy))
+        lost[fold.vali] = before - after
+    return lost
+
+
+def is_significant(loss: Floats) -> bool:
+    """Return whether a loss, (n_queries,), is significantly above MAX_LOSS."""
+    known = loss[~np.isnan(loss)]
+    error = float(known.std()) / np.sqrt(max(len(known), 1)) if len(known) else 0.0
+    return mean_or_zero(loss) - MAX_LOSS > ONE_SIDED_Z * error

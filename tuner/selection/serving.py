@@ -1,0 +1,118 @@
+"""The end of a study whose model named systems must load: a copy of the best model, and what the restriction costs.
+
+The best of all may be a blend that a system cannot load. Then a copy of it in one model is made
+(`ranktune.tuner.selection.copying`), and chosen if its loss is not significantly above MAX_LOSS, and the best model
+that can be loaded is not better by validation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.blend import parts_of
+from ranktune.solvers.registry import STANDARD, loadable
+from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
+from ranktune.tuner.selection.candidates import Candidate
+from ranktune.tuner.selection.copying import copy_loss, copy_of, is_significant
+from ranktune.tuner.selection.finals import Entry
+from ranktune.tuner.selection.results import DISTILLED, Restriction
+from ranktune.tuner.selection.time_reserve import reporting
+from ranktune.tuner.statistics.intervals import mean_or_zero, stratified_interval
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.serving import can_load, is_served
+
+PASSES = 6
+"""Times that all development documents are scored to make a copy and to measure its loss."""
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """The entries of a split, the chosen one first, and what is needed to say what the restriction costs.
+
+    best  the name of the entry that would be chosen without the restriction
+    cost  (n_queries,) what the chosen one scored by validation less what best scored; None if it is the same
+    loss  (n_queries,) the metric of best less that of its copy; None if no copy was made
+    """
+
+    entries: list[Entry]
+    best: str
+    cost: Floats | None = None
+    loss: Floats | None = None
+
+
+def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: Candidate, deadline: Deadline) -> Served:
+    """Return the entries with one that all systems can load first."""
+    able = [entry for entry in entries if can_load(study.serve, parts_of(entry.model))]
+    others = [entry for entry in entries if entry not in able]
+    ordered = [*able, *others]
+    best = next((entry for entry in others if entry.candidate.solver == unrestricted.solver), None)
+    loss = None
+    if best is not None and _seconds(best, problem) < deadline.left - reporting(problem):
+        loss = _loss(study, problem, best.model)
+        copy = None if loss is None else _copied(study, problem, best, loss)
+        if copy is not None and (not able or copy.candidate.merit >= able[0].candidate.merit):
+            ordered = [copy, *ordered]
+    first = ordered[0].candidate
+    cost = None if first.solver == unrestricted.solver else _difference(first, unrestricted)
+    return Served(ordered, unrestricted.solver, cost, loss)
+
+
+def _difference(one: Candidate, other: Candidate) -> Floats:
+    """Return what one scored by validation less what other scored, by query; NaN where they were not scored alike."""
+    a, b = one.values, other.values
+    return a - b if len(a) == len(b) else np.full(max(len(a), 1), np.nan)
+
+
+def _seconds(entry: Entry, problem: Problem) -> float:
+    """Return the estimated seconds that a copy of an entry takes."""
+    return PASSES * 1e-6 * entry.microseconds * problem.development.n_documents
+
+
+def _loss(study: Study, problem: Problem, model: Model) -> Floats | None:
+    """Return the loss of a copy by development query; None if there is nothing to copy."""
+    if problem.development.n_queries < 2:
+        return None
+    try:
+        return copy_loss(model, problem.development, study.serve, study.metric, study.seed)
+    except DataError:
+        return None
+
+
+def _copied(study: Study, problem: Problem, best: Entry, loss: Floats) -> Entry | None:
+    """Return the entry of a copy of the model of best; None if it is significantly worse."""
+    if is_significant(loss):
+        return None
+    model = copy_of(best.model, problem.development, study.serve)
+    one = best.candidate
+    vali = one.vali - loss[problem.judged] if len(one.vali) == len(problem.judged) else one.vali
+    again = None if one.again is None else one.again - loss
+    candidate = replace(one, solver=DISTILLED, vali=vali, again=again, value=mean_or_zero(vali))
+    test = {} if problem.test is None else score_on(model, problem.test, study.metrics)
+    timed = microseconds_a_document(model, problem.test or problem.development)
+    return Entry(candidate, replace(model, solver=DISTILLED), test, timed, best.seconds)
+
+
+def restriction(study: Study, parts: Sequence[Served], generator: np.random.Generator) -> Restriction | None:
+    """Return what the systems of a study cost over its splits; None without systems."""
+    if not study.serve:
+        return None
+    costs = [np.zeros(1) if part.cost is None else part.cost for part in parts]
+    losses = [part.loss for part in parts if part.loss is not None]
+    ((best, _),) = Counter(part.best for part in parts).most_common(1)
+    return Restriction(
+        systems=tuple(study.serve),
+        best=best,
+        cost=None if all(part.cost is None for part in parts) else stratified_interval(costs, generator),
+        untried=tuple(name for name in loadable(STANDARD) if not is_served(study.serve, name)),
+        distilled=all(part.entries[0].candidate.solver == DISTILLED for part in parts),
+        loss=stratified_interval(losses, generator) if len(losses) == len(parts) else None,
+    )
