@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 LINEAR, LIST, TREES, CUSTOM = "linear", "list", "trees", "custom"
-"""Kinds of parts of models: weights, weights of features scaled by query, trees, and models of solvers of the user's."""
+"""Kinds of parts of models: weights, weights of features scaled by query, trees, models of the user's solvers."""
 IN_WORDS: Mapping[str, str] = {
     LINEAR: "weights",
     LIST: "weights of features scaled by query",

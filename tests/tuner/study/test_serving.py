@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.registrations import Registration
 from ranktune.solvers.core.space import Choice
+from ranktune.solvers.custom.ranker import class_of
 from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES
 from ranktune.solvers.registry import SOLVERS, make
@@ -84,3 +86,13 @@ def test_a_solver_of_all_kinds_can_be_made_in_the_served_space() -> None:
                 continue
             defaults = {own.name: own.default for own in served_space([system], name) if own.when is None}
             make(name, defaults).check_parameters()
+
+
+def test_estimators_of_the_user_that_become_our_models_are_served() -> None:
+    sklearn = pytest.importorskip("sklearn.linear_model")
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    neighbors = pytest.importorskip("sklearn.neighbors")
+    parts = {}
+    for kind in (sklearn.Ridge, ensemble.RandomForestRegressor, neighbors.KNeighborsRegressor):
+        parts[kind.__name__] = class_of(Registration(kind.__name__, kind, (), save="skops")).model_parts({})
+    assert parts == {"Ridge": {LINEAR}, "RandomForestRegressor": {TREES}, "KNeighborsRegressor": {CUSTOM}}
