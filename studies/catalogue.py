@@ -288,8 +288,9 @@ def _check_options(options: LoadOptions | ReadOptions, source: object) -> None:
     for name, value in options.items():
         names_column = name in known_options.COLUMNS or (name == "qid" and isinstance(value, str))
         if names_column and known != known_options.FRAME:
+            shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
             raise ParameterError(
-                f"{name}={value!r} names columns of a table, and {what} has none: its features have numbers. Leave "
+                f"{name}='{shown}' names columns of a table, and {what} has none: its features have numbers. Leave "
                 f"{name} out, or give a csv, Parquet or jsonl file or a data frame."
             )
         if name not in known:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import ranktune
 from ranktune.cli import app
+from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.input_samples import SAMPLES, Sample, expected, in_folder
 
@@ -92,3 +96,46 @@ def test_frames_are_validation_and_test_data_too(tmp_path: Path) -> None:
     result = ranktune.tune(frame, vali=other, test=third, **study, executor=InProcess(), home=tmp_path)
     assert result.best.test is not None
     assert result.best.test.mean == ranktune.evaluate(result.best_model, third)["metrics"]["ndcg@10"]["mean"]
+
+
+def test_by_time_the_latest_queries_judge(tmp_path: Path) -> None:
+    _, frame, _ = made("pandas", tmp_path)
+    day = pd.to_datetime("2026-01-01") - pd.to_timedelta(frame["qid"], unit="D")  # the first queries are the latest
+    study = STUDY | {"test": None, "group_by_time": "day", "name": "by-day"}
+    result = ranktune.tune(frame.assign(day=day), **study, executor=InProcess(), home=tmp_path)
+    assert result.best.test is not None
+    latest = frame[frame["qid"] < 100 + 4]  # a fifth of 24
+    assert result.best.test.mean == ranktune.evaluate(result.best_model, latest)["metrics"]["ndcg@10"]["mean"]
+
+
+def test_features_that_look_wrong_are_named_and_kept(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    X, qid = generator.normal(size=(600, 2)), np.repeat(np.arange(60), 10)
+    frame = pd.DataFrame({"qid": qid, "grade": np.digitize(X[:, 0] + generator.normal(size=600), [0.5, 1.5])})
+    frame = frame.assign(a=X[:, 0], b=X[:, 1], sku=generator.permutation(600) + 1000)
+    with pytest.warns(RankTuneWarning, match='feature sku is another whole number.*drop="sku"') as warned:
+        result = ranktune.tune(frame, **STUDY, executor=InProcess(), home=tmp_path)
+    assert len(warned) == 1 and result.best_model.feature_names == ("a", "b", "sku")
+    result = ranktune.tune(frame, **STUDY, drop="sku", executor=InProcess(), home=tmp_path, name="without")
+    assert result.best_model.feature_names == ("a", "b")
+
+
+SHOP = "session,bought,sku,bm25,brand\n" + "".join(f"s{n // 5},{n % 3},{n * 7},{n % 11 / 8},x\n" for n in range(100))
+
+
+def test_errors_about_columns_name_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shop.csv").write_text(SHOP)
+    monkeypatch.chdir(tmp_path)
+
+    def refused(*words: str) -> str:
+        done = subprocess.run([sys.executable, "-m", "ranktune", *words], capture_output=True, text=True)
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+        return done.stderr
+
+    assert "Name it: --grade COLUMN. Recognised names are grade, label" in refused("data", "shop.csv")
+    assert "Did you mean 'session'" in refused("tune", "shop.csv", "--grade", "bought", "--qid", "sesion")
+    assert "--drop x* matches no column" in refused("data", "shop.csv", "--grade", "bought", "--drop", "x*")
+    Path("train.txt").write_text("1 qid:1 1:1\n")
+    assert "--features a names columns of a table, and train.txt has none" in refused(
+        "data", "train.txt", "--features", "a"
+    )

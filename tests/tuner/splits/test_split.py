@@ -19,7 +19,7 @@ from ranktune.tuner.splits.plans import (
     random_orders,
     save_plan,
 )
-from ranktune.tuner.splits.split import Split, validation_plan, with_test
+from ranktune.tuner.splits.split import Split, by_time, validation_plan, with_test
 
 
 def queries(count: int, first: int = 0, grades: tuple[float, ...] = (0.0, 1.0, 2.0)) -> Queries:
@@ -157,3 +157,16 @@ def test_many_given_validation_queries_are_kept_to_and_few_are_not() -> None:
 def test_a_strict_plan_needs_validation_queries() -> None:
     with pytest.raises(DataError, match="keeps to given validation queries"):
         validation_plan(Split("s", queries(6)), None, 0, strict=True)
+
+
+@pytest.mark.parametrize("tested", [True, False])
+def test_the_latest_queries_are_set_aside(tested: bool) -> None:
+    split = by_time(Split("x", queries(50)), tested=tested)
+    assert split.vali is not None and (split.test is not None) == tested
+    parts = [part for part in (split.train, split.vali, split.test) if part is not None]
+    assert [part.n_queries for part in parts] == ([32, 8, 10] if tested else [40, 10])
+    assert np.concatenate([part.query_ids for part in parts]).tolist() == list(range(50))
+    given = by_time(Split("x", queries(50), vali=queries(20, 100), test=queries(20, 200)), tested=True)
+    assert given.train.n_queries == 50
+    with pytest.raises(DataError, match="4 queries are too few"):
+        by_time(Split("x", queries(4)), tested=True)

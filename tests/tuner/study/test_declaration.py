@@ -119,3 +119,16 @@ def test_every_shipped_study_is_declared_soundly(file: Path) -> None:
     study = Study.from_toml(file)
     assert study.name == file.stem
     assert Study.from_dict(study.as_dict()) == study
+
+
+def test_columns_are_options_of_readers() -> None:
+    study = Study(qid="session", drop=["a", "b*"], reading={"missing": "zero"})
+    assert study.read_options == {"qid": "session", "drop": ("a", "b*"), "missing": "zero"}
+    assert Study().read_options == {} and Study.from_dict(study.as_dict()) == study
+
+
+def test_a_plan_by_time_keeps_to_one_split() -> None:
+    assert Study(group_by_time="day").strict and Study(group_by_time="day").one_split and not Study().one_split
+    for other in ({"folds": 3}, {"repeats": 2}, {"plan": "nested"}, {"plan": "progressive"}):
+        with pytest.raises(ParameterError, match="group_by_time='day' scores trials on the latest queries alone"):
+            Study(group_by_time="day", **other)  # type: ignore[arg-type]

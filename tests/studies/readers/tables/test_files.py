@@ -1,0 +1,107 @@
+"""Table files: their kinds, numbers without titles, runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ranktune.solvers.core.errors import DataError
+from ranktune.studies.catalogue import load, read
+from ranktune.studies.readers.tables.kinds import table_kind
+
+TEXTS = {
+    "2 qid:1 1:0.5 2:1\n": None,
+    "# a comment\n2 1:0.5 2:1\n": None,
+    "1 Q0 d 1 2.5 tag\n": "run",
+    "\n1 0 d 1 2.5 tag\n": "run",
+    "1\t0.5\t2\n": "tsv",
+    "1,0.5,\n": "csv",
+    "": None,
+}
+
+
+@pytest.mark.parametrize(("text", "kind"), TEXTS.items())
+def test_the_first_line_says_what_a_text_is(text: str, kind: str | None, tmp_path: Path) -> None:
+    for name in ("data.txt", "data", "rank.train"):
+        (tmp_path / name).write_text(text)
+        assert table_kind(tmp_path / name) == kind
+
+
+def test_the_ending_decides(tmp_path: Path) -> None:
+    names = {"a.CSV": "csv", "a.csv.gz": "csv", "a.tab": "tsv", "a.ndjson": "jsonl", "a.trec": "run", "a.npz": None}
+    for name, kind in names.items():
+        (tmp_path / name).write_text("1 qid:1 1:1\n")
+        assert table_kind(tmp_path / name) == kind
+
+
+def test_numbers_without_titles_need_the_sizes_of_the_queries(tmp_path: Path) -> None:
+    file = tmp_path / "rank.csv"
+    file.write_text("1,0.5,2\n0,0.25,\n2,1,4\n")
+    with pytest.raises(DataError, match=r"its first line holds numbers.*rank.csv.query"):
+        read(file)
+    (tmp_path / "rank.csv.query").write_text("2\n1\n")
+    queries = read(file, missing="zero")
+    assert queries.grades.tolist() == [1, 0, 2] and queries.starts.tolist() == [0, 2, 3]
+    assert queries.features.tolist() == [[0.5, 2], [0.25, 0], [1, 4]]
+    file.write_text("label,bm25\n1,0.5\n0,0.25\n2,1\n")
+    assert read(file).starts.tolist() == [0, 2, 3]  # titles, and the sizes beside it
+    file.write_text("label,qid,bm25\n1,7,0.5\n0,8,0.25\n2,8,1\n")
+    assert read(file).starts.tolist() == [0, 1, 3]  # a column of query ids comes first
+
+
+def test_a_run_has_one_feature(tmp_path: Path) -> None:
+    run, qrels = tmp_path / "mine.run", tmp_path / "judged.qrels"
+    run.write_text("q2 Q0 a 1 2.5 bm25\nq1 Q0 b 1 1 bm25\n\nq1 Q0 a 2 -0.5 bm25\n")
+    qrels.write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n")
+    queries = read(run, qrels=qrels)
+    assert queries.feature_names == ("bm25",) and queries.query_ids.tolist() == ["q2", "q1"]
+    assert queries.features.ravel().tolist() == [2.5, 1, -0.5] and queries.grades.tolist() == [2, 0, 1]
+    assert read(run, feature_names=("bm25",), graded=False).grades.tolist() == [0, 0, 0]
+    with pytest.raises(DataError, match="no column for the grades"):
+        read(run)
+
+
+def test_a_folder_of_runs_has_a_feature_a_run(tmp_path: Path) -> None:
+    runs, qrels = tmp_path / "runs", tmp_path / "judged.qrels"
+    runs.mkdir()
+    (runs / "bm25.run").write_text("q1 Q0 a 1 3 x\nq1 Q0 b 2 2 x\nq2 Q0 a 1 5 x\n")
+    (runs / "dense.trec").write_text("q1 Q0 b 1 -0.5 y\nq1 Q0 c 2 -0.75 y\n")
+    qrels.write_text("q1 0 a 1\nq1 0 b 0\nq1 0 c 0\nq2 0 a 2\n")
+    (split,) = load(runs, qrels=qrels)
+    queries = split.train
+    assert queries.feature_names == ("bm25", "dense")
+    assert queries.document_ids is not None and queries.document_ids.tolist() == ["a", "b", "c", "a"]
+    assert queries.features.tolist() == [[3, -0.75], [2, -0.5], [2, -0.75], [5, 0]]
+    (runs / "dense.run.gz").write_bytes((runs / "dense.trec").read_bytes())
+    with pytest.raises(DataError, match="names that differ"):
+        read(runs, qrels=qrels)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("q1 0 a 1\n", "mine.run:1: 'q1 0 a 1' is judgments, which --qrels takes"),
+        ("q1 Q0 a 1 high x\n", "mine.run:1:.*no such line"),
+        ("q1 Q0 a 1 inf x\n", "mine.run:1:.*no such line"),
+        ("\n", "no documents"),
+    ],
+)
+def test_what_is_no_run_is_named(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.run").write_text(text)
+    with pytest.raises(DataError, match=words):
+        read(tmp_path / "mine.run")
+
+
+def test_tables_are_read_by_pandas_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pl.DataFrame({"qid": [1, 1], "grade": [0, 1], "f": [0.5, 0.25]})
+    frame.write_csv(tmp_path / "a.tsv", separator="\t")
+    frame.write_parquet(tmp_path / "a.parquet")
+    frame.write_ipc(tmp_path / "a.arrow")
+    (tmp_path / "a.jsonl").write_text("\n".join(map(str, frame.to_dicts())).replace("'", '"'))
+    files = [tmp_path / f"a.{ending}" for ending in ("tsv", "parquet", "arrow", "jsonl")]
+    by_polars = [read(file).fingerprint for file in files]
+    monkeypatch.setitem(__import__("sys").modules, "polars", None)
+    assert [read(file).fingerprint for file in files] == by_polars and len(set(by_polars)) == 1
