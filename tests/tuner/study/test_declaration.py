@@ -131,4 +131,4 @@ def test_a_plan_by_time_keeps_to_one_split() -> None:
     assert Study(group_by_time="day").strict and Study(group_by_time="day").one_split and not Study().one_split
     for other in ({"folds": 3}, {"repeats": 2}, {"plan": "nested"}, {"plan": "progressive"}):
         with pytest.raises(ParameterError, match="group_by_time='day' scores trials on the latest queries alone"):
-            Study(group_by_time="day", **other)  # type: ignore[arg-type]
+            Study(group_by_time="day", **other)
