@@ -12,6 +12,7 @@ from ranktune.solvers.names import MODULES
 
 if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.boosting.adarank import AdaRank as AdaRank
+    from ranktune.solvers.boosting.catboost import CatBoostRanker as CatBoostRanker
     from ranktune.solvers.boosting.lightgbm import LambdaMART as LambdaMART
     from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker as GBDTRanker
     from ranktune.solvers.boosting.lightgbm_regression import RandomForestRanker as RandomForestRanker

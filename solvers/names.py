@@ -26,6 +26,7 @@ REGISTERED = {
     "GBDTRanker": Registration("boosting.lightgbm_regression", standard=True, library="lightgbm"),
     "RandomForestRanker": Registration("boosting.lightgbm_regression", library="lightgbm"),
     "XGBoostRanker": Registration("boosting.xgboost", library="xgboost"),
+    "CatBoostRanker": Registration("boosting.catboost", library="catboost"),
     "AdaRank": Registration("boosting.adarank"),
     "RankBoost": Registration("boosting.rank_boost"),
     "DominationRank": Registration("linear.domination"),

@@ -14,8 +14,12 @@ from typing import Any
 
 from ranktune.solvers.core.errors import ParameterError
 
-INSTALL = {"lightgbm": "pip install lightgbm", "xgboost": 'pip install "ranktune[trees]"'}
-NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}
+INSTALL = {
+    "lightgbm": "pip install lightgbm",
+    "xgboost": 'pip install "ranktune[trees]"',
+    "catboost": 'pip install "ranktune[catboost]"',
+}
+NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
 _OPENMP = "apt install libgomp1, or brew install libomp on a Mac"
 
 
@@ -67,8 +71,8 @@ def _shared_libraries(library: str) -> list[Path]:
     """Return the shared libraries that a package brings with it."""
     spec = find_spec(library)
     roots = [] if spec is None else [Path(root) for root in spec.submodule_search_locations or ()]
-    names = [f"{start}{library}{suffix}" for start in ("lib", "lib_", "") for suffix in (".so", ".dylib", ".dll")]
-    places = [root / folder / name for root in roots for folder in ("lib", "bin") for name in names]
+    names = [f"{start}{library}{suffix}" for start in ("lib", "lib_", "_", "") for suffix in (".so", ".dylib", ".dll")]
+    places = [root / folder / name for root in roots for folder in ("lib", "bin", "") for name in names]
     return [place for place in places if place.is_file()]
 
 

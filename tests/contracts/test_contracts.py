@@ -26,6 +26,7 @@ from ranktune.solvers.registry import SOLVERS, make
 ALL = list(SOLVERS)
 
 PRECISE: Mapping[str, Mapping[str, Any]] = {
+    "CatBoostRanker": {"row_share": 1.0, "randomness": 0.0, "loss": "QueryRMSE"},
     "GBDTRanker": {"row_share": 1.0},
     "LambdaMART": {"query_share": 1.0, "min_documents": 1},
     "RankSVM": {"tol": 1e-9},

@@ -70,8 +70,10 @@ def test_a_setting_is_a_field_of_study_and_a_key_of_toml(own: Declared, tmp_path
         Study.from_toml(tmp_path / "s.toml")
 
 
-def test_study_declares_nothing_of_its_own() -> None:
-    assert [own.name for own in fields(Study)] == [own.name for own in fields(Settings)]
+def test_study_declares_nothing_of_its_own_but_what_it_fills_in() -> None:
+    assert [own.name for own in fields(Study)] == [*(own.name for own in fields(Settings)), "custom"]
+    with pytest.raises(ParameterError, match="custom=3: it must be a table"):
+        Study(custom=3)  # type: ignore[arg-type]
 
 
 def test_a_call_with_a_wrong_argument_names_the_function_and_the_argument() -> None:

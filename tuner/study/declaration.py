@@ -70,6 +70,8 @@ class Study(Settings):
         """Check every field and give names their one spelling."""
         for own in declared(Settings):
             _check_type(own, getattr(self, own.name))
+        if not isinstance(self.custom, Mapping):
+            raise ParameterError(f"custom={self.custom!r}: it must be a table of descriptions. Leave it out.")
         if self.until is not None and self.sampler != "thompson":
             raise ParameterError(
                 f"until={self.until:g} needs sampler='thompson': '{self.sampler}' does not estimate the gain of "

@@ -1,0 +1,327 @@
+"""Boosted oblivious trees grown by CatBoost, an extra: pip install "ranktune[catboost]".
+
+An oblivious tree has one split for all nodes of a level. CatBoost is imported when a model is fitted, and its trees are
+converted to our own arrays at once. CatBoost compares in single precision and sends x > border right; ours send x <=
+threshold left in double precision. Both send every number, rounded to single precision, the same way if the threshold
+is the largest double that rounds to the border or less.
+
+CatBoost has no call for a single round: it grows blocks of rounds, each a fit of its own whose baseline are the scores
+of the trees before it. The blocks are the same however many rounds are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.boosting.base import (
+    MAX_THREADS,
+    STARTS,
+    BoostedRanker,
+    check_penalty,
+    check_range,
+    check_share,
+    check_single,
+    pair_scale,
+    rows_of,
+)
+from ranktune.solvers.boosting.early_stopping import queries_with_pairs
+from ranktune.solvers.boosting.xgboost import last_below
+from ranktune.solvers.core import libraries
+from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, stored_values
+from ranktune.solvers.core.checks import RandomState, check_choice
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.trees import Trees, joined, one_tree
+
+LOSSES = ("YetiRank", "QueryRMSE")
+FIRST_BLOCK = 32
+"""Rounds of the first block; each further one has half of the rounds before it, at least as many as this."""
+
+
+@dataclass(frozen=True)
+class CatBoostData:
+    """Training data for CatBoost, which grows trees on them."""
+
+    library: ModuleType
+    queries: Queries
+    parameters: JsonView
+    start: Floats | None = None
+
+    def growth(self, queries: Ints | None, seed: int) -> CatBoostGrowth:
+        """Return the growth of trees on the queries of these numbers (None: all)."""
+        part, start = self.queries, self.start
+        if queries is not None:
+            start = None if start is None else start[rows_of(part, queries)]
+            part = part.select(queries)
+        scores = np.zeros(part.n_documents) if start is None else start.copy()
+        return CatBoostGrowth(self.library, part, self.parameters, scores, seed)
+
+
+@dataclass
+class CatBoostGrowth:
+    """Trees that CatBoost grows in blocks; scores are those of the training documents, of all trees grown."""
+
+    library: ModuleType
+    queries: Queries
+    parameters: JsonView
+    scores: Floats
+    seed: int
+    _trees: list[Trees] = field(default_factory=list)
+    _rounds: int = 0
+
+    def grow(self) -> bool:
+        """Grow one more round, which is always possible."""
+        if self._rounds == len(self._trees):
+            self._grow_block(max(FIRST_BLOCK, len(self._trees) // 2))
+        self._rounds += 1
+        return True
+
+    def trees(self, first: int, last: int) -> Trees:
+        """Return the trees of the rounds from number first up to but without last."""
+        return joined(self._trees[first:last])
+
+    def _grow_block(self, rounds: int) -> None:
+        features = self.queries.features
+        if features.shape[0] == 0 or _is_constant(self.queries):
+            self._trees += [one_tree([], [], [], [], [0.0])] * rounds  # CatBoost refuses such features
+            return
+        weights = None if self.queries.query_weights is None else self._document_weights()
+        limits = {} if weights is None else {"l2_leaf_reg": self.parameters["l2_leaf_reg"] / weights.mean()}
+        pool = self.library.Pool(
+            features if isinstance(features, np.ndarray) else sparse.csr_matrix(features),
+            label=self.queries.grades,
+            group_id=self.queries.query_of_document,
+            group_weight=weights,
+            baseline=self.scores,
+        )
+        seed = (self.seed + len(self._trees)) % (2**31 - 1)
+        model = self.library.CatBoost({**self.parameters, **limits, "iterations": rounds, "random_seed": seed})
+        model.fit(pool)
+        grown = trees_of(model)
+        grown += [one_tree([], [], [], [], [0.0])] * (rounds - len(grown))
+        self.scores = self.scores + joined(grown).scores(features)
+        self._trees += grown
+
+    def _document_weights(self) -> Floats:
+        """Return the weight of each document; CatBoost multiplies the penalty by their mean."""
+        return np.repeat(self.queries.weight_of_query, self.queries.lengths)
+
+
+def _is_constant(queries: Queries) -> bool:
+    """Return whether no feature has two values."""
+    X = queries.features
+    if isinstance(X, np.ndarray):
+        return bool((X == X[0]).all())
+    return bool((X.max(axis=0).toarray() == X.min(axis=0).toarray()).all())
+
+
+def trees_of(model: Any) -> list[Trees]:
+    """Return the trees of a fitted CatBoost model of numerical features, one of ours for each."""
+    with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
+        file = Path(folder) / "model.json"
+        model.save_model(str(file), format="json")
+        content: Json = json.loads(file.read_text())
+    scale = float(content["scale_and_bias"][0])
+    return [_tree(tree, scale) for tree in content["oblivious_trees"]]
+
+
+def _tree(tree: JsonView, scale: float) -> Trees:
+    """Return one oblivious tree: split k decides on bit k of the number of the leaf.
+
+    The last split becomes the root, so that leaves stand in the order of their numbers.
+    """
+    splits = list(reversed(tree["splits"] or []))
+    depth = len(splits)
+    width = 2 ** np.arange(depth)
+    column = np.repeat([int(split["float_feature_index"]) for split in splits], width)
+    borders = np.repeat(np.array([split["border"] for split in splits], dtype=np.float32), width)
+    left = 2 * np.arange(2**depth - 1) + 1
+    left, right = (_child(child, 2**depth - 1) for child in (left, left + 1))
+    values = scale * np.array(tree["leaf_values"], dtype=np.float64)
+    return one_tree(column, last_below(np.nextafter(borders, np.float32(np.inf))), left, right, values)
+
+
+def _child(number: Ints, n_splits: int) -> Ints:
+    """Return the nodes of these numbers in level order: splits as they are, then leaves ~0, ~1, ..."""
+    return np.where(number < n_splits, number, ~(number - n_splits))
+
+
+class CatBoostRanker(BoostedRanker):
+    """Boosted oblivious trees on a pairwise or listwise objective, by CatBoost.
+
+    Queries without two different grades are left out. Features are rounded to single precision. Early stopping by
+    validation queries ends the search for the number of rounds, though CatBoost has grown up to half as many more. Cost
+    of a round: depth n_documents n_features additions.
+
+    Parameters
+    ----------
+    trees : int, default=200
+        The most rounds.
+    learning_rate : float, default=0.05
+        The factor of each tree.
+    depth : int, default=6
+        The levels of each tree.
+    l2 : float, default=3.0
+        Penalty on the values of leaves.
+    randomness : float, default=1.0
+        The noise in the scores of splits; CatBoost's random_strength.
+    feature_share : float, default=1.0
+        The share of the features that is drawn for each level.
+    row_share : float, default=0.7
+        The share of the documents that is drawn for each tree.
+    loss : {"YetiRank", "QueryRMSE"}, default="YetiRank"
+        "YetiRank": pairs of documents weighted by their ranks in drawn orders; "QueryRMSE": squared errors of grades
+        less their mean in the query.
+    start : {"none", "linear"}, default="none"
+        What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
+        is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.
+    validation : float, default=0.0
+        The share of the queries that is held out to find the number of rounds. The model is then trained on all
+        queries, with proportionally more rounds. 0, or fewer than two queries with different grades: all rounds.
+        Validation queries given to fit replace the held-out ones.
+    patience : int, default=50
+        Rounds without improvement on held-out queries before boosting stops.
+    metric : str, default="auto"
+        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
+    seeds : int, default=1
+        The models with different seeds whose scores are averaged.
+    bins : int, default=254
+        The most borders per feature.
+    threads : int, default=1
+        Threads of CatBoost; with more than one, two fits may differ in their last bits.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of all that is random; None is 0.
+
+    Attributes
+    ----------
+    trees_ : Trees
+        The trees.
+    rounds_ : tuple of int
+        The rounds of each seed.
+    start_ : Model or None
+        What the trees are added to.
+
+    References
+    ----------
+    Gulin, Kuralenok & Pavlov 2011, "Winning the Transfer Learning Track of Yahoo!'s Learning to Rank Challenge with
+    YetiRank", JMLR Workshop and Conference Proceedings 14. Prokhorenkova et al. 2018, "CatBoost: unbiased boosting with
+    categorical features", NeurIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import CatBoostRanker  # doctest: +SKIP
+    >>> X = np.linspace(0.0, 1.0, 60)[:, None]
+    >>> grades = (X[:, 0] > 0.5).astype(int)
+    >>> ranker = CatBoostRanker(trees=20).fit(X, grades, qid=np.arange(60) % 6)  # doctest: +SKIP
+    >>> bool(ranker.predict([[0.9]]) > ranker.predict([[0.1]]))  # doctest: +SKIP
+    True
+    """
+
+    weighted: ClassVar[bool] = True
+
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Int("trees", 50, 1000, log=True),
+        Float("learning_rate", 0.02, 0.3, log=True),
+        Int("depth", 2, 8),
+        Float("l2", 0.1, 100.0, log=True),
+        Float("randomness", 1e-3, 10.0, log=True),
+        Float("feature_share", 0.2, 1.0),
+        Float("row_share", 0.4, 1.0),
+        Choice("loss", LOSSES),
+        Choice("start", STARTS),
+    )
+
+    def __init__(
+        self,
+        trees: int = 200,
+        *,
+        learning_rate: float = 0.05,
+        depth: int = 6,
+        l2: float = 3.0,
+        randomness: float = 1.0,
+        feature_share: float = 1.0,
+        row_share: float = 0.7,
+        loss: str = "YetiRank",
+        start: str = "none",
+        validation: float = 0.0,
+        patience: int = 50,
+        metric: str = "auto",
+        seeds: int = 1,
+        bins: int = 254,
+        threads: int = 1,
+        random_state: RandomState = None,
+    ) -> None:
+        self.trees = trees
+        self.learning_rate = learning_rate
+        self.depth = depth
+        self.l2 = l2
+        self.randomness = randomness
+        self.feature_share = feature_share
+        self.row_share = row_share
+        self.loss = loss
+        self.start = start
+        self.validation = validation
+        self.patience = patience
+        self.metric = metric
+        self.seeds = seeds
+        self.bins = bins
+        self.threads = threads
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_share("learning_rate", self.learning_rate)
+        check_range("depth", self.depth, 1, 16)
+        check_range("threads", self.threads, 1, MAX_THREADS)
+        check_range("bins", self.bins, 1, 254)
+        check_choice("loss", self.loss, LOSSES)
+        for name in ("l2", "randomness"):
+            check_penalty(name, getattr(self, name))
+        for name in ("feature_share", "row_share"):
+            check_share(name, getattr(self, name))
+
+    def _training_queries(self, queries: Queries) -> Queries:
+        return queries_with_pairs(queries)
+
+    def _start_scale(self, queries: Queries) -> float:
+        return pair_scale(queries) if self.loss == "YetiRank" else 1.0
+
+    def _source(self, queries: Queries, start: Floats | None = None) -> CatBoostData:
+        check_single(queries.grades, "a grade")
+        if queries.query_weights is not None:
+            check_single(queries.query_weights, "a query's weight")
+        values = stored_values(queries.features)
+        largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+        if largest > float(np.finfo(np.float32).max):
+            raise DataError(
+                f"a feature is {largest:.3g}: CatBoostRanker rounds features to single precision, at most 3.4e38. "
+                "Scale the features."
+            )
+        return CatBoostData(libraries.load("catboost"), queries, self._parameters(), start)
+
+    def _parameters(self) -> Json:
+        return {
+            "loss_function": self.loss,
+            "learning_rate": float(self.learning_rate),
+            "depth": int(self.depth),
+            "l2_leaf_reg": float(self.l2),
+            "random_strength": float(self.randomness),
+            "rsm": float(self.feature_share),
+            "bootstrap_type": "Bernoulli" if self.row_share < 1.0 else "No",
+            **({"subsample": float(self.row_share)} if self.row_share < 1.0 else {}),
+            "border_count": int(self.bins),
+            "boosting_type": "Plain",
+            "thread_count": int(self.threads),
+            "allow_writing_files": False,
+            "logging_level": "Silent",
+        }

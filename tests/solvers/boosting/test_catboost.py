@@ -1,0 +1,131 @@
+"""CatBoostRanker: trees as CatBoost predicts them, in blocks that add up, stopped by validation queries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.boosting.catboost import FIRST_BLOCK, CatBoostRanker, trees_of
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import load_model
+from ranktune.solvers.models.trees import joined
+
+catboost = pytest.importorskip("catboost", reason="CatBoost is an extra")
+
+LOSSES = ["YetiRank", "QueryRMSE"]
+
+
+def data(seed: int = 0, queries: int = 60, dtype: Any = np.float64) -> Queries:
+    """Queries of 10 documents whose features have few values, so that splits fall on them."""
+    generator = np.random.default_rng(seed)
+    X = np.round(generator.normal(size=(10 * queries, 6)), 1).astype(dtype)
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + generator.normal(size=len(X)), [0.0, 1.0])
+    return Queries.from_arrays(X, y, group=np.full(queries, 10))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_converted_trees_score_as_catboost_predicts(loss: str, dtype: Any) -> None:
+    train, other = data(dtype=dtype), data(1, dtype=dtype)
+    options = {"iterations": 30, "depth": 5, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
+    model = catboost.CatBoost({"loss_function": loss, **options})
+    model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
+    ours = joined(trees_of(model)).scores(other.features)
+    np.testing.assert_allclose(ours, model.predict(other.features), rtol=0.0, atol=1e-12)
+
+
+def test_numbers_beside_a_border_go_where_catboost_sends_them() -> None:
+    generator = np.random.default_rng(0)
+    X = generator.random((400, 1))
+    options = {"iterations": 5, "depth": 4, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
+    model = catboost.CatBoost({"loss_function": "QueryRMSE", **options})
+    model.fit(catboost.Pool(X, label=X[:, 0], group_id=np.repeat(np.arange(40), 10)))
+    trees = joined(trees_of(model))
+    near = np.concatenate([trees.threshold, np.nextafter(trees.threshold, 9.0), np.nextafter(trees.threshold, -9.0)])
+    np.testing.assert_allclose(trees.scores(near[:, None]), model.predict(near[:, None]), rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_it_learns(loss: str) -> None:
+    metric, other = parse_metric("ndcg@5"), data(1)
+    value = metric.mean(CatBoostRanker(loss=loss, depth=4).fit(data()).predict(other), other)
+    assert value > metric.mean(other.features[:, 0].astype(np.float64), other) + 0.02
+
+
+def test_fewer_rounds_are_the_first_ones_of_more() -> None:
+    train = data()
+    more = CatBoostRanker(trees=3 * FIRST_BLOCK).fit(train).trees_
+    for rounds in (5, FIRST_BLOCK, FIRST_BLOCK + 7):
+        few = CatBoostRanker(trees=rounds).fit(train).trees_
+        assert few.n_trees == rounds
+        np.testing.assert_array_equal(few.value, more.value[: len(few.value)])
+
+
+def test_further_blocks_go_on_learning() -> None:
+    train, metric = data(), parse_metric("ndcg@5")
+    values = [metric.mean(CatBoostRanker(trees=n, loss="QueryRMSE").fit(train).predict(train), train) for n in (32, 96)]
+    assert values[1] > values[0]
+
+
+def test_validation_queries_end_boosting() -> None:
+    ranker = CatBoostRanker(trees=400, learning_rate=0.3, patience=10).fit(data(), vali=data(1))
+    assert ranker.trees_.n_trees < 300
+
+
+def test_the_scores_before_the_first_tree_are_continued() -> None:
+    train, other, metric = data(), data(1), parse_metric("ndcg@5")
+    first = CatBoostRanker(trees=40).fit(train)
+    both = CatBoostRanker(trees=20).continue_from(first.as_model()).fit(train)
+    assert both.as_model().nonzeros > 0
+    added = both.predict(other) - first.predict(other)
+    np.testing.assert_allclose(added, both.trees_.scores(other.features), atol=1e-9)
+    linear = CatBoostRanker(trees=40, start="linear").fit(train)
+    assert metric.mean(linear.predict(other), other) > 0.5
+
+
+def test_features_without_two_values_give_a_constant() -> None:
+    train = data().with_features(np.ones((600, 2)))
+    assert np.ptp(CatBoostRanker(trees=3).fit(train).predict(train)) == 0.0
+
+
+def test_dense_and_sparse_features_give_the_same_trees() -> None:
+    dense = data()
+    thin = dense.with_features(sparse.csr_array(dense.features))
+    ours = [CatBoostRanker(trees=40).fit(one).trees_.value for one in (dense, thin)]
+    np.testing.assert_array_equal(ours[0], ours[1])
+
+
+def test_what_it_cannot_take_is_refused() -> None:
+    for wrong in ({"depth": 0}, {"depth": 17}, {"bins": 255}, {"loss": "YetiRang"}, {"row_share": 0.0}, {"l2": -1.0}):
+        with pytest.raises(ParameterError):
+            CatBoostRanker(**wrong).fit(data())
+    with pytest.raises(DataError, match="single precision"):
+        CatBoostRanker().fit(data().with_features(data().features * 1e300))
+
+
+def test_it_is_saved_and_exported_as_trees(tmp_path: Path) -> None:
+    from ranktune.solvers.export.formats import export
+
+    train = data()
+    model = CatBoostRanker(trees=10, depth=3).fit(train).as_model()
+    model.save(tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(train), model.predict(train))
+    assert "MultipleAdditiveTreesModel" in str(export(model, "solr", name="mine"))
+
+
+def test_nothing_is_written_where_it_runs(tmp_path: Path) -> None:
+    code = (
+        "import numpy as np; from ranktune.solvers import CatBoostRanker;"
+        "X = np.arange(40.0)[:, None]; CatBoostRanker(trees=3).fit(X, np.arange(40) % 3, group=[10] * 4)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
