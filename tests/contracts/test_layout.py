@@ -57,7 +57,7 @@ MAY_IMPORT = {
 WHOLE_TOOL = {(("studies", "benchmarks"), ("face",))}
 """Benchmarks compare the whole tool with others, so that they call it as its users do."""
 
-MOST_MODULES = 14
+MOST_MODULES = 16
 
 Module = tuple[str, ...]
 """Folder, package or module of the folder, and so on: ("solvers", "core", "arrays")."""
