@@ -14,6 +14,7 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
+from ranktune.solvers.data.grades import shared_levels
 from ranktune.solvers.data.queries import Queries
 
 MAX_QUERY_LENGTH = 10_000
@@ -21,7 +22,8 @@ MAX_QUERY_LENGTH = 10_000
 MAX_EXPONENT = 30
 """The highest grade with xendcg, whose targets are about 2^grade."""
 MAX_GRADES = 10_000
-"""Different grades with lambdarank: LightGBM keeps a table of their gains, and counts them for each query."""
+"""Different gains with lambdarank, which LightGBM keeps in a table, and counts for each query; of more, neighbours
+count as one."""
 
 LAMBDARANK, XENDCG = LOSSES = ("lambdarank", "xendcg")
 
@@ -61,8 +63,8 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         With lambdarank the ranks whose swaps count: the better placed document of a pair is among the first truncation
         ones.
     gain : {"auto", "exponential", "linear"}, default="auto"
-        The gain of a grade: "exponential": 2^grade - 1, for whole grades from 0 to 30; "linear": the grade, at least 0;
-        "auto": exponential where the grades allow it, else the difference to the lowest grade.
+        The gain of a grade: "exponential": 2^grade - 1, for grades from 0 to 30; "linear": the grade, at least 0;
+        "auto": exponential for whole grades from 0 to 30, else the difference to the lowest grade.
     start : {"none", "linear"}, default="none"
         What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
         is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.
@@ -73,7 +75,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     patience : int, default=50
         Rounds without improvement on held-out queries before boosting stops.
     metric : str, default="auto"
-        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
+        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy if a grade is negative.
     seeds : int, default=1
         The models with different seeds whose scores are averaged.
     bins : int, default=255
@@ -174,12 +176,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
             )
         if self.loss == XENDCG:
             return whole_grades(queries.grades), {}
-        levels, number = np.unique(gains_of(queries.grades, self.gain), return_inverse=True)
-        if len(levels) > MAX_GRADES:
-            raise DataError(
-                f"there are {len(levels)} different grades: LambdaMART takes at most {MAX_GRADES}. Round the grades, "
-                "or take GBDTRanker."
-            )
+        levels, number = shared_levels(gains_of(queries.grades, self.gain), MAX_GRADES)
         return number.astype(np.float64), {"label_gain": levels.tolist()}
 
     def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:

@@ -51,6 +51,18 @@ def _levels(grades: Floats) -> tuple[Ints, int] | None:
     return None if len(distinct) > _MAX_LEVELS else (np.searchsorted(distinct, grades), len(distinct))
 
 
+def shared_levels(values: Floats, most: int) -> tuple[Floats, Ints]:
+    """Return at most so many levels of values, ascending, and the number of the level of each value.
+
+    Of more different values, as many neighbours as needed share a level, their mean.
+    """
+    levels, number = np.unique(values, return_inverse=True)
+    if len(levels) > most:
+        shared = np.arange(len(levels)) * most // len(levels)
+        levels, number = np.bincount(shared, levels) / np.bincount(shared), shared[number]
+    return levels, number
+
+
 def grade_cells(starts: Ints, codes: Codes, n_grades: Codes) -> tuple[Ints, Floats, Floats]:
     """Return the cell of each document, the documents of each cell, and those of lower grades; a cell a grade a query.
 

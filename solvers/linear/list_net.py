@@ -25,7 +25,7 @@ class ListNet(BatchRanker):
     Parameters
     ----------
     gain : {"linear", "exp2"}, default="linear"
-        The gain of a grade: the grade itself, any number, or 2^grade - 1, for whole grades from 0 to 30.
+        The gain of a grade: the grade itself, or 2^grade - 1; for any grades.
     temperature : float, default=0.3
         Divides the gains before the softmax; near 0 only the best documents of a query count.
     l1, l2 : float, default=0.01, 0.1

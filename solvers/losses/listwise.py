@@ -17,7 +17,10 @@ from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import Evaluate
-from ranktune.solvers.metrics.gains import GAINS, gains
+from ranktune.solvers.metrics.gains import GAINS
+
+MAX_EXPONENT = 900.0
+"""2 to a larger power, divided by a small temperature, would overflow."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class SoftmaxCrossEntropy:
     Parameters
     ----------
     gain : {"linear", "exp2"}, default="linear"
-        "linear" is the grade itself, any number; "exp2" is 2^grade - 1, for whole grades from 0 to 30.
+        "linear" is the grade itself, "exp2" is 2^grade - 1; for any grades.
     temperature : float, default=1.0
         Gains are divided by it. Low values give all weight to the best documents of a query, high ones equal weight.
 
@@ -60,7 +63,7 @@ class SoftmaxCrossEntropy:
     def prepared(self, queries: Queries) -> Evaluate:
         """Return value_and_gradient on queries, with what depends on the grades alone computed once."""
         starts = as_ints(queries.starts)
-        worth = queries.grades if self.gain == "linear" else gains(queries.grades, self.gain)
+        worth = queries.grades if self.gain == "linear" else _doubled(queries)
         target, weights = worth / self.temperature, np.array(queries.weight_of_query)
         _targets(target, starts, weights)
 
@@ -70,6 +73,18 @@ class SoftmaxCrossEntropy:
             return value, slope
 
         return evaluate
+
+
+def _doubled(queries: Queries) -> Floats:
+    """Return 2^grade - 1, (n_documents,).
+
+    Where a query has grades above MAX_EXPONENT, all of its exponents are lowered alike. Its softmax is then still 0 but
+    for the highest grade, as that of the gains.
+    """
+    highest = np.maximum.reduceat(queries.grades, queries.starts[:-1])
+    above = np.maximum(highest - MAX_EXPONENT, 0.0)
+    worth: Floats = np.exp2(queries.grades - np.repeat(above, queries.lengths)) - 1.0
+    return worth
 
 
 @compiled

@@ -15,10 +15,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.metrics.gains import GAINS, can_double, discounts, gains
+from ranktune.solvers.metrics.gains import AUTO, GAINS, discounts, gains, relative_gains
 
 RELEVANT = 1.0
-"""The lowest grade that recall counts as relevant."""
+"""The lowest grade that recall counts as relevant, where a grade is that high."""
 
 
 class PairWeight(Protocol):
@@ -60,8 +60,8 @@ class DeltaNDCG:
     at : int or None, default=10
         The cutoff. None is the whole list, whose pairs then all count.
     gain : {"exp2", "linear", "auto"}, default="exp2"
-        "exp2" is 2^grade - 1 and needs whole grades from 0 to 30; "linear" is the grade itself, at least 0. "auto" is
-        "exp2" if the grades allow it, else the grade less the lowest of all, for any finite grades.
+        "exp2" is 2^grade - 1, for grades from 0 to 30; "linear" is the grade itself, at least 0. "auto" is "exp2" if
+        all grades are whole numbers from 0 to 30, else the grade less the lowest of all, for any finite grades.
 
     References
     ----------
@@ -82,12 +82,12 @@ class DeltaNDCG:
         """Check the cutoff and the gain."""
         if self.at is not None:
             check_count("at", self.at)
-        check_choice("gain", self.gain, (*GAINS, "auto"))
+        check_choice("gain", self.gain, (*GAINS, AUTO))
 
     def worths(self, grades: Floats) -> Floats:
         """Return the gain of each grade."""
-        if self.gain == "auto":
-            return gains(grades) if can_double(grades) else grades - grades.min()
+        if self.gain == AUTO:
+            return relative_gains(grades)
         try:
             return gains(grades, self.gain)
         except DataError as error:
@@ -101,6 +101,8 @@ class DeltaNDCG:
 @dataclass(frozen=True)
 class DeltaRecall:
     """The change of recall@at: zero unless one document is relevant (grade >= 1), and one is among the first at.
+
+    If all grades are below 1, such as click rates, every document above the lowest grade is relevant.
 
     Parameters
     ----------
@@ -122,8 +124,9 @@ class DeltaRecall:
         check_count("at", self.at)
 
     def worths(self, grades: Floats) -> Floats:
-        """Return 1 where the grade is at least 1, else 0."""
-        return (grades >= RELEVANT).astype(np.float64)
+        """Return 1 where the document is relevant, else 0."""
+        relevant = grades >= RELEVANT if grades.max() >= RELEVANT else grades > grades.min()
+        return relevant.astype(np.float64)
 
     def ranks(self, longest: int) -> Floats:
         """Return ones."""

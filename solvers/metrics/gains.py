@@ -9,28 +9,35 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 
 GAINS = ("exp2", "linear")
+AUTO = "auto"
+"""The gain that the grades decide: exp2 for whole numbers from 0 to 30, else linear."""
 DISCOUNTS = ("log2", "letor")
 HIGHEST_GRADE = 30
 """Under exp2: the gain doubles with every grade, and 2^31 is where the common tools stop as well."""
 
 
-def gains(grades: Floats, kind: str = "exp2") -> Floats:
+def gains(grades: Floats, kind: str = "auto") -> Floats:
     """Return the gain of each grade: 2^grade - 1 (exp2) or the grade itself (linear: the same array).
 
-    Raises DataError for a negative grade, and under exp2 for a fractional one or one above 30.
+    "auto" is exp2 if all grades are whole numbers from 0 to 30, else linear. Raises DataError for a negative grade,
+    and under exp2 for one above 30.
     """
-    if kind not in GAINS:
-        raise ParameterError(f"gain '{kind}' is unknown. {nearest(kind, GAINS)}")
+    if kind not in (AUTO, *GAINS):
+        raise ParameterError(f"gain '{kind}' is unknown. {nearest(kind, (AUTO, *GAINS))}")
     grades = np.ascontiguousarray(grades, dtype=np.float64)
     _refuse(grades, ~(grades >= 0), f"gain={kind} needs grades of at least 0. Add a constant to all grades")
-    if kind == "linear":
+    if kind == "linear" or (kind == AUTO and not can_double(grades)):
         return grades
     rule = "gain=exp2 (2^grade - 1) needs"
-    _refuse(grades, grades != np.floor(grades), f"{rule} whole grades. Use gain=linear, or round the grades")
     high = grades > HIGHEST_GRADE
     _refuse(grades, high, f"{rule} grades of at most {HIGHEST_GRADE}. Use gain=linear, or number the grades from 0 up")
     worth: Floats = np.exp2(grades) - 1.0
     return worth
+
+
+def relative_gains(grades: Floats) -> Floats:
+    """Return gains(grades, "auto"), where grades may be negative: then, and above 30, less the lowest grade."""
+    return gains(grades) if can_double(grades) else grades - grades.min()
 
 
 def stop_probabilities(grades: Floats, highest: float) -> Floats:
@@ -47,7 +54,7 @@ def stop_probabilities(grades: Floats, highest: float) -> Floats:
 
 
 def can_double(grades: Floats) -> bool:
-    """Return whether every grade has a gain of 2^grade - 1: whole numbers from 0 to 30."""
+    """Return whether the gain "auto" of the grades is 2^grade - 1: whether all are whole numbers from 0 to 30."""
     return bool(grades.min() >= 0.0 and grades.max() <= HIGHEST_GRADE and not (grades % 1.0).any())
 
 

@@ -34,7 +34,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics import formulas
 from ranktune.solvers.metrics.custom import find_metric, metric_at
-from ranktune.solvers.metrics.gains import can_double, discounts, gains
+from ranktune.solvers.metrics.gains import AUTO, can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.names import nearest_name, read_name
 from ranktune.solvers.metrics.presets import KNOWN, PRESETS, check_option, conventions
@@ -58,8 +58,9 @@ class Metric:
         The cutoff k: only the first k ranks count.
     preset : str or None, default=None
         The conventions of a tool: "letor", "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "ranklib".
-    gain : {"exp2", "linear"}, optional
-        The gain of a grade: 2^grade - 1, or the grade.
+    gain : {"auto", "exp2", "linear"}, optional
+        The gain of a grade: 2^grade - 1 (exp2), or the grade (linear). "auto" is exp2 if all grades are whole numbers
+        from 0 to 30, else linear.
     discount : {"log2", "letor"}, optional
         The discount of a rank: 1 / log2(rank + 1), or 1 at ranks 1 and 2, then 1 / log2(rank).
     ties : {"average", "input", "reverse", "pessimistic", "optimistic", "docid", "threshold"}, optional
@@ -184,9 +185,17 @@ class Metric:
         if len(kept) == 0:
             raise DataError(
                 f"{self} skips all {len(values)} queries: in none of them is one order better than another. "
-                "Check the grades and the grouping, or count such queries with empty=0."
+                f"{self._remedy(queries.grades)}"
             )
         return float(kept.mean())
+
+    def _remedy(self, grades: Floats) -> str:
+        """Return what to do where every query is skipped."""
+        positive = grades[grades > grades.min()]
+        if self.relevant is not None and len(positive) and grades.max() < float(self.relevant):
+            own = replace(self, relevant=f"{positive.min():g}")
+            return f"No grade is at least relevant={self.relevant}, the highest is {grades.max():g}: write {own}."
+        return "Check the grades and the grouping, or count such queries with empty=0."
 
 
 _OPTIONS = tuple(field.name for field in fields(Metric))[3:]
@@ -299,7 +308,24 @@ def _checked_scores(scores: Matrix, n_documents: int) -> Floats:
 
 
 def chosen_metric(spelling: str, *parts: Queries | None) -> Metric:
-    """Return the metric of that spelling; "auto" is ndcg@10, or pairwise where a grade has no gain of 2^grade - 1."""
-    if spelling != "auto":
-        return parse_metric(spelling)
-    return parse_metric("ndcg@10" if all(can_double(part.grades) for part in parts if part is not None) else "pairwise")
+    """Return the metric of that spelling, with one gain for all parts (for_grades).
+
+    "auto" is ndcg@10, or pairwise where a grade is negative, which has no gain.
+    """
+    grades = [part.grades for part in parts if part is not None]
+    if spelling == "auto":
+        spelling = "ndcg@10" if all(own.min() >= 0.0 for own in grades) else "pairwise"
+    return for_grades(parse_metric(spelling), *grades)
+
+
+def for_grades(metric: Metric, *grades: Floats) -> Metric:
+    """Return metric with a gain that is the same for any part of these grades, each (n_documents,).
+
+    The gain "auto" becomes linear if some of the grades are not whole numbers from 0 to 30; else it stays, and is exp2.
+    """
+    return metric if all(can_double(own) for own in grades) else linear_gain(metric)
+
+
+def linear_gain(metric: Metric) -> Metric:
+    """Return metric with the gain linear if its gain is "auto"."""
+    return replace(metric, gain="linear") if metric.gain == AUTO else metric

@@ -2,7 +2,7 @@
 
 Options, each with its values, the default first:
 
-gain      exp2: 2^grade - 1; linear: the grade
+gain      auto: exp2 if all grades are whole numbers from 0 to 30, else linear; exp2: 2^grade - 1; linear: the grade
 discount  log2: 1 / log2(rank + 1); letor: 1 at ranks 1 and 2, then 1 / log2(rank)
 ties      how documents of equal scores are put in order. average: the expected value over all their orders; input: as
           given; reverse: the last given first; pessimistic, optimistic: lowest or highest grade first; docid: the
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.metrics.gains import DISCOUNTS, GAINS, HIGHEST_GRADE
+from ranktune.solvers.metrics.gains import AUTO, DISCOUNTS, GAINS, HIGHEST_GRADE
 
 _TIES = ("average", "input", "reverse", "pessimistic", "optimistic", "docid")
 _EMPTY = ("skip", "0", "1")
@@ -62,7 +62,7 @@ NUMBERS: Mapping[str, Number] = {
     "p": Number("0.8", 0.0, 1.0, "a probability between 0 and 1, such as p=0.8"),
 }
 
-_GRADED = {"gain": GAINS, "discount": DISCOUNTS, "ties": _TIES, "empty": _EMPTY}
+_GRADED = {"gain": (AUTO, *GAINS), "discount": DISCOUNTS, "ties": _TIES, "empty": _EMPTY}
 _BINARY: dict[str, tuple[str, ...]] = {"relevant": (), "ties": _TIES, "empty": _EMPTY}
 _TIED_PAIRS = {"ties": ("average", "pessimistic", "optimistic"), "empty": _EMPTY}
 
@@ -90,6 +90,7 @@ KNOWN: Mapping[str, Measure] = ChainMap(CUSTOM_MEASURES, dict(MEASURES))
 """Every measure by name."""
 
 _ONLY_WITH_CUTOFF = ("short", "norm")
+_EXP2 = {"gain": "exp2"}
 _LETOR = {"ties": "input", "empty": "0"}
 _BOOSTING = {"ties": "input", "empty": "1"}
 _TREC_EVAL = {"ties": "docid", "empty": "0"}
@@ -97,13 +98,13 @@ _CATBOOST = {"ties": "pessimistic", "empty": "0"}
 
 PRESETS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "letor": {
-        "ndcg": {**_LETOR, "discount": "letor", "short": "0"},
-        "mean-ndcg": {**_LETOR, "discount": "letor"},
+        "ndcg": {**_LETOR, **_EXP2, "discount": "letor", "short": "0"},
+        "mean-ndcg": {**_LETOR, **_EXP2, "discount": "letor"},
         "map": _LETOR,
         "precision": _LETOR,
     },
-    "lightgbm": {"ndcg": _BOOSTING, "map": _BOOSTING},
-    "xgboost": {"ndcg": _BOOSTING, "map": _BOOSTING, "precision": {**_LETOR, "short": "cut"}},
+    "lightgbm": {"ndcg": {**_BOOSTING, **_EXP2}, "map": _BOOSTING},
+    "xgboost": {"ndcg": {**_BOOSTING, **_EXP2}, "map": _BOOSTING, "precision": {**_LETOR, "short": "cut"}},
     "catboost": {
         "ndcg": {**_CATBOOST, "gain": "linear", "empty": "1"},
         "dcg": {**_CATBOOST, "gain": "linear"},
@@ -125,8 +126,8 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "recall": _TREC_EVAL,
     },
     "ranklib": {
-        "ndcg": _LETOR,
-        "dcg": _LETOR,
+        "ndcg": {**_LETOR, **_EXP2},
+        "dcg": {**_LETOR, **_EXP2},
         "map": _LETOR,
         "mrr": _LETOR,
         "precision": {**_LETOR, "short": "cut"},

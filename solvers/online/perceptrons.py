@@ -13,12 +13,16 @@ from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Choice, Int, Parameter
+from ranktune.solvers.data.grades import shared_levels
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.base import OnlineRanker, PairwiseOnlineRanker, blocks_of_work
 from ranktune.solvers.online.kernels import Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, visits
 from ranktune.solvers.online.rows import Rows, add_row, row_score, rows_of
+
+MAX_GRADES = 64
+"""Different grades that Prank tells apart; of more, such as click rates, neighbours count as one."""
 
 
 class PairwisePerceptron(PairwiseOnlineRanker):
@@ -157,7 +161,7 @@ class Prank(OnlineRanker):
     Parameters
     ----------
     grades : sequence of float, optional
-        All grades; by default those of the first training data.
+        All grades; by default those of the first training data. Of more than 64 there, neighbours count as one.
     passes : int, default=1
         Passes over the queries.
     scaling : {"none", "minmax", "standard"}, default="minmax"
@@ -228,7 +232,8 @@ class Prank(OnlineRanker):
         return given
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
-        self.grades_ = np.unique(queries.grades) if self.grades is None else self._given_grades()
+        seen, _ = shared_levels(queries.grades, MAX_GRADES)
+        self.grades_ = seen if self.grades is None else self._given_grades()
         self.thresholds_ = np.zeros(len(self.grades_) - 1)
         self._stretch, self._weights, self._counters = stretch, np.zeros(queries.n_features), np.zeros(3)
         self._publish()
@@ -254,6 +259,8 @@ class Prank(OnlineRanker):
             yield Step(self.n_queries_seen_, loss / max(documents, 1.0))
 
     def _levels(self, grades: Floats) -> Ints:
+        if self.grades is None and len(self.grades_) == MAX_GRADES:
+            return np.searchsorted(0.5 * (self.grades_[1:] + self.grades_[:-1]), grades).astype(np.int64)
         levels = np.searchsorted(self.grades_, grades)
         known = self.grades_[np.minimum(levels, len(self.grades_) - 1)] == grades
         if not known.all():

@@ -206,7 +206,7 @@ def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadl
         locations.save(folder.path)
         problems = session.prepare(study, sources, given.extend)
         del sources  # the workers' mapped copy serves from here on
-        return session.run(study, problems, deadline)
+        return session.run(folder.study(), problems, deadline)
 
 
 @dataclass(frozen=True)

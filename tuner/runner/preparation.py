@@ -18,13 +18,15 @@ from ranktune.tuner.study.problem import Problem, folder_name, write_split
 def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, extend: bool = False) -> list[Problem]:
     """Write the data where workers map them, and declare the study, or widen the present one if `extend`.
 
-    Raises StudyError if the folder has another study, ParameterError if the sampler or a metric cannot be used.
+    The declared study has metrics with one gain for all parts of the data. Raises StudyError if the folder has another
+    study, ParameterError if the sampler or a metric cannot be used.
     """
+    parts = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
+    study = study.for_grades(*(part.grades for part in parts))
     folder.check_settings(study, extend=extend)
     make_sampler(study.sampler, seed=study.seed, number=0)  # it may need a package that is not installed
-    for split in splits:
-        for part in filter(None, (split.train, split.vali, split.test)):
-            check_metrics(study.metrics, part)
+    for part in parts:
+        check_metrics(study.metrics, part)
     with folder.replace_data() as fresh:
         folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits}, extend=extend)
     return reopen(folder)

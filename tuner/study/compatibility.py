@@ -21,6 +21,7 @@ from optuna.study import StudyDirection
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.metrics.metrics import linear_gain, parse_metric
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import ColumnSettings, Settings, declared
@@ -117,8 +118,17 @@ def setting_differences(there: JsonView, here: JsonView) -> list[Difference]:
     return [
         Difference(f"{name} is {there[name]!r} there, {value!r} here")
         for name, value in here.items()
-        if name in there and name not in _FREE and there[name] != value
+        if name in there and name not in _FREE and not _is_same(name, there[name], value)
     ]
+
+
+def _is_same(name: str, there: object, here: object) -> bool:
+    """Return whether a setting is the same, or the gain of a metric is one that the grades may have decided."""
+    if name == "metric":
+        return str(here) == there or str(linear_gain(parse_metric(str(here)))) == there
+    if name == "also" and isinstance(there, list) and isinstance(here, list):
+        return len(there) == len(here) and all(_is_same("metric", *both) for both in zip(there, here, strict=True))
+    return there == here
 
 
 def claim(record: optuna.Study, study: Study, digest: str) -> None:

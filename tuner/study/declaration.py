@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
 from ranktune.solvers.core.registrations import names as registered_names
 from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
+from ranktune.solvers.metrics.metrics import for_grades, parse_metric
 from ranktune.solvers.registry import (
     ALL,
     NAMES,
@@ -143,6 +145,11 @@ class Study(Settings):
     def metrics(self) -> tuple[str, ...]:
         """The metric that is maximised, then the others."""
         return (self.metric, *self.also)
+
+    def for_grades(self, *grades: Floats) -> Self:
+        """Return the study with metrics whose gain is the same for any part of these grades, each (n_documents,)."""
+        metric, *also = (str(for_grades(parse_metric(name), *grades)) for name in self.metrics)
+        return self if (metric, *also) == self.metrics else replace(self, metric=metric, also=tuple(also))
 
     def union_space(self) -> UnionSpace:
         """Return the joined search space of the competing solvers, with this study's overrides."""

@@ -142,9 +142,10 @@ def test_gains() -> None:
     assert gains_of(grades, "auto").tolist() == gains_of(grades, "exponential").tolist() == [0.0, 3.0, 1.0, 2.0**30 - 1]
     assert gains_of(grades, "linear").tolist() == grades.tolist()
     assert gains_of(np.array([-1.0, 0.5]), "auto").tolist() == [0.0, 1.5]
+    assert gains_of(np.array([0.5]), "exponential").tolist() == [2.0**0.5 - 1.0]
     assert gains_of(np.array([31.0, 33.0]), "auto").tolist() == [0.0, 2.0]
     with pytest.raises(DataError, match="gain='exponential' "):
-        gains_of(np.array([0.5]), "exponential")
+        gains_of(np.array([31.0]), "exponential")
 
 
 def test_rows_of_queries() -> None:

@@ -11,7 +11,7 @@ from scipy.optimize import check_grad
 from scipy.special import log_softmax, softmax
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 
@@ -93,11 +93,20 @@ class TestSoftmax:
         assert np.abs(gradient).max() <= 1.0
 
 
-def test_any_grade_has_a_linear_gain_and_only_whole_ones_an_exponential_one(hard_queries: Queries) -> None:
+@pytest.mark.parametrize("gain", ["linear", "exp2"])
+def test_any_grade_has_a_gain(hard_queries: Queries, gain: str) -> None:
     odd = replace(hard_queries, grades=1e3 * hard_queries.grades - 0.5)
-    assert SoftmaxCrossEntropy().value_and_gradient(drawn(odd), odd)[0] > 0.0
-    with pytest.raises(DataError, match="grade"):
-        SoftmaxCrossEntropy("exp2").value_and_gradient(drawn(odd), odd)
+    assert SoftmaxCrossEntropy(gain).value_and_gradient(drawn(odd), odd)[0] > 0.0
+
+
+@pytest.mark.parametrize("highest", [0.4, 30.0, 950.0, 1e5])
+def test_doubled_grades_by_their_definition(highest: float) -> None:
+    grades = np.array([0.0, 0.25, 1.0]) * highest
+    queries = Queries.from_arrays(np.eye(3), grades)
+    behind = (2.0 ** (grades - highest) - 1.0) * 2.0 ** min(highest, 1000.0)
+    exact = np.exp(behind / 0.3)
+    _, gradient = SoftmaxCrossEntropy("exp2", 0.3).value_and_gradient(np.zeros(3), queries)
+    np.testing.assert_allclose(gradient, 1.0 / 3.0 - exact / exact.sum(), rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize(

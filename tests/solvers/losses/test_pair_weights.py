@@ -34,12 +34,15 @@ def test_worth_never_falls_with_the_grade_nor_rises_with_the_rank(weight: PairWe
     assert (weight.ranks(50) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("grade", "rule"), [(-1.0, "at least 0"), (1.5, "whole grades"), (31.0, "at most 30.*Use gain=linear")]
-)
+@pytest.mark.parametrize(("grade", "rule"), [(-1.0, "at least 0"), (31.0, "at most 30.*Use gain=linear")])
 def test_ndcg_refuses_grades_without_a_gain(grade: float, rule: str) -> None:
     with pytest.raises(DataError, match=rf"document 1 has grade {grade:g}.*{rule}.*weight='uniform' or 'recall'"):
         DeltaNDCG().worths(np.array([0.0, grade]))
+
+
+def test_click_rates_are_relevant_above_the_lowest() -> None:
+    assert DeltaRecall().worths(np.array([0.07, 0.0, 0.41, 0.0])).tolist() == [1.0, 0.0, 1.0, 0.0]
+    assert DeltaRecall().worths(np.array([0.07, 0.0, 1.0, 0.5])).tolist() == [0.0, 0.0, 1.0, 0.0]
 
 
 def test_linear_gains_take_any_grade_of_at_least_zero() -> None:

@@ -71,10 +71,10 @@ def test_all_scores_equal_have_no_correlation_but_are_not_skipped() -> None:
 @pytest.mark.parametrize(
     ("spelling", "grades", "message"),
     [
-        ("ndcg", [0, 31], "exp2.*at most 30.*gain=linear"),
-        ("ndcg", [0, -1], "exp2.*at least 0.*Add"),
-        ("dcg:gain=linear", [0, -1], "linear.*at least 0"),
-        ("ndcg@5", [0, 0.5], "exp2.*whole.*gain=linear"),
+        ("ndcg:gain=exp2", [0, 31], "exp2.*at most 30.*gain=linear"),
+        ("ndcg:letor", [0, 31], "exp2.*at most 30.*gain=linear"),
+        ("ndcg", [0, -1], "grade -1.*at least 0.*Add"),
+        ("dcg:gain=linear", [0, -1], "at least 0"),
     ],
 )
 def test_grades_that_the_gain_cannot_take(spelling: str, grades: list[float], message: str) -> None:
@@ -85,6 +85,7 @@ def test_grades_that_the_gain_cannot_take(spelling: str, grades: list[float], me
 def test_grades_that_are_fine() -> None:
     assert value("ndcg", [1, 2], [0, 30]) == 1.0
     assert value("ndcg:gain=linear", [1, 2], [0.25, 31]) == 1.0
+    assert value("ndcg:gain=exp2", [1, 2], [0.25, 3.5]) == 1.0
     assert value("pairwise", [1, 2], [-0.5, 1e300]) == 1.0
 
 
@@ -177,12 +178,14 @@ def test_str_and_parse_are_inverse(metric: Metric) -> None:
 
 
 def test_one_spelling_for_one_value() -> None:
-    for text in ("NDCG@10", " ndcg@10 ", "ndcg@010", "ndcg@10:gain=exp2,ties=average", "ndcg@10:"):
+    for text in ("NDCG@10", " ndcg@10 ", "ndcg@010", "ndcg@10:gain=auto,ties=average", "ndcg@10:"):
         assert str(parse_metric(text)) == "ndcg@10"
     assert str(parse_metric("ndcg@10:letor,short=0,ties=input")) == "ndcg@10:letor"
     assert str(parse_metric("ndcg@10:empty=0,gain=linear")) == "ndcg@10:gain=linear,empty=0"
     assert str(parse_metric("mean_ndcg")) == "mean-ndcg"
     assert str(parse_metric("map:relevant=2.0")) == "map:relevant=2"
+    assert str(parse_metric("ndcg@10:gain=exp2")) == "ndcg@10:gain=exp2"
+    assert str(parse_metric("ndcg@10:letor,gain=exp2")) == "ndcg@10:letor"
     assert parse_metric("ndcg@10:letor") != parse_metric("ndcg@10")
     assert parse_metric(Metric("ndcg", 10)) == Metric("ndcg", np.int64(10))  # type: ignore[arg-type]
 

@@ -230,7 +230,7 @@ def test_every_preset_is_made_of_what_its_measure_takes() -> None:
 
 def test_conventions_without_a_preset_are_the_first_values() -> None:
     assert conventions("ndcg", 10, None) == {
-        "gain": "exp2",
+        "gain": "auto",
         "discount": "log2",
         "ties": "average",
         "empty": "skip",
