@@ -221,7 +221,7 @@ def _from_table(table: Table, options: ReadOptions) -> Queries:
     qrels = options.get("qrels")
     judged = None if qrels is None else read_judgments(qrels)
     try:
-        return queries_of(table, Wanted.of(options), options.get("missing", "error"), judged)
+        return queries_of(table, Wanted.of(options), options.get("missing", "keep"), judged)
     except DataError as error:
         if table.path is None:
             raise

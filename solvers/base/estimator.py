@@ -44,13 +44,17 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> object:
-        """Return tags for scikit-learn: sparse X is accepted, y is required."""
+        """Return tags for scikit-learn: sparse X and missing values (NaN) are accepted, y is required."""
         from sklearn.utils import InputTags, Tags, TargetTags
 
-        return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=InputTags(sparse=True))
+        inputs = InputTags(sparse=True, allow_nan=True)
+        return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=inputs)
 
-    def _validated(self, X: object, y: object = None, *, reset: bool) -> Any:
-        """Return X, or (X, y) where y is given, as scikit-learn validates them; notes number and names of features."""
+    def _validated(self, X: object, y: object = None, *, reset: bool, allow_missing: bool = False) -> Any:
+        """Return X, or (X, y) where y is given, as scikit-learn validates them; notes number and names of features.
+
+        Without y, X may be NaN if allow_missing; with y, Queries checks the values.
+        """
         from sklearn.utils.validation import validate_data
 
         options: dict[str, object] = {
@@ -60,8 +64,8 @@ class Estimator:
             "reset": reset,
         }
         if y is None and not reset:
-            return validate_data(self, X, **options)
-        return validate_data(self, X, y, y_numeric=True, ensure_all_finite=False, **options)  # Queries checks that
+            return validate_data(self, X, ensure_all_finite="allow-nan" if allow_missing else True, **options)
+        return validate_data(self, X, y, y_numeric=True, ensure_all_finite=False, **options)
 
     def _check_fitted(self, attribute: str) -> None:
         """Raise scikit-learn's NotFittedError if the attribute is missing."""

@@ -9,7 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranktune.solvers.base.ranker import LinearRanker, Step
+from ranktune.solvers.base.linear import LinearRanker
+from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.errors import ParameterError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
@@ -10,9 +10,9 @@ from ranktune.solvers.base.estimator import Estimator
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
-from ranktune.solvers.data.products import scores
+from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.queries import Queries, Weights
-from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, Model, Origin
+from ranktune.solvers.models.base import CUSTOM, Model, Origin
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,8 @@ class Step:
     violation: float = float("nan")
 
 
-class PathParameter:
-    """A path_parameter that depends on other parameters: on a class the usual name, on a ranker its own, or None."""
-
-    def __init__(self, usual: str, of: Callable[[Any], str | None]) -> None:
-        self._usual, self._of = usual, of
-
-    def __get__(self, ranker: BaseRanker | None, owner: type | None = None) -> str | None:
-        """Return the name for the class, or for a ranker with its parameters."""
-        return self._usual if ranker is None else self._of(ranker)
+UNNAMED: Origin = {"solver": "", "parameters": {}, "feature_names": None, "metric": None, "fingerprint": None}
+"""The origin of a model that is only used to predict."""
 
 
 class BaseRanker(Estimator):
@@ -71,6 +64,8 @@ class BaseRanker(Estimator):
         Whether eight values of the path parameter cost more than one and a half times as much as one.
     portfolio : tuple of mapping of str to value
         A few configurations besides the defaults that are worth trying first on large data.
+    takes_missing : bool
+        Whether the solver itself learns from missing values (NaN); others learn from what imputation_ puts in place.
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()
@@ -81,6 +76,8 @@ class BaseRanker(Estimator):
     path_increasing: ClassVar[bool] = True
     path_expensive: ClassVar[bool] = False
     portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ()
+    takes_missing: ClassVar[bool] = False
+    imputation_: Imputation | None = None
 
     def __init_subclass__(cls) -> None:
         """Give the search space the defaults of the constructor."""
@@ -103,7 +100,7 @@ class BaseRanker(Estimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
-            The features; Queries hold everything but vali.
+            The features, NaN where a value is missing; Queries hold everything but vali.
         y : array-like of shape (n_documents,)
             The grades; higher is better.
         qid : array-like of shape (n_documents,), optional
@@ -144,7 +141,7 @@ class BaseRanker(Estimator):
         self._check_parameters()
         queries = self._grouped(X, y, qid, group, query_weights)
         self._check_vali(vali)
-        yield from self._steps_watched(_with_pairs(queries), vali)
+        yield from self._steps_watched(_with_pairs(queries), None if vali is None else self._completed(vali))
 
     def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
         """Learn as _steps does; a validated solver may stop early by vali."""
@@ -263,6 +260,24 @@ class BaseRanker(Estimator):
             raise ParameterError(
                 f"{type(self).__name__} cannot weigh queries: leave query_weights out, or take a solver that can."
             )
+        if reset:
+            learns = queries.has_missing and not self.takes_missing
+            self.imputation_ = self._imputation(queries) if learns else None
+        return self._completed(queries)
+
+    def _imputation(self, queries: Queries) -> Imputation:
+        """Return what is put in place of missing values, learned from the training data."""
+        return Imputation.learn(queries, indicators=False)
+
+    def _completed(self, queries: Queries) -> Queries:
+        """Return queries as the solver learns from them: without missing values, unless it takes them."""
+        if self.imputation_ is not None:
+            return self.imputation_.completed(queries)
+        if queries.has_missing and not self.takes_missing:
+            raise DataError(
+                f"features are missing (NaN), and {type(self).__name__} was first trained on data without missing "
+                "values. Fill them in, or begin with data that has them."
+            )
         return queries
 
     def _as_queries(
@@ -296,7 +311,7 @@ class BaseRanker(Estimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
-            The features.
+            The features. They may be NaN (missing) if the training data had missing values.
         qid, group : array-like, optional
             Which rows are a query, as in fit; only for models that score a query as a whole.
 
@@ -351,6 +366,11 @@ class BaseRanker(Estimator):
         """Return the fitted ranker as a model of that origin."""
         raise NotImplementedError
 
+    def _predict_by_model(self, X: Any, qid: Any, group: Any) -> Floats:
+        """Score documents as the model of the ranker does, which knows what missing values add."""
+        documents = X if isinstance(X, Queries) else self._validated(X, reset=False, allow_missing=True)
+        return self._model(**UNNAMED).predict(documents, qid=qid, group=group)
+
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
         """Return the kinds of parts that the model of a configuration has; formats of export depend on them.
@@ -376,56 +396,3 @@ def _with_pairs(queries: Queries) -> Queries:
             "Check the grades and the grouping (qid= or group=)."
         )
     return queries
-
-
-class LinearRanker(BaseRanker):
-    """Base of rankers whose score is a weighted sum of the features.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
-    """
-
-    coef_: Floats
-
-    @classmethod
-    def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
-        """Return the kinds of parts that the model of a configuration has: weights, of features as they are or scaled.
-
-        Parameters
-        ----------
-        parameters : mapping of str to value
-            The parameters that differ from the defaults.
-
-        Returns
-        -------
-        frozenset of str
-        """
-        return frozenset({LIST if parameters.get("scaling") == "list" else LINEAR})
-
-    def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """Score documents: X @ coef_.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
-            The features.
-        qid, group : array-like, optional
-            Ignored: a document's score does not depend on the others.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            The scores in the order of the rows; higher is better.
-        """
-        self._check_fitted("coef_")
-        if isinstance(X, Queries):
-            return X.in_caller_order(scores(X.features, self.coef_))
-        return scores(self._validated(X, reset=False), self.coef_)
-
-    def _model(self, **origin: Unpack[Origin]) -> Model:
-        from ranktune.solvers.models.linear import LinearModel
-
-        self._check_fitted("coef_")
-        return LinearModel(self.coef_, list_scaling=getattr(self, "scaling", None) == "list", **origin)

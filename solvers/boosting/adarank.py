@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
 from ranktune.solvers.boosting.rounds import MAX_ACCURACY, RoundRanker
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
@@ -42,7 +42,7 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
     Parameters
     ----------
     metric : str, default="auto"
-        The metric, such as "ndcg@5" or "map". "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
+        The metric, such as "ndcg@5" or "map". "auto" is ndcg@10, or pairwise accuracy if a grade is negative.
     rounds : int, default=100
         The most features that are added.
     directions : {"both", "up"}, default="both"
@@ -93,6 +93,7 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
     [0]
     """
 
+    indicates_missing: ClassVar[bool] = False
     space: ClassVar[tuple[Parameter, ...]] = (
         Int("rounds", 5, 500, log=True),
         Choice("directions", tuple(DIRECTIONS)),

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import BaseRanker, PathParameter, Step
+from ranktune.solvers.base.path_parameter import PathParameter
+from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, with_pairs
 from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_parts, watched
 from ranktune.solvers.core.arrays import Floats, Ints
@@ -30,11 +31,10 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import RidgeRanker
-from ranktune.solvers.metrics.gains import can_double, gains
+from ranktune.solvers.metrics.gains import gains, relative_gains
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
 from ranktune.solvers.models.base import LINEAR, TREES, Model, Origin
 from ranktune.solvers.models.blend import blended
-from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
 
@@ -139,9 +139,9 @@ class TreeRanker(BaseRanker):
         qid and group have no effect, unless learning continued from a model that scores a query as a whole.
         """
         self._check_fitted("trees_")
-        if self.start_ is not None:
-            model = self._model(solver="", parameters={}, feature_names=None, metric=None, fingerprint=None)
-            return model.predict(X if isinstance(X, Queries) else self._validated(X, reset=False), qid=qid, group=group)
+        has_missing = isinstance(X, Queries) and X.has_missing
+        if self.start_ is not None or self.trees_.missing_left is not None or has_missing:
+            return self._predict_by_model(X, qid, group)
         if isinstance(X, Queries):
             return X.in_caller_order(self.trees_.scores(X.features))
         return self.trees_.scores(self._validated(X, reset=False))
@@ -208,7 +208,7 @@ class BoostedRanker(TreeRanker):
         if (share := enough / queries.n_documents) < 1.0:
             useful = useful[np.unique(np.linspace(0, len(useful) - 1, int(np.ceil(share * len(useful)))).astype(int))]
         ridge = RidgeRanker().fit(queries.select(useful))
-        return LinearModel(self._start_scale(queries) * ridge.coef_, "RidgeRanker")
+        return blended([ridge.as_model()], [self._start_scale(queries)], "RidgeRanker", {})
 
     def _start_scale(self, queries: Queries) -> float:
         """Return the scores of boosting that a difference of one grade is worth."""
@@ -271,13 +271,13 @@ def pair_scale(queries: Queries) -> float:
 
 
 def gains_of(grades: Floats, gain: str) -> Floats:
-    """Return the gain of each grade, at least 0, (n_documents,); "auto" is exponential where the grades allow it.
+    """Return the gain of each grade, at least 0, (n_documents,); "auto" is exponential for whole grades from 0 to 30.
 
     For other grades (negative, fractional, above 30), auto is linear in the difference to the lowest grade. Raises
     DataError for grades that the given gain does not allow.
     """
     if gain == "auto":
-        return gains(grades, "exp2") if can_double(grades) else grades - grades.min()
+        return relative_gains(grades)
     try:
         return gains(grades, "exp2" if gain == "exponential" else "linear")
     except DataError as error:

@@ -6,7 +6,7 @@ saving and loading do not need it. With one thread and one seed, two fits give t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -56,18 +56,19 @@ class LightGBMData:
     data: BinnedQueries
     parameters: Parameters
     factor: float = 1.0
+    has_missing: bool = False
 
     def growth(self, queries: Ints | None, seed: int) -> LightGBMGrowth:
         """Return the growth of trees on the queries of these numbers (None: all)."""
         data = self.data.all() if queries is None else self.data.part(queries)
-        return LightGBMGrowth(Booster(data, {**self.parameters, "seed": seed}), self.factor)
+        return LightGBMGrowth(Booster(data, {**self.parameters, "seed": seed}), self.factor, self.has_missing)
 
 
 class LightGBMGrowth:
     """Trees that LightGBM grows; factor multiplies their values."""
 
-    def __init__(self, booster: Booster, factor: float) -> None:
-        self._booster, self._factor = booster, factor
+    def __init__(self, booster: Booster, factor: float, has_missing: bool) -> None:
+        self._booster, self._factor, self._has_missing = booster, factor, has_missing
         self._rounds, self._over = 0, False
 
     def grow(self) -> bool:
@@ -82,7 +83,7 @@ class LightGBMGrowth:
 
     def trees(self, first: int, last: int) -> Trees:
         """Return the trees of the rounds from number first up to but without last."""
-        trees = trees_of(self._booster.text(first, last - first))
+        trees = trees_of(self._booster.text(first, last - first), self._has_missing)
         return trees if self._factor == 1.0 else trees.scaled(self._factor)
 
 
@@ -90,6 +91,7 @@ class LightGBMRanker(TreeRanker):
     """A ranker whose trees LightGBM grows; a subclass defines the objective."""
 
     weighted: ClassVar[bool] = True
+    takes_missing: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -136,12 +138,14 @@ class LightGBMRanker(TreeRanker):
         if start is not None:
             start = self._first_scores(start, labels, queries)
         parameters = self._common() | self._objective() | self._leaf_limits(queries) | more
+        parameters["use_missing"] = queries.has_missing
         parameters["is_enable_sparse"] = _bundled_bytes(queries.features) > MAX_BUNDLED_BYTES
         if not queries.is_sparse:
             parameters["bin_construct_sample_cnt"] = DENSE_SAMPLE
         if queries.query_weights is not None:
             check_single(queries.query_weights, "a query's weight")
-        return LightGBMData(BinnedQueries(queries, labels, parameters, start), parameters, self._factor())
+        binned = BinnedQueries(queries, labels, parameters, start)
+        return LightGBMData(binned, parameters, self._factor(), queries.has_missing)
 
     def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
         """Return the scores before the first tree, (n_documents,)."""
@@ -170,7 +174,6 @@ class LightGBMRanker(TreeRanker):
             "num_threads": int(self.threads),
             "deterministic": True,
             "force_col_wise": True,
-            "use_missing": False,  # features are finite
             "feature_pre_filter": True,  # without it, sparse features that no split can use take ten times as long
             "data_random_seed": 1,  # all members of a bag have the same bins
             "verbosity": -1,
@@ -195,19 +198,34 @@ def bagging(share: float) -> Json:
     return {"bagging_fraction": float(share), "bagging_freq": int(share < 1.0)}
 
 
-def trees_of(text: str) -> Trees:
-    """Return the trees in the text of a booster of finite, numerical features."""
+def trees_of(text: str, has_missing: bool) -> Trees:
+    """Return the trees in the text of a booster of numerical features, with sides for missing values if there are."""
     body = text[text.index("\nTree=") :].partition("\nend of trees")[0]
-    return joined([_tree(_fields(part)) for part in body.split("\nTree=")[1:]])
+    return joined([_tree(_fields(part), has_missing) for part in body.split("\nTree=")[1:]])
 
 
 def _fields(part: str) -> Mapping[str, str]:
     return dict(line.split("=", 1) for line in part.splitlines() if "=" in line)
 
 
-def _tree(fields: Mapping[str, str]) -> Trees:
+def _tree(fields: Mapping[str, str], has_missing: bool) -> Trees:
     if int(fields["num_leaves"]) == 1:
-        return one_tree([], [], [], [], [float(fields["leaf_value"].split()[0])])
-    whole = {name: [int(k) for k in fields[name].split()] for name in ("split_feature", "left_child", "right_child")}
+        return one_tree([], [], [], [], [float(fields["leaf_value"].split()[0])], [] if has_missing else None)
+    whole = {name: _whole(fields[name]) for name in ("split_feature", "left_child", "right_child")}
     threshold, value = ([float(k) for k in fields[name].split()] for name in ("threshold", "leaf_value"))
-    return one_tree(whole["split_feature"], threshold, whole["left_child"], whole["right_child"], value)
+    sides = _sides(_whole(fields["decision_type"]), threshold) if has_missing else None
+    return one_tree(whole["split_feature"], threshold, whole["left_child"], whole["right_child"], value, sides)
+
+
+def _whole(text: str) -> list[int]:
+    return [int(k) for k in text.split()]
+
+
+def _sides(decisions: Sequence[int], threshold: Sequence[float]) -> list[bool]:
+    """Return whether a missing value goes left at each split.
+
+    Bit 1 of a decision is the side of missing values if bits 2 and 3 are 2, which is where LightGBM has seen some; at
+    other splits they count as 0.
+    """
+    pairs = zip(decisions, threshold, strict=True)
+    return [bool(own & 2) if own >> 2 & 3 == 2 else limit >= 0.0 for own, limit in pairs]

@@ -50,7 +50,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     patience : int, default=50
         Rounds without improvement on held-out queries before boosting stops.
     metric : str, default="auto"
-        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
+        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy if a grade is negative.
     seeds : int, default=1
         The models with different seeds whose scores are averaged.
     bins : int, default=255

@@ -50,8 +50,8 @@ class RankBoost(RoundRanker["Booster"], TreeRanker):
     average : {"pairs", "queries"}, default="pairs"
         Whether all pairs start with the same weight, or all queries.
     metric : str, default="auto"
-        The metric that stops boosting, such as "ndcg@5" or "map". "auto" is ndcg@10, or pairwise accuracy for grades
-        without a gain.
+        The metric that stops boosting, such as "ndcg@5" or "map". "auto" is ndcg@10, or pairwise accuracy if a grade
+        is negative.
     stop : {"never", "train", "vali"}, default="never"
         The queries whose metric stops boosting: none, the training queries, or validation queries (those given to fit,
         else a held-out share). The best round is kept; "never" keeps all rounds.
@@ -140,16 +140,19 @@ class RankBoost(RoundRanker["Booster"], TreeRanker):
     @property
     def trees_(self) -> Trees:  # type: ignore[override]
         """The weak rankers as trees of one split, those of equal thresholds added up."""
-        return _added_up(self.features_, self.thresholds_, self.alphas_)
+        fill = None if self.imputation_ is None else self.imputation_.fill
+        return _added_up(self.features_, self.thresholds_, self.alphas_, fill)
 
 
-def _added_up(features: Ints, thresholds: Floats, alphas: Floats) -> Trees:
+def _added_up(features: Ints, thresholds: Floats, alphas: Floats, fill: Floats | None) -> Trees:
+    """Return the weak rankers as trees; a missing value goes where fill, (n_features,), goes."""
     if len(features) == 0:
-        return stumps([0], [0.0], [0.0])
+        return stumps([0], [0.0], [0.0], None if fill is None else np.zeros(1, dtype=bool))
     order = np.lexsort((thresholds, features))
     f, t = features[order], thresholds[order]
     first = np.flatnonzero(np.concatenate([[True], (np.diff(f) != 0) | (np.diff(t) != 0)]))
-    return stumps(f[first], t[first], np.add.reduceat(alphas[order], first))
+    f, t = f[first], t[first]
+    return stumps(f, t, np.add.reduceat(alphas[order], first), None if fill is None else fill[f] <= t)
 
 
 class Booster:

@@ -70,7 +70,8 @@ class XGBoostData:
         data = self._binned(part, labels)
         if start is not None:
             data.set_base_margin(start)
-        return XGBoostGrowth(self.library.Booster({**self.parameters, **limits, "seed": seed}, [data]), data)
+        booster = self.library.Booster({**self.parameters, **limits, "seed": seed}, [data])
+        return XGBoostGrowth(booster, data, part.has_missing)
 
     def _binned(self, part: Queries, labels: Floats) -> Any:
         """Return queries in the bins of XGBoost, a byte per cell; sparse rows are made dense in batches."""
@@ -85,8 +86,8 @@ class XGBoostData:
 class XGBoostGrowth:
     """Trees that XGBoost grows."""
 
-    def __init__(self, booster: Any, data: Any) -> None:
-        self._booster, self._data = booster, data
+    def __init__(self, booster: Any, data: Any, has_missing: bool) -> None:
+        self._booster, self._data, self._has_missing = booster, data, has_missing
         self._rounds = 0
 
     def grow(self) -> bool:
@@ -97,7 +98,7 @@ class XGBoostGrowth:
 
     def trees(self, first: int, last: int) -> Trees:
         """Return the trees of the rounds from number first up to but without last."""
-        return trees_of(self._booster[first:last].save_raw("json"))
+        return trees_of(self._booster[first:last].save_raw("json"), self._has_missing)
 
 
 def _batches(library: Any, queries: Queries, labels: Floats) -> object:
@@ -156,8 +157,8 @@ class XGBoostRanker(BoostedRanker):
     truncation : int, default=30
         Documents that are paired with all others of their query: the first ones by score.
     gain : {"auto", "exponential", "linear"}, default="auto"
-        The gain of a grade: "exponential": 2^grade - 1, for whole grades from 0 to 30; "linear": the grade, at least 0;
-        "auto": exponential where the grades allow it, else the difference to the lowest grade.
+        The gain of a grade: "exponential": 2^grade - 1, for grades from 0 to 30; "linear": the grade, at least 0;
+        "auto": exponential for whole grades from 0 to 30, else the difference to the lowest grade.
     start : {"none", "linear"}, default="none"
         What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
         is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.
@@ -168,7 +169,7 @@ class XGBoostRanker(BoostedRanker):
     patience : int, default=50
         Rounds without improvement on held-out queries before boosting stops.
     metric : str, default="auto"
-        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
+        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy if a grade is negative.
     seeds : int, default=1
         The models with different seeds whose scores are averaged.
     bins : int, default=255
@@ -203,6 +204,7 @@ class XGBoostRanker(BoostedRanker):
     """
 
     weighted: ClassVar[bool] = True
+    takes_missing: ClassVar[bool] = True
 
     space: ClassVar[tuple[Parameter, ...]] = (
         Int("trees", 30, 500, log=True),
@@ -315,7 +317,8 @@ def _check_fits(queries: Queries) -> None:
             "keeps them sparse."
         )
     values = stored_values(queries.features)
-    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    high, low = (np.fmax, np.fmin) if queries.has_missing else (np.maximum, np.minimum)  # the first two pass over NaN
+    largest = max(float(high.reduce(values, None, initial=0.0)), -float(low.reduce(values, None, initial=0.0)))
     if largest > float(np.finfo(np.float32).max):
         raise DataError(
             f"a feature is {largest:.3g}: XGBoostRanker rounds features to single precision, at most 3.4e38. "
@@ -323,10 +326,10 @@ def _check_fits(queries: Queries) -> None:
         )
 
 
-def trees_of(raw: bytes | bytearray) -> Trees:
-    """Return the trees in the JSON of a booster of finite, numerical features."""
+def trees_of(raw: bytes | bytearray, has_missing: bool) -> Trees:
+    """Return the trees in the JSON of a booster of numerical features, with sides for missing values if there are."""
     found = json.loads(bytes(raw))["learner"]["gradient_booster"]["model"]["trees"]
-    return joined([_tree(tree) for tree in found])
+    return joined([_tree(tree, has_missing) for tree in found])
 
 
 def last_below(limits: ArrayLike) -> Floats:
@@ -339,7 +342,7 @@ def last_below(limits: ArrayLike) -> Floats:
     return threshold
 
 
-def _tree(tree: JsonView) -> Trees:
+def _tree(tree: JsonView, has_missing: bool) -> Trees:
     """Return one tree, whose nodes XGBoost keeps in one list: a leaf has no left child, and its value as condition."""
     left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
     splits = left >= 0
@@ -354,6 +357,7 @@ def _tree(tree: JsonView) -> Trees:
         number[left[inner]],
         number[right[inner]],
         conditions[leaves].astype(np.float64),
+        np.array(tree["default_left"])[inner] != 0 if has_missing else None,
     )
 
 

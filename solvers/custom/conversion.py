@@ -64,7 +64,9 @@ def converted(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
     if convert is None:
         return None
     try:
-        model = convert(estimator, sample.n_features, origin)
+        model = convert(estimator, sample, origin)
+        if model is None:
+            return None
         ours = model.predict(sample)
         ours = ours if sample.rows is None else ours[sample.rows]
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, RankTuneError):  # an unusual estimator
@@ -74,7 +76,7 @@ def converted(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
     return model if np.ptp(difference) <= TOLERANCE * max(np.ptp(theirs), np.abs(theirs).max(initial=0.0)) else None
 
 
-def _conversion(estimator: Any) -> Callable[[Any, int, Origin], Model] | None:
+def _conversion(estimator: Any) -> Callable[[Any, Queries, Origin], Model | None] | None:
     kind = _kind(estimator)
     if kind.library == "lightgbm" and kind.name in ("LGBMRanker", "LGBMRegressor"):
         return _of_lightgbm
@@ -99,8 +101,14 @@ def _is_linear(estimator: Any) -> bool:
     return _kind(estimator) in {("sklearn", name) for name in LINEAR}
 
 
-def _of_linear(estimator: Any, n_features: int, origin: Origin) -> Model:
-    """Return the weights of a linear estimator, behind scalers, found from what these make of 0 and 1."""
+def _of_linear(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
+    """Return the weights of a linear estimator, behind scalers, found from what these make of 0 and 1.
+
+    None where values are missing: what they add is not known.
+    """
+    if sample.has_missing:
+        return None
+    n_features = sample.n_features
     *scalers, last = (step for _, step in estimator.steps) if hasattr(estimator, "steps") else (estimator,)
     weights: Floats = np.asarray(last.coef_, dtype=np.float64).reshape(-1)
     for scaler in scalers:
@@ -109,25 +117,28 @@ def _of_linear(estimator: Any, n_features: int, origin: Origin) -> Model:
     return LinearModel(weights, **origin)
 
 
-def _of_lightgbm(estimator: Any, n_features: int, origin: Origin) -> Model:
-    return TreeModel(trees_of_lightgbm(estimator.booster_.model_to_string()), n_features, **origin)
+def _of_lightgbm(estimator: Any, sample: Queries, origin: Origin) -> Model:
+    trees = trees_of_lightgbm(estimator.booster_.model_to_string(), sample.has_missing)
+    return TreeModel(trees, sample.n_features, **origin)
 
 
-def _of_xgboost(estimator: Any, n_features: int, origin: Origin) -> Model:
-    return TreeModel(trees_of_xgboost(estimator.get_booster().save_raw("json")), n_features, **origin)
+def _of_xgboost(estimator: Any, sample: Queries, origin: Origin) -> Model:
+    trees = trees_of_xgboost(estimator.get_booster().save_raw("json"), sample.has_missing)
+    return TreeModel(trees, sample.n_features, **origin)
 
 
-def _of_trees(estimator: Any, n_features: int, origin: Origin) -> Model:
+def _of_trees(estimator: Any, sample: Queries, origin: Origin) -> Model:
     """Return the trees of scikit-learn, whose values are averaged, or multiplied by the learning rate."""
     if _kind(estimator).name in SINGLE_TREES:
         trees, factor = [estimator], 1.0
     else:
         trees = list(np.ravel(estimator.estimators_))
         factor = 1.0 / len(trees) if _kind(estimator).name in FORESTS else float(estimator.learning_rate)
-    return TreeModel(joined([_tree(one.tree_).scaled(factor) for one in trees]), n_features, **origin)
+    ours = joined([_tree(one.tree_, sample.has_missing).scaled(factor) for one in trees])
+    return TreeModel(ours, sample.n_features, **origin)
 
 
-def _tree(tree: Any) -> Trees:
+def _tree(tree: Any, has_missing: bool) -> Trees:
     """Return one tree of scikit-learn: a node without a left child is a leaf; nodes stand in preorder."""
     inner = np.flatnonzero(tree.children_left >= 0)
     leaves = np.flatnonzero(tree.children_left < 0)
@@ -139,4 +150,5 @@ def _tree(tree: Any) -> Trees:
     thresholds = last_below(np.nextafter(below, np.float32(np.inf)))
     values = np.asarray(tree.value, dtype=np.float64).reshape(tree.node_count)
     left, right = number[tree.children_left[inner]], number[tree.children_right[inner]]
-    return one_tree(tree.feature[inner], thresholds, left, right, values[leaves])
+    sides = np.asarray(tree.missing_go_to_left)[inner] != 0 if has_missing else None
+    return one_tree(tree.feature[inner], thresholds, left, right, values[leaves], sides)

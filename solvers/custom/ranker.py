@@ -22,6 +22,7 @@ from ranktune.solvers.models.custom import CustomModel, estimator_scores, persis
 class CustomRanker(BaseRanker):
     """Base of the solvers that are made of a registration: their parameters are those of its space, and a seed."""
 
+    takes_missing: ClassVar[bool] = True
     registration: ClassVar[Registration]
 
     def __init__(self, **parameters: Any) -> None:

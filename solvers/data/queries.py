@@ -48,6 +48,8 @@ class Queries:
         The caller's row of each document; None if the order was kept.
     query_weights : ndarray of shape (n_queries,) or None, default=None
         How often each query counts, positive; None if each counts once.
+    has_missing : bool, default=False
+        Whether features may be NaN: missing.
 
     Raises
     ------
@@ -72,6 +74,7 @@ class Queries:
     feature_names: tuple[str, ...] | None = None
     rows: Ints | None = None
     query_weights: Floats | None = None
+    has_missing: bool = False
 
     def __post_init__(self) -> None:
         """Check what every solver relies on."""
@@ -107,7 +110,7 @@ class Queries:
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features)
             float32 stays float32, any other numeric type becomes float64. Dense C-ordered floats are not copied if the
-            rows of each query are adjacent.
+            rows of each query are adjacent. NaN is a missing value.
         y : array-like of shape (n_documents,)
             The grades; higher is better.
         qid : sequence of hashable, optional
@@ -130,7 +133,7 @@ class Queries:
         Raises
         ------
         DataError
-            If shapes disagree, or a feature or grade is not a finite number.
+            If shapes disagree, a feature is infinite, or a grade is not a finite number.
 
         Examples
         --------
@@ -143,7 +146,7 @@ class Queries:
         grades = np.ascontiguousarray(_numeric(y, "y"), dtype=np.float64)
         if grades.ndim != 1 or len(grades) != features.shape[0]:
             raise DataError(f"y has shape {grades.shape} for {features.shape[0]} rows of X: it needs one grade a row.")
-        _check_finite(features, grades)
+        has_missing = _check_values(features, grades)
         grouping = group_rows(features.shape[0], qid, group)
         ids = None if document_ids is None else np.asarray(document_ids)
         if grouping.rows is not None:
@@ -151,7 +154,7 @@ class Queries:
             ids = None if ids is None else ids[grouping.rows]
         names = None if feature_names is None else tuple(str(name) for name in feature_names)
         weights = None if query_weights is None else _weights_of(query_weights, grouping.ids)
-        return cls(features, grades, grouping.starts, grouping.ids, ids, names, grouping.rows, weights)
+        return cls(features, grades, grouping.starts, grouping.ids, ids, names, grouping.rows, weights, has_missing)
 
     @property
     def n_queries(self) -> int:
@@ -223,6 +226,7 @@ class Queries:
             ids,
             self.feature_names,
             query_weights=weights,
+            has_missing=self.has_missing,
         )
         note_selection(selected, self, numbers)
         return selected
@@ -282,6 +286,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         ids,
         parts[0].feature_names,
         query_weights=weights,
+        has_missing=any(part.has_missing for part in parts),
     )
 
 
@@ -314,7 +319,7 @@ def _numeric(values: object, name: str) -> Array:
         if array.dtype.kind != "c":
             return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name} is not numeric ({error}). Encode text and missing values as numbers before.") from None
+        raise DataError(f"{name} is not numeric ({error}). Encode text as numbers before.") from None
     raise DataError(f"Complex data not supported: {name} is {array.dtype}. Pass real numbers.")
 
 
@@ -345,23 +350,27 @@ def _with_short_indices(matrix: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(parts, shape=matrix.shape)
 
 
-def _check_finite(features: Features, grades: Floats) -> None:
+def _check_values(features: Features, grades: Floats) -> bool:
+    """Return whether a feature is missing (NaN). Raises DataError for infinite features and non-finite grades."""
     if not np.isfinite(grades).all():
         row = int(np.flatnonzero(~np.isfinite(grades))[0])
         raise DataError(f"the grade in row {row} is {grades[row]}: grades must be finite. Remove or fix that row.")
     values = stored_values(features)
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum()  # one pass, no temporary; where a sum of finite numbers overflows, we look closer
-    if np.isfinite(total) or np.isfinite(values).all():
-        return
+    if np.isfinite(total):
+        return False
+    infinite = np.isinf(values)
+    if not infinite.any():
+        return bool(np.isnan(values).any())
     if isinstance(features, np.ndarray):
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        row, column = (int(i) for i in np.argwhere(infinite)[0])
         value = values[row, column]
     else:
-        at = int(np.flatnonzero(~np.isfinite(values))[0])
+        at = int(np.flatnonzero(infinite)[0])
         row, column = int(np.searchsorted(features.indptr, at, side="right")) - 1, int(features.indices[at])
         value = values[at]
     raise DataError(
-        f"the feature in row {row}, column {column} is {'NaN' if np.isnan(value) else value}: features must be finite. "
-        "Replace missing values before (for example by 0 or the query's minimum)."
+        f"the feature in row {row}, column {column} is {value}: features must be finite, or NaN where the value is "
+        "missing. Correct it."
     )

@@ -24,7 +24,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.staircases import staircase
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, Model, Origin
-from ranktune.solvers.models.blend import BlendModel, parts_of
+from ranktune.solvers.models.blend import BlendModel, blended, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
@@ -102,7 +102,9 @@ def distil(
             "documents differ."
         )
     if into == LINEAR:
-        return LinearModel(spread * _weights(queries, scores / spread), **_origin(model))
+        ridge = RidgeRanker(alpha=1.0).fit(replace(queries, grades=scores / spread, query_weights=None))
+        copy = blended([ridge.as_model()], [spread], "", {})
+        return LinearModel(**{name: getattr(copy, name) for name in ("weights", "missing")}, **_origin(model))
     if trees is None and not parts & {LIST, CUSTOM}:
         found = _as_trees(model, queries, spread / STEPS)
     else:
@@ -137,20 +139,19 @@ def _as_trees(model: Model, queries: Queries, step: float) -> Trees:
             found.append(part.trees)
         elif isinstance(part, LinearModel):
             found += [
-                staircase(column, float(part.weights[column]), _column(queries.features, column), step)
+                _staircase(part, column, _column(queries.features, column), step)
                 for column in part.used_features.tolist()
             ]
     return joined(found)
 
 
+def _staircase(part: LinearModel, column: int, values: Floats, step: float) -> Trees:
+    missing = None if part.missing is None else float(part.missing[column])
+    return staircase(column, float(part.weights[column]), values, step, missing)
+
+
 def _column(features: Features, column: int) -> Floats:
     return dense(features[:, [column]])[:, 0].astype(np.float64)
-
-
-def _weights(queries: Queries, scores: Floats) -> Floats:
-    """Return weights whose sums differ within each query as nearly as scores do."""
-    ridge = RidgeRanker(alpha=1.0).fit(replace(queries, grades=scores, query_weights=None))
-    return ridge.coef_
 
 
 def _learnt(model: Model, queries: Queries, spread: float, trees: int, seed: int) -> Trees:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.export.lightgbm import lightgbm
 from ranktune.solvers.export.onnx import onnx_graph
@@ -20,14 +22,17 @@ from ranktune.solvers.export.search_engines import plugin, solr
 from ranktune.solvers.export.source import OTHER_MODELS, Source, source_of
 from ranktune.solvers.export.text import liblinear_linear, ranklib
 from ranktune.solvers.export.vespa import vespa
-from ranktune.solvers.models.base import LINEAR, TREES, Model
+from ranktune.solvers.models.base import LINEAR, MISSING_SIDES, MISSING_WEIGHTS, TREES, Model
 
 Writer = Callable[[Source], "str | bytes"]
 
 
 @dataclass(frozen=True)
 class Format:
-    """The purpose of a format, its writer, and whether it holds weights, trees, and sums of both, or blends."""
+    """The purpose of a format, its writer, and whether it holds weights, trees, and sums of both, or blends.
+
+    missing_weights: what a missing value adds to a weighted sum; missing_sides: where trees send it.
+    """
 
     purpose: str
     write: Writer
@@ -35,25 +40,39 @@ class Format:
     trees: bool = True
     blends: bool = False
     is_text: bool = True
+    missing_weights: bool = False
+    missing_sides: bool = False
 
     def holds(self, parts: Set[str]) -> bool:
-        """Return whether it can express a model of these parts (`ranktune.solvers.models.blend.parts_of`)."""
-        held = {LINEAR: self.linear, TREES: self.trees}
-        return all(held.get(part, False) for part in parts) and (len(parts) < 2 or self.blends)
+        """Return whether it can express a model of these parts (`ranktune.solvers.models.blend.needs_of`)."""
+        kinds = {LINEAR: self.linear, TREES: self.trees}
+        held = kinds | {MISSING_WEIGHTS: self.missing_weights, MISSING_SIDES: self.missing_sides}
+        return all(held.get(part, False) for part in parts) and (len(parts & kinds.keys()) < 2 or self.blends)
 
 
 FORMATS: Mapping[str, Format] = {
-    "solr": Format("Solr's model store", solr),
-    "elasticsearch": Format("the learning-to-rank plugin of Elasticsearch", plugin),
-    "opensearch": Format("the learning-to-rank plugin of OpenSearch", plugin),
-    "vespa": Format("a rank profile for Vespa's schema", vespa, blends=True),
-    "onnx": Format("ONNX runtimes (a binary file)", onnx_graph, blends=True, is_text=False),
-    "pmml": Format("PMML 4.4 evaluators", pmml, blends=True),
+    "solr": Format("Solr's model store", solr, missing_sides=True),
+    "elasticsearch": Format("the learning-to-rank plugin of Elasticsearch", plugin, missing_sides=True),
+    "opensearch": Format("the learning-to-rank plugin of OpenSearch", plugin, missing_sides=True),
+    "vespa": Format("a rank profile for Vespa's schema", vespa, blends=True, missing_weights=True, missing_sides=True),
+    "onnx": Format(
+        "ONNX runtimes (a binary file)",
+        onnx_graph,
+        blends=True,
+        is_text=False,
+        missing_weights=True,
+        missing_sides=True,
+    ),
+    "pmml": Format("PMML 4.4 evaluators", pmml, blends=True, missing_weights=True, missing_sides=True),
     "ranklib": Format("RankLib, a Coordinate Ascent or LambdaMART model", ranklib),
-    "lightgbm": Format("LightGBM's libraries (trees)", lightgbm, linear=False),
+    "lightgbm": Format("LightGBM's libraries (trees)", lightgbm, linear=False, missing_sides=True),
     "liblinear": Format("liblinear-predict (linear models)", liblinear_linear, trees=False),
-    "json": Format("plain JSON: names with weights, trees", plain_json, blends=True),
-    "python": Format("a Python function that needs nothing else", python, blends=True),
+    "json": Format(
+        "plain JSON: names with weights, trees", plain_json, blends=True, missing_weights=True, missing_sides=True
+    ),
+    "python": Format(
+        "a Python function that needs nothing else", python, blends=True, missing_weights=True, missing_sides=True
+    ),
 }
 
 
@@ -114,6 +133,7 @@ def export(
         raise ParameterError("name and store must not be empty: leave them out for ranktune and _DEFAULT_.")
     source = source_of(model, format, name, store)
     _check_expressible(source, chosen)
+    _check_missing(source, chosen)
     content = chosen.write(source)
     if path is not None:
         Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -138,6 +158,25 @@ def _check_expressible(source: Source, chosen: Format) -> None:
         f"{source.model.solver}, is the sum of both. Export it to one of {others}, distil it "
         f"(ranktune.solvers.distil), or export another. {OTHER_MODELS}"
     )
+
+
+def _check_missing(source: Source, chosen: Format) -> None:
+    """Raise ParameterError where the format would score a missing value in another way than the model."""
+    if source.missing is not None and not chosen.missing_weights:
+        position = int(np.abs(source.missing).argmax())
+        others = ", ".join(known for known, one in FORMATS.items() if one.missing_weights)
+        raise ParameterError(
+            f"in {source.format} a feature that a document lacks counts as 0, and in this model a missing "
+            f"{source.names[position]!r} adds {source.missing[position]:.4g} to the score. Export it to one of "
+            f"{others}, export a model of trees, or train on data without missing values (missing='zero' reads them "
+            f"as 0). {OTHER_MODELS}"
+        )
+    if source.sides() is not None and not chosen.missing_sides:
+        others = ", ".join(known for known, one in FORMATS.items() if one.missing_sides)
+        raise ParameterError(
+            f"{source.format} cannot say where trees send missing values, which the model has learned. Export it to "
+            f"one of {others}, or train on data without missing values (missing='zero' reads them as 0)."
+        )
 
 
 def format_called(name: str) -> Format:

@@ -15,8 +15,8 @@ from ranktune.solvers.export.source import Source, escaped
 from ranktune.solvers.export.vespa import LETTERS
 from ranktune.solvers.models.trees import Trees
 
-_NUMERICAL = 2
-"""The decision type of a number: not categorical, and without a special treatment of missing values."""
+_NUMERICAL, _RIGHT, _LEFT = 2, 8, 10
+"""The decision types of a number: without missing values, or with them, sent right or left."""
 
 
 def lightgbm(source: Source) -> str:
@@ -50,12 +50,18 @@ def _tree(trees: Trees, t: int, first: int, last: int) -> str:
             "split_feature": _joined(trees.feature[first:last].tolist()),
             "split_gain": _joined([0] * (last - first)),
             "threshold": _joined(map(repr, trees.threshold[first:last].tolist())),
-            "decision_type": _joined([_NUMERICAL] * (last - first)),
+            "decision_type": _joined(_decisions(trees, first, last)),
             "left_child": _joined(left.tolist()),
             "right_child": _joined(right.tolist()),
         }
     fields |= {"leaf_value": _joined(map(repr, value.tolist())), "is_linear": 0, "shrinkage": 1}
     return f"Tree={t}\n{_lines(fields)}\n\n"
+
+
+def _decisions(trees: Trees, first: int, last: int) -> list[int]:
+    if trees.missing_left is None:
+        return [_NUMERICAL] * (last - first)
+    return [_LEFT if side else _RIGHT for side in trees.missing_left[first:last].tolist()]
 
 
 def _ranges(trees: Trees, width: int) -> list[str]:

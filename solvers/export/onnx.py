@@ -2,7 +2,7 @@
 
 The input holds only the features that influence a score, in the order of metadata_props: feature_names (JSON), and
 columns (JSON), their columns in the training data, from 0. Operators: MatMul and Add of ai.onnx 17,
-TreeEnsembleRegressor of ai.onnx.ml 3.
+TreeEnsembleRegressor of ai.onnx.ml 3; IsNaN, Where and Cast where weights know missing values, which are NaN.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import ModuleType
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Json
+from ranktune.solvers.core.arrays import Array, Floats, Json
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.source import Source, check_single, single_thresholds
 from ranktune.solvers.models.trees import Trees
@@ -23,12 +23,12 @@ from ranktune.solvers.models.trees import Trees
 def onnx_graph(source: Source) -> bytes:
     """Return a matrix product, an ensemble, or both and their sum. Raises ParameterError where onnx is missing."""
     onnx = _onnx()
-    nodes, initializers = [], []
+    nodes: list[object] = []
+    initializers: list[object] = []
     both = source.weights is not None and source.trees is not None
     if source.weights is not None:
-        check_single(source, source.weights)
-        initializers = [onnx.numpy_helper.from_array(source.weights.astype(np.float32)[:, None], "weights")]
-        nodes += [onnx.helper.make_node("MatMul", ["features", "weights"], ["of_weights" if both else "score"])]
+        weighted, initializers = _weighted_sum(onnx, source, source.weights, "of_weights" if both else "score")
+        nodes += weighted
     if source.trees is not None:
         check_single(source, source.trees.value)
         kind, score = "TreeEnsembleRegressor", "of_trees" if both else "score"
@@ -38,6 +38,26 @@ def onnx_graph(source: Source) -> bytes:
     if both:
         nodes += [onnx.helper.make_node("Add", ["of_weights", "of_trees"], ["score"])]
     return _model(onnx, source, nodes, initializers)
+
+
+def _weighted_sum(onnx: ModuleType, source: Source, weights: Floats, score: str) -> tuple[list[object], list[object]]:
+    """Return the nodes and constants of the weighted sum, and of what missing values add."""
+    node, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
+    check_single(source, weights)
+    constants = [constant(weights.astype(np.float32)[:, None], "weights")]
+    if source.missing is None:
+        return [node("MatMul", ["features", "weights"], [score])], constants
+    check_single(source, source.missing)
+    constants += [constant(source.missing.astype(np.float32)[:, None], "missing"), constant(np.float32(0.0), "zero")]
+    nodes = [
+        node("IsNaN", ["features"], ["is_missing"]),
+        node("Where", ["is_missing", "zero", "features"], ["present"]),
+        node("MatMul", ["present", "weights"], ["of_present"]),
+        node("Cast", ["is_missing"], ["marks"], to=onnx.TensorProto.FLOAT),
+        node("MatMul", ["marks", "missing"], ["of_missing"]),
+        node("Add", ["of_present", "of_missing"], [score]),
+    ]
+    return nodes, constants
 
 
 def _ensemble(source: Source, trees: Trees) -> Json:
@@ -56,7 +76,11 @@ def _ensemble(source: Source, trees: Trees) -> Json:
     def both(of_splits: Array, of_leaves: Array) -> object:
         return np.concatenate([of_splits, of_leaves])[order].tolist()
 
-    return {
+    missing = {}
+    if trees.missing_left is not None:
+        sides = trees.missing_left.astype(np.int64)
+        missing = {"nodes_missing_value_tracks_true": both(sides, none)}
+    return missing | {
         "n_targets": 1,
         "nodes_treeids": both(tree_of_split, tree_of_leaf),
         "nodes_nodeids": both(splits, leaves),

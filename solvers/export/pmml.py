@@ -1,15 +1,18 @@
 """Models as PMML 4.4: a RegressionModel, or a MiningModel that adds TreeModels and, for a blend, a RegressionModel.
 
-Numbers are in double precision. Field names are the feature names; only characters that XML cannot hold are replaced by
-codes (see escaped).
+Numbers are in double precision. A field that is missing counts as 0, unless the model has learned from missing values:
+then as the number that adds as much, and trees send it to their default child. Field names are the feature names; only
+characters that XML cannot hold are replaced by codes (see escaped).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.source import Source, check_distinct, escaped
 from ranktune.solvers.models.trees import Trees
 
@@ -23,7 +26,10 @@ def pmml(source: Source) -> str:
     trees, algorithm = source.trees, _legal(source.model.solver)
     kind = "RegressionModel" if trees is None else "MiningModel"
     model = SubElement(root, kind, functionName="regression", algorithmName=algorithm)
-    _schema(model, fields)
+    if trees is None:
+        _schema(model, fields, _replacements(source))
+    else:
+        _schema(model, fields, None if source.model.takes_missing else [0.0] * len(fields))
     output = SubElement(model, "Output")
     SubElement(output, "OutputField", name="score", optype="continuous", dataType="double", feature="predictedValue")
     if trees is None:
@@ -32,27 +38,35 @@ def pmml(source: Source) -> str:
     segmentation = SubElement(model, "Segmentation", multipleModelMethod="sum")
     if weighted := source.weighted():
         regression = SubElement(_segment(segmentation), "RegressionModel", functionName="regression")
-        _schema(regression, [fields[position] for position, _ in weighted])
+        replaced = _replacements(source)
+        _schema(regression, *zip(*((fields[k], replaced[k]) for k, _ in weighted), strict=True))
         _table(regression, source, fields)
     positions = np.split(source.positions(), trees.starts[1:-1])
     for node, own in zip(_nodes(source, trees, fields), positions, strict=True):
         tree = SubElement(
             _segment(segmentation), "TreeModel", functionName="regression", splitCharacteristic="binarySplit"
         )
-        _schema(tree, [fields[position] for position in np.unique(own).tolist() or [0]])  # at least one
+        if source.sides() is not None:
+            tree.set("missingValueStrategy", "defaultChild")
+        names = [fields[position] for position in np.unique(own).tolist() or [0]]  # at least one
+        _schema(tree, names, None if source.sides() is not None else [0.0] * len(names))
         node.insert(0, Element("True"))
         tree.append(node)
     return _text(root)
 
 
 def _nodes(source: Source, trees: Trees, fields: list[str]) -> list[Element]:
-    thresholds = trees.threshold.tolist()
+    thresholds, sides = trees.threshold.tolist(), source.sides()
 
     def split(number: int, position: int, left: Element, right: Element) -> Element:
         field, threshold = fields[position], repr(thresholds[number])
         left.insert(0, Element("SimplePredicate", field=field, operator="lessOrEqual", value=threshold))
         right.insert(0, Element("SimplePredicate", field=field, operator="greaterThan", value=threshold))
         node = Element("Node")
+        if sides is not None:
+            left.set("id", f"{number}a")
+            right.set("id", f"{number}b")
+            node.set("defaultChild", f"{number}a" if sides[number] else f"{number}b")
         node.extend([left, right])
         return node
 
@@ -84,10 +98,28 @@ def _document(source: Source) -> tuple[Element, list[str]]:
     return root, fields
 
 
-def _schema(model: Element, fields: list[str]) -> None:
+def _replacements(source: Source) -> list[float]:
+    """Return the number that adds as much as a missing value of each feature does.
+
+    Raises ParameterError where there is none: the value of a feature does not matter, but whether it is missing does.
+    """
+    weights = np.zeros(len(source.names)) if source.weights is None else source.weights
+    added = np.zeros(len(weights)) if source.missing is None else source.missing
+    alone = np.flatnonzero((weights == 0.0) & (added != 0.0))
+    if len(alone):
+        raise ParameterError(
+            f"a missing {source.names[alone[0]]!r} adds {added[alone[0]]:.4g} to the score though its value has no "
+            "weight, which PMML's table of coefficients cannot say. Export it to onnx, json, python or vespa."
+        )
+    replacements = np.divide(added, weights, out=np.zeros(len(weights)), where=weights != 0.0)
+    return [number + 0.0 for number in replacements.tolist()]  # 0.0 for -0.0
+
+
+def _schema(model: Element, fields: Sequence[str], replacements: Sequence[float] | None) -> None:
     schema = SubElement(model, "MiningSchema")
-    for field in fields:
-        SubElement(schema, "MiningField", name=field, missingValueReplacement="0.0")
+    for k, field in enumerate(fields):
+        replaced = {} if replacements is None else {"missingValueReplacement": repr(replacements[k])}
+        SubElement(schema, "MiningField", {"name": field, **replaced})
 
 
 def _legal(text: str) -> str:

@@ -23,6 +23,25 @@ _ADD_WEIGHTS = """\
     for name, weight in WEIGHTS.items():
         total += weight * features.get(name, 0.0)
 """
+_SCORE_MISSING = '''
+
+def score(features: Mapping[str, float | None]) -> float:
+    """Return the score of one document; higher ranks first. A feature that is not there, None or NaN is missing."""
+'''
+_ADD_WEIGHTS_MISSING = """\
+    for name, (weight, missing) in WEIGHTS.items():
+        value = features.get(name)
+        total += missing if value is None or value != value else weight * value
+"""
+_ADD_TREES_MISSING = """\
+    for feature, threshold, left, right, value, missing_left in TREES:
+        node = 0 if feature else -1
+        while node >= 0:
+            own = values[feature[node]]
+            is_left = missing_left[node] if own is None or own != own else own <= threshold[node]
+            node = left[node] if is_left else right[node]
+        total += value[~node]
+"""
 _ADD_TREES = """\
     for feature, threshold, left, right, value in TREES:
         node = 0 if feature else -1
@@ -36,31 +55,43 @@ def python(source: Source) -> str:
     """Return a module with the function score."""
     check_distinct(source)
     tables, values, additions = "", "", ""
+    missing = source.model.takes_missing
     if source.weights is not None:
-        pairs = "".join(f"    {source.names[position]!a}: {weight!r},\n" for position, weight in source.weighted())
+        own = [(k, (weight, source.added(k)) if missing else weight) for k, weight in source.weighted()]
+        pairs = "".join(f"    {source.names[position]!a}: {weight!r},\n" for position, weight in own)
         tables += f"WEIGHTS = {{\n{pairs}}}\n"
-        additions += _ADD_WEIGHTS
+        additions += _ADD_WEIGHTS_MISSING if missing else _ADD_WEIGHTS
     if source.trees is not None:
         names = "".join(f"    {name!a},\n" for name in source.names)
         trees = "".join(f"    ({', '.join(repr(tuple(part)) for part in tree.values())}),\n" for tree in _flat(source))
         tables += f"NAMES = (\n{names})\n"
-        tables += "# Each tree: feature, threshold, left, right, value. A child below 0 is the leaf ~child.\n"
+        more = ", missing_left" if missing else ""
+        tables += f"# Each tree: feature, threshold, left, right, value{more}. A child below 0 is the leaf ~child.\n"
         tables += f"TREES = (\n{trees})\n"
-        values = "    values = [features.get(name, 0.0) for name in NAMES]\n"
-        additions += _ADD_TREES
+        values = f"    values = [features.get(name{'' if missing else ', 0.0'}) for name in NAMES]\n"
+        additions += _ADD_TREES_MISSING if missing else _ADD_TREES
     about = f"{source.title}. Made by RankTune."
     head = f"{about!a}\n\nfrom __future__ import annotations\n\nfrom collections.abc import Mapping\n\n"
-    return f"{head}{tables}{_SCORE}{values}    total = 0.0\n{additions}    return total\n"
+    return (
+        f"{head}{tables}{_SCORE_MISSING if missing else _SCORE}{values}    total = 0.0\n{additions}    return total\n"
+    )
 
 
 def plain_json(source: Source) -> str:
-    """Return names and columns with weights, and trees, as JSON; the score adds the weighted features and the trees."""
+    """Return names and columns with weights, and trees, as JSON; the score adds the weighted features and the trees.
+
+    For models that learned from missing values also what a missing value of each feature adds to the weighted sum
+    (missing), and whether each split sends it left (missing_left).
+    """
     check_distinct(source)
     rows = zip(source.names, source.columns.tolist(), strict=True)
     features: list[Json] = [{"name": name, "column": column} for name, column in rows]
     if source.weights is not None:
         for feature, weight in zip(features, source.weights.tolist(), strict=True):
             feature["weight"] = weight
+        if source.missing is not None:
+            for feature, added in zip(features, source.missing.tolist(), strict=True):
+                feature["missing"] = added
     model = source.model
     content = {
         "format": "ranktune-export",
@@ -80,7 +111,7 @@ def plain_json(source: Source) -> str:
 
 
 def _flat(source: Source) -> list[Json]:
-    """Return the five lists of each tree, numbered within it."""
+    """Return the lists of each tree, numbered within it: with missing_left where the model has it."""
     trees, positions = source.trees, source.positions().tolist()
     if trees is None:
         return []
@@ -97,4 +128,6 @@ def _flat(source: Source) -> list[Json]:
                 "value": trees.value[first + t : last + t + 1].tolist(),
             }
         )
+        if trees.missing_left is not None:
+            found[-1]["missing_left"] = trees.missing_left[first:last].tolist()
     return found

@@ -2,7 +2,8 @@
 
 Solr sends a document left where x <= threshold + 1e-6, the plugins where x < threshold; both add single-precision
 numbers. The written thresholds compensate for this, so that a single-precision x takes the same path as in the model.
-A feature that a document lacks is 0.
+A feature that a document lacks is 0, unless the model has learned from missing values: then a tree sends it to its own
+side, in Solr (9.2 and later) where the feature has "defaultValue": "NaN" in the feature store. Weights cannot tell.
 
 Source: apache/solr, LinearModel.java and MultipleAdditiveTreesModel.java; o19s/elasticsearch-learning-to-rank,
 LinearRankerParser.java, XGBoostJsonParser.java and NaiveAdditiveDecisionTree.java.
@@ -30,14 +31,17 @@ def solr(source: Source) -> str:
     else:
         check_distinct(source)
         check_single(source, trees.value)
-        thresholds = without_slack(single_thresholds(source, trees)).tolist()
+        thresholds, sides = without_slack(single_thresholds(source, trees)).tolist(), source.sides()
 
         def split(number: int, position: int, left: Json, right: Json) -> Json:
-            name, threshold = source.names[position], repr(thresholds[number])
-            return {"feature": name, "threshold": threshold, "left": left, "right": right}
+            own: Json = {"feature": source.names[position], "threshold": repr(thresholds[number])}
+            if sides is not None:
+                own["missing"] = "left" if sides[number] else "right"
+            return own | {"left": left, "right": right}
 
         roots = source.nested(split, lambda value: {"value": repr(value)})
-        kind, params = "MultipleAdditiveTreesModel", {"trees": [{"weight": "1.0", "root": root} for root in roots]}
+        kind, params = "MultipleAdditiveTreesModel", {} if sides is None else {"isNullSameAsZero": "false"}
+        params["trees"] = [{"weight": "1.0", "root": root} for root in roots]
     content = {
         "class": f"org.apache.solr.ltr.model.{kind}",
         "store": source.store,
@@ -71,12 +75,13 @@ def plugin(source: Source) -> str:
         check_distinct(source)
         check_single(source, trees.value)
         limits = np.nextafter(single_thresholds(source, trees), np.float32(np.inf)).tolist()
+        sides = source.sides()
 
         def split(number: int, position: int, left: Json, right: Json) -> Json:
             return {
                 "split": source.names[position],
                 "split_condition": limits[number],
-                "zero": bool(trees.threshold[number] >= 0.0),
+                "missing_left": bool(trees.threshold[number] >= 0.0) if sides is None else sides[number],
                 "children": [left, right],
             }
 
@@ -94,7 +99,7 @@ def _weights(source: Source) -> dict[str, float]:
 
 
 def _numbered(root: Json) -> Json:
-    """Return root with the numbers and depths that the parser requires; an absent feature goes where 0 goes."""
+    """Return root with the numbers and depths that the parser requires, and the node of missing values."""
     root["nodeid"] = root["depth"] = 0
     count, waiting = 1, [root]
     for node in waiting:
@@ -103,7 +108,7 @@ def _numbered(root: Json) -> Json:
         left, right = node["children"]
         left["nodeid"], right["nodeid"] = node["yes"], node["no"] = count, count + 1
         left["depth"] = right["depth"] = node["depth"] + 1
-        node["missing"] = node["yes"] if node.pop("zero") else node["no"]
+        node["missing"] = node["yes"] if node.pop("missing_left") else node["no"]
         count += 2
         waiting += [left, right]
     return root

@@ -21,7 +21,7 @@ from ranktune.solvers.models.base import LINEAR, TREES, Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.solvers.models.trees import Trees
+from ranktune.solvers.models.trees import ANY_VALUE, Trees
 
 MAX_DEPTH = 200
 """Splits above each other in formats that nest a node in its parent: their parsers stop at 500 levels or more."""
@@ -48,6 +48,7 @@ class Source:
     names     (n_used,) the names of these features
     weights   (n_used,) float64, 0 for features that only trees use; None for a model of trees
     trees     with columns as in the model; None for a linear model
+    missing   (n_used,) float64, what a missing value adds to the weighted sum; None where it adds nothing
     """
 
     model: Model
@@ -58,6 +59,7 @@ class Source:
     names: tuple[str, ...]
     weights: Floats | None
     trees: Trees | None
+    missing: Floats | None = None
 
     @property
     def parts(self) -> frozenset[str]:
@@ -76,7 +78,19 @@ class Source:
         if self.weights is None:
             return []
         pairs = enumerate(self.weights.tolist())
-        return [(position, weight) for position, weight in pairs if weight != 0.0 or self.trees is None]
+        return [
+            (position, weight)
+            for position, weight in pairs
+            if weight != 0.0 or self.added(position) != 0.0 or self.trees is None
+        ]
+
+    def added(self, position: int) -> float:
+        """Return what a missing value of the feature at that position adds to the weighted sum."""
+        return 0.0 if self.missing is None else float(self.missing[position])
+
+    def sides(self) -> list[bool] | None:
+        """Return whether each split sends a missing value left; None where that is not known."""
+        return None if self.trees is None or self.trees.missing_left is None else self.trees.missing_left.tolist()
 
     def positions(self) -> Ints:
         """Return the position among the columns of the feature that each split compares, (n_splits,)."""
@@ -104,20 +118,24 @@ def source_of(model: Model, format: str, name: str, store: str) -> Source:
 
     Raises ParameterError for a model that cannot score a document by itself, or whose weights are not finite.
     """
-    weights, trees = _parts(model)
-    if weights is not None and not np.isfinite(weights).all():
+    linear, trees = _parts(model)
+    weights = None if linear is None else linear.weights
+    missing = None if linear is None or linear.missing is None or not linear.missing.any() else linear.missing
+    if not all(numbers is None or np.isfinite(numbers).all() for numbers in (weights, missing)):
         raise ParameterError("the model holds numbers that are not finite: no format can hold them. Fit it again.")
     columns = model.used_features if model.nonzeros else np.zeros(1, dtype=np.int64)
     names = tuple(model.feature_names[k] if model.feature_names else f"f{k + 1}" for k in columns.tolist())
-    return Source(model, format, name, store, columns, names, None if weights is None else weights[columns], trees)
+    used = (None if numbers is None else numbers[columns] for numbers in (weights, missing))
+    own_weights, own_missing = used
+    return Source(model, format, name, store, columns, names, own_weights, trees, own_missing)
 
 
-def _parts(model: Model) -> tuple[Floats | None, Trees | None]:
-    """Return all weights of a model, (n_features,), and its trees."""
-    weights, trees = None, None
+def _parts(model: Model) -> tuple[LinearModel | None, Trees | None]:
+    """Return the linear part of a model, and its trees."""
+    linear, trees = None, None
     for part in model.parts if isinstance(model, BlendModel) else (model,):
         if isinstance(part, LinearModel) and not part.list_scaling:
-            weights = part.weights
+            linear = part
         elif isinstance(part, TreeModel):
             trees = part.trees
         elif isinstance(part, LinearModel):
@@ -131,7 +149,7 @@ def _parts(model: Model) -> tuple[Floats | None, Trees | None]:
                 f"a {type(part).__name__} cannot be exported: only linear models, models of trees and their sums can. "
                 "Serve it by ranktune.load_model and predict."
             )
-    return weights, trees
+    return linear, trees
 
 
 def check_distinct(source: Source) -> None:
@@ -160,10 +178,12 @@ def check_single(source: Source, numbers: Floats) -> None:
 
 def single_thresholds(source: Source, trees: Trees) -> Singles:
     """Return the largest single-precision numbers not above the thresholds: x <= t is the same for every such x."""
+    largest = np.nextafter(np.finfo(np.float32).max, np.float32(0.0))
     with np.errstate(over="ignore"):
         rounded = trees.threshold.astype(np.float32)
         lower = np.nextafter(rounded, np.float32(-np.inf))
     found = np.where(rounded.astype(np.float64) > trees.threshold, lower, rounded)
+    found = np.where(trees.threshold >= ANY_VALUE, largest, found)
     if not np.isfinite(found).all() or (found == np.finfo(np.float32).max).any():
         worst = float(trees.threshold[np.argmax(np.abs(trees.threshold))])
         raise ParameterError(

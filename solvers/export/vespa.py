@@ -1,7 +1,8 @@
 """Models as a rank profile of Vespa's schema language, in double precision.
 
 Every feature is a function of the profile, so that its meaning can be changed in one place. A name that is a rank
-feature of Vespa with arguments, such as bm25(title), means that rank feature, any other the attribute of that name.
+feature of Vespa with arguments, such as bm25(title), means that rank feature, any other the attribute of that name,
+which is NaN where the document has no value: missing.
 """
 
 from __future__ import annotations
@@ -21,14 +22,26 @@ def vespa(source: Source) -> str:
     words = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
     weighted = [(words[k], weight) for k, weight in source.weighted()]
     constants = "".join(f"        w_{word}: {weight!r}\n" for word, weight in weighted)
-    terms = [f"w_{word} * x_{word}" for word, _ in weighted]
-    thresholds = [] if source.trees is None else source.trees.threshold.tolist()
+    terms = [_term(word, source.added(k), source.missing is not None) for k, word in _positions(source, words)]
+    thresholds, sides = [] if source.trees is None else source.trees.threshold.tolist(), source.sides()
 
     def split(number: int, position: int, left: str, right: str) -> str:
-        return f"if (x_{words[position]} <= {thresholds[number]!r}, {left}, {right})"
+        word = words[position]
+        missing = f" || isNan(x_{word}) == 1" if sides is not None and sides[number] else ""
+        return f"if (x_{word} <= {thresholds[number]!r}{missing}, {left}, {right})"
 
     terms += source.nested(split, repr)
     return _profile(source, words, f"    constants {{\n{constants}    }}\n" if constants else "", terms)
+
+
+def _positions(source: Source, words: list[str]) -> list[tuple[int, str]]:
+    return [(k, words[k]) for k, _ in source.weighted()]
+
+
+def _term(word: str, added: float, may_be_missing: bool) -> str:
+    """Return the weighted feature, or what it adds where it is missing."""
+    product = f"w_{word} * x_{word}"
+    return f"if (isNan(x_{word}) == 1, {added!r}, {product})" if may_be_missing else product
 
 
 def _profile(source: Source, words: list[str], constants: str, terms: list[str]) -> str:

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import LinearRanker, Step
+from ranktune.solvers.base.linear import LinearRanker
+from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.space import Parameter
@@ -32,8 +33,7 @@ class BestFeature(LinearRanker):
     Parameters
     ----------
     metric : str, default="auto"
-        Such as "map". "auto" is ndcg@10, or pairwise accuracy if a grade cannot have the gain 2^grade - 1 (negative,
-        fractional, above 30).
+        Such as "map". "auto" is ndcg@10, or pairwise accuracy if a grade is negative.
     max_features : int, default=1000
         Of more features than that, only those that are nonzero in the most documents are tried.
 
@@ -54,6 +54,7 @@ class BestFeature(LinearRanker):
     array([1., 0.])
     """
 
+    indicates_missing: ClassVar[bool] = False
     space: ClassVar[tuple[Parameter, ...]] = ()
 
     def __init__(self, metric: str = "auto", *, max_features: int = 1000) -> None:

@@ -14,8 +14,9 @@ from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
 
+from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.passes import PassRanker
-from ranktune.solvers.base.ranker import LinearRanker, Step
+from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import check_choice, check_count, check_random_state
 from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
@@ -155,6 +156,8 @@ class OnePassRanker(PassRanker):
         if self.scaling != "list":
             return super().predict(X, qid=qid, group=group)
         self._check_fitted("coef_")
+        if self.imputation_ is not None or (isinstance(X, Queries) and X.has_missing):
+            return self._predict_by_model(X, qid, group)
         if isinstance(X, Queries):
             queries = X
         else:

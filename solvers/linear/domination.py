@@ -13,7 +13,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from ranktune.solvers.base.ranker import LinearRanker, PathParameter, Step
+from ranktune.solvers.base.linear import LinearRanker
+from ranktune.solvers.base.path_parameter import PathParameter
+from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.checks import check_choice, check_count, check_positive
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, Parameter, When

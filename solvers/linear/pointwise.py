@@ -14,11 +14,13 @@ the features: some vectors of documents and of features.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import LinearRanker, Step
+from ranktune.solvers.base.linear import LinearRanker
+from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count, check_not_negative, check_positive
 from ranktune.solvers.core.space import Choice, Float, Parameter
@@ -36,6 +38,7 @@ from ranktune.solvers.losses.pointwise import (
     PointwiseLoss,
     SquaredInsensitiveLoss,
 )
+from ranktune.solvers.metrics.gains import can_double
 from ranktune.solvers.optimizers.batch import LBFGS
 
 SVR_LOSSES = ("l2", "l1")
@@ -248,7 +251,8 @@ class SVRRanker(_Smooth):
     C : float, default=0.001
         Weight of the loss, summed over documents, against 1/2 |w|^2; positive.
     epsilon : float, default=0.5
-        Errors up to epsilon, in grades, cost nothing; at least 0.
+        Errors up to epsilon cost nothing; at least 0. In grades if these are whole numbers from 0 to 30, else in
+        standard deviations of the grades within queries.
     loss : {"l2", "l1"}, default="l2"
         "l2": max(0, |z - t| - epsilon)^2; "l1": without the square, its kink rounded over a hundredth of the targets'
         standard deviation, which lowers the objective by at most half of that times C times the number of documents.
@@ -310,6 +314,13 @@ class SVRRanker(_Smooth):
         super()._check_parameters()
         check_not_negative("epsilon", self.epsilon)
         check_choice("loss", self.loss, SVR_LOSSES)
+
+    def _path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[Iterator[Step]]:
+        if not can_double(queries.grades):
+            own = without_level(queries.grades, queries)
+            weights = np.repeat(queries.weight_of_query, queries.lengths)
+            queries = replace(queries, grades=queries.grades / float(np.sqrt(np.average(own**2, weights=weights))))
+        yield from super()._path(queries, values)
 
     def _loss(self, queries: Queries) -> PointwiseLoss:
         epsilon = float(self.epsilon)

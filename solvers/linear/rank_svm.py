@@ -16,7 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import LinearRanker, Step
+from ranktune.solvers.base.linear import LinearRanker
+from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count, check_positive
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning

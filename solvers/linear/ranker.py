@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ranktune.solvers.base.ranker import LinearRanker, PathParameter, Step
+from ranktune.solvers.base.linear import LinearRanker
+from ranktune.solvers.base.path_parameter import PathParameter
+from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_not_negative
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError

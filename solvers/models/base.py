@@ -21,7 +21,7 @@ from typing import Any, NotRequired, Self, TypeAlias, TypedDict, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats, Ints, python_value
+from ranktune.solvers.core.arrays import Floats, Ints, python_value, stored_values
 from ranktune.solvers.core.errors import DataError, ModelFormatError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
@@ -38,11 +38,16 @@ T = TypeVar("T")
 
 LINEAR, LIST, TREES, CUSTOM = "linear", "list", "trees", "custom"
 """Kinds of parts of models: weights, weights of features scaled by query, trees, models of the user's solvers."""
+MISSING_WEIGHTS, MISSING_SIDES = "missing weights", "missing sides"
+"""What a format must hold besides, of models that learned from missing values: what these add, and where trees send
+them."""
 IN_WORDS: Mapping[str, str] = {
     LINEAR: "weights",
     LIST: "weights of features scaled by query",
     TREES: "trees",
     CUSTOM: "what a solver of yours made",
+    MISSING_WEIGHTS: "what missing values add",
+    MISSING_SIDES: "where missing values go",
 }
 
 
@@ -125,6 +130,11 @@ class Model(ABC):
         """Return the model of the manifest at path. Raises ModelFormatError where it is not one of this kind."""
 
     @property
+    def takes_missing(self) -> bool:
+        """Whether features may be missing (NaN): whether the model learned from data with missing values."""
+        return False
+
+    @property
     def _by_list(self) -> bool:
         """Whether scores depend on which documents are ranked together."""
         return False
@@ -145,8 +155,8 @@ class Model(ABC):
         Parameters
         ----------
         X : array-like, scipy sparse matrix, data frame or Queries, shape (n_documents, n_features)
-            The features. Columns of a data frame, and named features of Queries, are matched by name where the model
-            has feature names, in any order and among any others.
+            The features, NaN where a value is missing. Columns of a data frame, and named features of Queries, are
+            matched by name where the model has feature names, in any order and among any others.
         qid : array-like of shape (n_documents,), optional
             The query of each row. It matters only to models that scale the features of each query.
         group : array-like of int, optional
@@ -160,7 +170,8 @@ class Model(ABC):
         Raises
         ------
         DataError
-            X has another number of features, lacks a named column, or holds NaN or infinity.
+            X has another number of features, lacks a named column, or holds infinity; or it holds NaN, and the training
+            data had no missing values.
         """
         if isinstance(X, Queries):
             queries = self.arranged(X)
@@ -174,7 +185,22 @@ class Model(ABC):
                     return np.zeros(0)
             qid, group = (qid, group) if self._by_list else (None, None)
             queries = Queries.from_arrays(values, np.zeros(values.shape[0] if values.ndim else 0), qid=qid, group=group)
+        if queries.has_missing and not self.takes_missing:
+            self._refuse_missing(queries)
         return queries.in_caller_order(self._scores(queries))
+
+    def _refuse_missing(self, queries: Queries) -> None:
+        """Raise DataError for the first feature that is missing, if there is one."""
+        values = stored_values(queries.features)
+        where = np.argwhere(np.isnan(values))
+        if len(where) == 0:
+            return
+        at = where[0][-1] if isinstance(queries.features, np.ndarray) else queries.features.indices[where[0][0]]
+        name = f"'{self.feature_names[at]}'" if self.feature_names else f"of column {at}"
+        raise DataError(
+            f"the feature {name} is missing (NaN), and the training data of the model had no missing values: it has "
+            "not learned what they mean. Fill them in, or train on data that has them."
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file; large arrays and long lists of names go into files beside it.

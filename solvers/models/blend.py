@@ -5,6 +5,7 @@ of linear members that scale each query's features, one for the trees of all mem
 solver that the user registered. Members of one of the first three kinds make one model of that kind. A model file of
 kind "blend" adds parts, a list of "linear", "list", "trees" and "custom", with weights, list_weights, trees, splits and
 arrays as in ranktune.solvers.models.tree_model, and what ranktune.solvers.models.custom adds.
+Where missing values are allowed, missing_weights and missing_list_weights are what they add.
 """
 
 from __future__ import annotations
@@ -20,7 +21,20 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, Blobs, Content, Model, Origin, field_of, origin_of
+from ranktune.solvers.models.base import (
+    CUSTOM,
+    LINEAR,
+    LIST,
+    MISSING_SIDES,
+    MISSING_WEIGHTS,
+    TREES,
+    Blobs,
+    Content,
+    Model,
+    Origin,
+    field_of,
+    origin_of,
+)
 from ranktune.solvers.models.custom import CustomModel, blobs_of, described, read_members
 from ranktune.solvers.models.files import read_numbers
 from ranktune.solvers.models.linear import LinearModel
@@ -76,6 +90,11 @@ class BlendModel(Model):
         return sum(part.bytes for part in self.parts)
 
     @property
+    def takes_missing(self) -> bool:
+        """Whether features may be missing (NaN)."""
+        return all(part.takes_missing for part in self.parts)
+
+    @property
     def _by_list(self) -> bool:
         return any(part._by_list for part in self.parts)
 
@@ -90,7 +109,10 @@ class BlendModel(Model):
         arrays = {}
         for part in self.parts:
             if isinstance(part, LinearModel):
-                arrays["list_weights" if part.list_scaling else "weights"] = part.weights
+                name = "list_weights" if part.list_scaling else "weights"
+                arrays[name] = part.weights
+                if part.missing is not None:
+                    arrays[f"missing_{name}"] = part.missing
             elif isinstance(part, TreeModel):
                 counts, arrays["arrays"] = packed(part.trees)
                 content |= counts
@@ -163,12 +185,26 @@ def parts_of(model: Model) -> frozenset[str]:
     return frozenset(map(_part_of, model.parts if isinstance(model, BlendModel) else (model,)))
 
 
+def needs_of(model: Model) -> frozenset[str]:
+    """Return what a format must hold to express a model: parts_of it, and what it knows of missing values."""
+    needs = set(parts_of(model))
+    for part in model.parts if isinstance(model, BlendModel) else (model,):
+        if isinstance(part, LinearModel) and part.missing is not None and part.missing.any():
+            needs.add(MISSING_WEIGHTS)
+        elif isinstance(part, TreeModel) and part.takes_missing:
+            needs.add(MISSING_SIDES)
+    return frozenset(needs)
+
+
 def _added(own: Sequence[tuple[Model, float]], origin: Origin) -> Model:
     """Return the sum of models of one kind times their factors."""
     first = own[0][0]
     if isinstance(first, LinearModel):
-        weights = np.sum([factor * model.weights for model, factor in own if isinstance(model, LinearModel)], axis=0)
-        return LinearModel(weights, list_scaling=first.list_scaling, **origin)
+        linear = [(model, factor) for model, factor in own if isinstance(model, LinearModel)]
+        weights = np.sum([factor * model.weights for model, factor in linear], axis=0)
+        added = [factor * model.missing for model, factor in linear if model.missing is not None]
+        missing = np.sum(added, axis=0) if len(added) == len(linear) else None
+        return LinearModel(weights, list_scaling=first.list_scaling, missing=missing, **origin)
     assert isinstance(first, TreeModel)
     trees = joined([model.trees.scaled(factor) for model, factor in own if isinstance(model, TreeModel)])
     return TreeModel(trees, first.columns, **origin)
@@ -192,5 +228,7 @@ def _are_parts(kinds: Sequence[object]) -> bool:
 def _read_part(path: Path, content: Content, kind: object, n_features: int, origin: Origin) -> Model:
     if kind == "trees":
         return TreeModel(unpacked(path, content)[1], n_features, **origin)
-    weights = read_numbers(path, content.get("list_weights" if kind == "list" else "weights"), n_features)
-    return LinearModel(weights, list_scaling=kind == "list", **origin)
+    name = "list_weights" if kind == "list" else "weights"
+    weights, added = read_numbers(path, content.get(name), n_features), content.get(f"missing_{name}")
+    missing = None if added is None else read_numbers(path, added, n_features)
+    return LinearModel(weights, list_scaling=kind == "list", missing=missing, **origin)

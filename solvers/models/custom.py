@@ -104,6 +104,11 @@ class CustomModel(Model):
         return len(self.saved)
 
     @property
+    def takes_missing(self) -> bool:
+        """Whether features may be missing (NaN): the estimator gets them as they are."""
+        return True
+
+    @property
     def _by_list(self) -> bool:
         return takes_queries(self.estimator)
 

@@ -1,4 +1,7 @@
-"""Models whose score is a weighted sum of features. Their files add scaling ("list" or null) and weights."""
+"""Models whose score is a weighted sum of features.
+
+Their files add scaling ("list" or null), weights and, where missing values are allowed, missing.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,9 @@ class LinearModel(Model):
         Names of the features.
     metric, fingerprint, created, version : str, optional
         Where the model comes from: see Model.
+    missing : array-like of shape (n_features,), optional
+        What a missing value (NaN) of each feature adds to the score; with list_scaling, beside the mean of what the
+        query has. Without it, features must not be missing.
 
     Raises
     ------
@@ -61,6 +67,7 @@ class LinearModel(Model):
     fingerprint: str | None = None
     created: str | None = None
     version: str | None = None
+    missing: Floats | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes."""
@@ -68,6 +75,11 @@ class LinearModel(Model):
         if weights.ndim != 1 or len(weights) == 0:
             raise DataError(f"weights have shape {weights.shape}: a linear model needs one weight a feature.")
         object.__setattr__(self, "weights", weights + 0.0)  # our own copy, in which -0.0 is 0.0 and takes no space
+        if self.missing is not None:
+            missing = np.ascontiguousarray(self.missing, dtype=np.float64)
+            if missing.shape != weights.shape:
+                raise DataError(f"missing has shape {missing.shape} for {len(weights)} weights: give one number each.")
+            object.__setattr__(self, "missing", missing + 0.0)
         self._check_names("weight")
 
     @property
@@ -77,27 +89,45 @@ class LinearModel(Model):
 
     @property
     def used_features(self) -> Ints:
-        """The columns whose weight is not zero, ascending."""
-        return np.flatnonzero(self.weights)
+        """The columns whose value, or absence, changes a score, ascending."""
+        return np.flatnonzero(self.weights if self.missing is None else (self.weights != 0.0) | (self.missing != 0.0))
 
     @property
     def bytes(self) -> int:
-        """A weight and an index for each feature that influences the score."""
-        return 12 * self.nonzeros
+        """A weight and an index for each feature that influences the score, and what its absence adds."""
+        return (12 if self.missing is None else 20) * self.nonzeros
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether features may be missing (NaN)."""
+        return self.missing is not None
 
     @property
     def _by_list(self) -> bool:
         return self.list_scaling
 
     def _scores(self, queries: Queries) -> Floats:
+        if queries.has_missing:
+            return self._scores_with_missing(queries)
         if not self.list_scaling:
             return scores(queries.features, self.weights)
         from ranktune.solvers.data.list_scaling import scaled_by_list
 
         return scores(scaled_by_list(queries.features, queries.starts), self.weights)
 
+    def _scores_with_missing(self, queries: Queries) -> Floats:
+        """Return the scores of what the documents have, and what their missing values add."""
+        from ranktune.solvers.data.missing import Imputation, filled, missing_in
+
+        assert self.missing is not None
+        added = scores(missing_in(queries.features), self.missing)
+        if self.list_scaling:
+            return added + self._scores(Imputation.within_queries().completed(queries))
+        return added + scores(filled(queries.features, None, np.zeros(self.n_features)), self.weights)
+
     def _content(self) -> tuple[Content, Mapping[str, Floats]]:
-        return {"kind": "linear", "scaling": "list" if self.list_scaling else None}, {"weights": self.weights}
+        arrays = {"weights": self.weights} | ({} if self.missing is None else {"missing": self.missing})
+        return {"kind": "linear", "scaling": "list" if self.list_scaling else None}, arrays
 
     @classmethod
     def read(cls, path: Path, content: Content) -> Self:
@@ -107,4 +137,6 @@ class LinearModel(Model):
         if scaling not in (None, "list"):
             raise ModelFormatError(f"{path} has the unknown scaling '{scaling[:40]}'. Update this RankTune.")
         weights = read_numbers(path, content.get("weights"), n_features)
-        return cls(weights=weights, list_scaling=scaling == "list", **origin_of(path, content, n_features))
+        missing = None if content.get("missing") is None else read_numbers(path, content["missing"], n_features)
+        origin = origin_of(path, content, n_features)
+        return cls(weights=weights, list_scaling=scaling == "list", missing=missing, **origin)

@@ -3,6 +3,7 @@
 trees   number of trees T          splits   number of splits S of all trees together
 arrays  T + 4 S + (S + T) numbers, one array after another: splits of each tree, (T,); feature (S,), threshold (S,),
         left child (S,) and right child (S,) of each split; value of each leaf, (S + T,)
+missing true if arrays end with S further numbers: 1 for a split that sends a missing value left, else 0
 
 ranktune.solvers.models.trees defines the numbers.
 """
@@ -20,7 +21,7 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Content, Model, field_of, origin_of
+from ranktune.solvers.models.base import Content, Model, field_of, optional_field, origin_of
 from ranktune.solvers.models.files import MAX_ENTRIES, read_numbers
 from ranktune.solvers.models.trees import Int32s, Trees
 
@@ -91,6 +92,11 @@ class TreeModel(Model):
         """A feature, a threshold and two children for each split, and the leaves."""
         return 20 * self.trees.n_splits + 8 * len(self.trees.value)
 
+    @property
+    def takes_missing(self) -> bool:
+        """Whether features may be missing (NaN)."""
+        return self.trees.missing_left is not None
+
     def _scores(self, queries: Queries) -> Floats:
         return self.trees.scores(queries.features)
 
@@ -108,13 +114,15 @@ class TreeModel(Model):
             raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
 
 
-def packed(trees: Trees) -> tuple[dict[str, int], Floats]:
+def packed(trees: Trees) -> tuple[dict[str, object], Floats]:
     """Return trees as counts, for the manifest, and one array. Raises ModelFormatError where they are too large."""
     parts = (np.diff(trees.starts), trees.feature, trees.threshold, *trees.children.T, trees.value)
-    arrays = np.concatenate(parts).astype(np.float64)
+    sides = () if trees.missing_left is None else (trees.missing_left,)
+    arrays = np.concatenate([*parts, *sides]).astype(np.float64)
     if len(arrays) > MAX_ENTRIES:
         raise ModelFormatError(f"the trees take {len(arrays)} numbers, at most {MAX_ENTRIES} fit. Grow fewer.")
-    return {"trees": trees.n_trees, "splits": trees.n_splits}, arrays
+    counts: dict[str, object] = {"trees": trees.n_trees, "splits": trees.n_splits}
+    return counts | ({"missing": True} if sides else {}), arrays
 
 
 def unpacked(path: Path, content: Content) -> tuple[int, Trees]:
@@ -124,13 +132,16 @@ def unpacked(path: Path, content: Content) -> tuple[int, Trees]:
         raise ModelFormatError(
             f"{path} claims {T} trees with {S} splits of {n_features} features: at most {MAX_ENTRIES}. {_AGAIN}"
         )
-    arrays = read_numbers(path, content.get("arrays"), 2 * T + 5 * S)
-    splits, feature, threshold, left, right, value = np.split(arrays, np.cumsum([T, S, S, S, S]))
+    sided = optional_field(path, content, "missing", bool) or False
+    arrays = read_numbers(path, content.get("arrays"), 2 * T + 5 * S + sided * S)
+    splits, feature, threshold, left, right, value, sides = np.split(arrays, np.cumsum([T, S, S, S, S, S + T]))
+    if not np.isin(sides, (0.0, 1.0)).all():
+        raise ModelFormatError(f"{path}: the sides of missing values must be 0 or 1. {_AGAIN}")
     counts, features = _whole(path, splits), _whole(path, feature)
     children = _whole(path, np.column_stack([left, right]))
     try:
         starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-        return n_features, Trees(features, threshold, children, value, starts)
+        return n_features, Trees(features, threshold, children, value, starts, sides == 1.0 if sided else None)
     except DataError as error:
         raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
 

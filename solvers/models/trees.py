@@ -2,8 +2,9 @@
 
 T trees have S splits and S + T leaves. Tree t has the splits starts[t] to starts[t + 1] and the leaves starts[t] + t
 to starts[t + 1] + t + 1, one more; its first split is its root. A document goes to the left child where its feature is
-at most the threshold, else to the right. A child k >= 0 is the split k, and a child k < 0 is the leaf ~k. A split
-precedes its children, so that every path ends; every leaf, and every split that is not a root, is a child exactly once.
+at most the threshold, else to the right; where it is missing (NaN), as the split says. A child k >= 0 is the split k,
+and a child k < 0 is the leaf ~k. A split precedes its children, so that every path ends; every leaf, and every split
+that is not a root, is a child exactly once.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
+from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Mask, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError
 
 Int32s: TypeAlias = NDArray[np.int32]
+Sides: TypeAlias = "Mask | None"
 
+ANY_VALUE = 1e300
+"""A threshold that every value is below: the split tells missing values from all others."""
 BLOCK_ROWS = 256
 """Rows that pass one tree after another, so that both stay in cache."""
 
@@ -35,6 +39,7 @@ class Trees:
     children   (S, 2) int32, left and right
     value      (S + T,) float64, what each leaf adds to the score
     starts     (T + 1,) int64
+    missing_left  (S,) bool, whether a missing value goes left; None for trees of data without missing values
 
     Raises DataError where the arrays are not trees as the module describes them.
     """
@@ -44,6 +49,7 @@ class Trees:
     children: Int32s
     value: Floats
     starts: Ints
+    missing_left: Sides = None
 
     def __post_init__(self) -> None:
         """Check everything that scoring relies on."""
@@ -72,7 +78,7 @@ class Trees:
         rows. Cost: one path per tree and row.
         """
         out = np.zeros(X.shape[0])
-        shape = (self.threshold, self.children, self.value, self.starts)
+        shape = (self.threshold, self.children, self.value, self.starts, self.missing_left)
         if isinstance(X, np.ndarray):
             add_dense(X, self.feature, *shape, out)
             return out
@@ -104,10 +110,27 @@ def joined(parts: Sequence[Trees]) -> Trees:
         np.concatenate(children).astype(np.int32),
         np.concatenate([part.value for part in parts]),
         np.concatenate(starts),
+        _joined_sides(parts),
     )
 
 
-def one_tree(feature: ArrayLike, threshold: ArrayLike, left: ArrayLike, right: ArrayLike, value: ArrayLike) -> Trees:
+def _joined_sides(parts: Sequence[Trees]) -> Sides:
+    """Return missing_left of all parts; trees of data without missing values send them to the right."""
+    if all(part.missing_left is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.zeros(part.n_splits, dtype=bool) if part.missing_left is None else part.missing_left for part in parts]
+    )
+
+
+def one_tree(
+    feature: ArrayLike,
+    threshold: ArrayLike,
+    left: ArrayLike,
+    right: ArrayLike,
+    value: ArrayLike,
+    missing_left: ArrayLike | None = None,
+) -> Trees:
     """Return one tree of S splits, with the children of each, and S + 1 leaves."""
     children = np.column_stack([np.asarray(left, dtype=np.int32), np.asarray(right, dtype=np.int32)])
     return Trees(
@@ -116,10 +139,13 @@ def one_tree(feature: ArrayLike, threshold: ArrayLike, left: ArrayLike, right: A
         np.ascontiguousarray(children.reshape(-1, 2)),
         np.asarray(value, dtype=np.float64),
         np.array([0, len(children)], dtype=np.int64),
+        None if missing_left is None else np.asarray(missing_left, dtype=np.bool_),
     )
 
 
-def stumps(features: Sequence[int] | Ints, thresholds: ArrayLike, weights: ArrayLike) -> Trees:
+def stumps(
+    features: Sequence[int] | Ints, thresholds: ArrayLike, weights: ArrayLike, missing_left: Sides = None
+) -> Trees:
     """Return a tree of one split for each weak ranker: 0 where x <= threshold, its weight where x > threshold."""
     count = len(features)
     leaves = np.arange(2 * count, dtype=np.int32).reshape(count, 2)
@@ -131,6 +157,7 @@ def stumps(features: Sequence[int] | Ints, thresholds: ArrayLike, weights: Array
         ~leaves,
         value.ravel(),
         np.arange(count + 1, dtype=np.int64),
+        missing_left,
     )
 
 
@@ -145,6 +172,9 @@ def _defect(trees: Trees) -> str:
         return f"{S} splits in {T} trees have thresholds, children and leaves of shapes {shapes}"
     if not (np.isfinite(trees.threshold).all() and np.isfinite(trees.value).all()):
         return "a threshold or a leaf is not finite"
+    sides = trees.missing_left
+    if sides is not None and (sides.shape != (S,) or sides.dtype != np.bool_):
+        return f"{S} splits have {sides.shape} {sides.dtype} sides for missing values: there must be one bool each"
     if S and trees.feature.min() < 0:
         return "a split compares a column below 0"
     tree = np.repeat(np.arange(T), np.diff(starts))
@@ -164,7 +194,14 @@ def _defect(trees: Trees) -> str:
 
 @compiled
 def add_dense(
-    X: Matrix, column: Int32s, threshold: Floats, children: Int32s, value: Floats, starts: Ints, out: Floats
+    X: Matrix,
+    column: Int32s,
+    threshold: Floats,
+    children: Int32s,
+    value: Floats,
+    starts: Ints,
+    missing_left: Sides,
+    out: Floats,
 ) -> None:
     """Add to out, (n_rows,), the values of the leaves that the rows of X reach, tree by tree in their order."""
     for a in range(0, X.shape[0], BLOCK_ROWS):
@@ -178,7 +215,11 @@ def add_dense(
             for i in range(a, b):
                 node = first
                 while node >= 0:
-                    node = children[node, np.int64(not X[i, column[node]] <= threshold[node])]
+                    x = X[i, column[node]]
+                    side = np.int64(not x <= threshold[node])
+                    if missing_left is not None:  # numba compiles no test for None
+                        side = np.int64(not missing_left[node]) if np.isnan(x) else side
+                    node = children[node, side]
                 out[i] += value[~node]
 
 
@@ -194,6 +235,7 @@ def add_csr(
     children: Int32s,
     value: Floats,
     starts: Ints,
+    missing_left: Sides,
     out: Floats,
 ) -> None:
     """Add to out the values of the leaves that the rows of a CSR matrix reach; what it does not store is 0.
@@ -209,7 +251,7 @@ def add_csr(
             for k in range(indptr[i], indptr[i + 1]):
                 if place[indices[k]] >= 0:
                     block[i - a, place[indices[k]]] += data[k]
-        add_dense(block[: b - a], column, threshold, children, value, starts, out[a:b])
+        add_dense(block[: b - a], column, threshold, children, value, starts, missing_left, out[a:b])
         for i in range(a, b):
             for k in range(indptr[i], indptr[i + 1]):
                 if place[indices[k]] >= 0:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case

@@ -29,7 +29,7 @@ _RULES = {
     Fault.COLON: "the number of the feature must be followed by a colon and the value, without spaces",
     Fault.VALUE: "the value is not a decimal number such as 0.5 or -1e-3",
     Fault.VALUE_EMPTY: "the value is missing after the colon. Write it, or leave the feature out (it is then 0)",
-    Fault.VALUE_MISSING: 'the value is not a finite number. Fill it in, or pass missing="zero" to read it as 0',
+    Fault.VALUE_MISSING: 'the value is missing or infinite. Correct it, or pass missing="zero" to read it as 0',
     Fault.VALUE_TOO_LARGE: "the value is too large for {dtype}. {larger}",
     Fault.CONTROL: "a control character. Is the file text, and undamaged? Remove the character",
 }

@@ -38,7 +38,7 @@ def from_frame(
     drop: Sequence[str] | str = (),
     weight: str | None = None,
     group_by_time: str | None = None,
-    missing: Missing = "error",
+    missing: Missing = "keep",
 ) -> Queries:
     """Return the rows of a data frame grouped by query.
 
@@ -63,8 +63,9 @@ def from_frame(
         Column that says how often a query counts: a positive number, the same for all documents of a query.
     group_by_time : str, optional
         Column of numbers, dates or ISO 8601 text. The queries are put in the order of their latest document.
-    missing : {"error", "zero"}, default="error"
-        Whether empty, NaN and infinite values of features are errors or are read as 0.
+    missing : {"keep", "error", "zero"}, default="keep"
+        Whether empty and NaN values of features stay missing (NaN), are errors, or are read as 0. Infinite values are
+        errors, or with "zero" read as 0.
 
     Returns
     -------
@@ -74,7 +75,8 @@ def from_frame(
     Raises
     ------
     DataError
-        A column is missing, holds text or has missing values. The message names it and the remedy.
+        A column is missing, holds text or an infinite value, or has missing values that may not be there. The message
+        names it and the remedy.
     ParameterError
         missing has an unknown value.
 
@@ -108,7 +110,7 @@ class Table:
     path: Path | None = None
 
 
-def queries_of(table: Table, wanted: Wanted, missing: Missing = "error", judged: Judgments | None = None) -> Queries:
+def queries_of(table: Table, wanted: Wanted, missing: Missing = "keep", judged: Judgments | None = None) -> Queries:
     """Return the rows of a table grouped by query, with the grades of judged where it is given."""
     check_missing(missing)
     frame = as_eager(table.frame)
@@ -119,7 +121,7 @@ def queries_of(table: Table, wanted: Wanted, missing: Missing = "error", judged:
         grouped=table.sizes is not None,
         judged=judged is not None,
     )
-    X = _matrix([frame[name] for name in found.features], zero_missing=missing == "zero")
+    X = _matrix([frame[name] for name in found.features], missing)
     ids = None if found.query is None else _ids(frame[found.query], found.query)
     documents = None if found.document is None else _ids(frame[found.document], found.document)
     y: Matrix
@@ -209,44 +211,45 @@ def _by_time(queries: Queries, times: Array) -> Queries:
     return replace(queries.select(order), rows=rows[places])
 
 
-def _matrix(series: list[Series], *, zero_missing: bool) -> Matrix:
+def _matrix(series: list[Series], missing: Missing) -> Matrix:
     dtype = np.float32 if all(column.dtype == nw.Float32 for column in series) else np.float64
     matrix = np.empty((len(series[0]), len(series)), dtype=dtype)
     for number, column in enumerate(series):
-        matrix[:, number] = _numbers(column, "feature", zero_missing=zero_missing)
+        matrix[:, number] = _numbers(column, "feature", missing)
     return matrix
 
 
-def _numbers(column: Series, what: str, *, zero_missing: bool = False) -> Matrix:
-    """Return the numbers of a column, all finite; with zero_missing, 0 for those that are missing or not finite."""
+def _numbers(column: Series, what: str, missing: Missing = "error") -> Matrix:
+    """Return the numbers of a column, finite but for missing ones that are kept, which are NaN."""
     name, dtype = column.name, column.dtype
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         advice = (
             "Turn it into numbers, or leave it out by features=[...]" if what == "feature" else "Turn it into numbers"
         )
         raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers. {advice}.")
-    if zero_missing and column.null_count():
-        column = column.fill_null(False if dtype == nw.Boolean else 0)
-    remedy = ', or read them as 0: missing="zero"' if what == "feature" else ""
-    if column.null_count():
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-        raise DataError(
-            f"the {what} column {name!r} has {column.null_count()} missing values, the first in row {row}. "
-            f"Fill them in, remove those rows{remedy}."
-        )
+    if column.null_count() and not dtype.is_float():
+        column = column.cast(nw.Float64)
     values = column.to_numpy()
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
     bad = ~np.isfinite(values)
-    if bad.any() and zero_missing:
-        return np.where(bad, values.dtype.type(0), values)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+    if not bad.any():
+        return values
+    infinite, absent = np.flatnonzero(np.isinf(values)), np.flatnonzero(np.isnan(values))
+    of_feature = what == "feature"
+    if len(infinite) and missing != "zero":
+        remedy = ', or read it as 0: missing="zero"' if of_feature else ""
         raise DataError(
-            f"the {what} column {name!r} is {values[row]} in row {row}. Every value must be finite: "
-            f"correct it, remove the row{remedy}."
+            f"the {what} column {name!r} is {values[infinite[0]]} in row {infinite[0]}. Every value must be finite: "
+            f"correct it, or remove the row{remedy}."
         )
-    return values
+    if missing == "error":
+        remedy = ', or keep them: missing="keep"' if of_feature else ""
+        raise DataError(
+            f"the {what} column {name!r} has {len(absent)} missing values, the first in row {absent[0]}. "
+            f"Fill them in, remove those rows{remedy}."
+        )
+    return values if missing == "keep" else np.where(bad, values.dtype.type(0), values)
 
 
 def _ids(column: Series, name: str) -> Array:

@@ -13,7 +13,7 @@ from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import ParameterError
 
 Layout = Literal["auto", "dense", "sparse"]
-Missing = Literal["error", "zero"]
+Missing = Literal["keep", "error", "zero"]
 
 
 class TextOptions(TypedDict, total=False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.studies.readers.decimals import BAD, SLOW, WORD, Bytes, digit_at, ends_token, read_number
+from ranktune.studies.readers.options import Missing
 
 Columns: TypeAlias = NDArray[np.int32]
 
@@ -104,34 +105,39 @@ class ParseResult:
     unsorted: bool  # whether the columns of some row are out of order
     commented: bool
     grouped: Grouped
+    has_missing: bool  # whether a value was read as NaN
 
 
 def parse(
-    text: Bytes, into: ParseBuffers, *, base: int, max_features: int, single: bool, zero_missing: bool, grouped: Grouped
+    text: Bytes, into: ParseBuffers, *, base: int, max_features: int, single: bool, missing: Missing, grouped: Grouped
 ) -> ParseResult:
     """Parse text, which consists of complete lines, into the buffers.
 
     base is the smallest index. With single, values that exact arithmetic must round to float32 are marked as hard.
-    zero_missing reads NULL, NaN and infinity as 0.
+    missing says whether NULL and NaN are read as NaN (keep), as 0 like infinity (zero), or are faults (error).
     """
-    state = np.zeros(11, dtype=np.int64)
+    state = np.zeros(12, dtype=np.int64)
     state[_GROUPED] = grouped
-    fault, offset = parse_lines(text, base, max_features, single, zero_missing, state, into)
+    fault, offset = parse_lines(text, base, max_features, single, get_args(Missing).index(missing), state, into)
     rows, values, runs, hard, lines, width, is_unsorted, commented, found = (int(number) for number in state[:9])
     return ParseResult(
-        Fault(fault), offset, rows, values, runs, hard, lines, width, bool(is_unsorted), bool(commented), Grouped(found)
-    )
+        Fault(fault), offset, rows, values, runs, hard, lines, width, bool(is_unsorted), bool(commented),
+        Grouped(found), bool(state[_MISSING]),
+    )  # fmt: skip
 
 
 # Kernels. Every loop over characters ends at the newline that ends the text, so none checks the length of the text.
 _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON = 10, 13, 32, 9, 35, 58
-_MINUS, _EQUALS, _ZERO = 45, 61, 48
+_MINUS, _EQUALS, _ZERO, _F, _Y = 45, 61, 48, 102, 121
+_AS_NAN, _AS_ERROR = (get_args(Missing).index(how) for how in ("keep", "error"))
 _FAR = 1 << 40  # beyond any index
 _SMALLEST_SINGLE, _LARGEST_SINGLE = 2.0**-126, float(np.finfo(np.float32).max)
 _BELOW_SINGLE, _MIDWAY = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)  # the bits of a double that float32 lacks
 _DOCID = np.frombuffer(b"docid", dtype=np.uint8)
 
-_ROWS, _VALUES, _RUNS, _HARD, _LINES, _WIDTH, _UNSORTED, _COMMENTED, _GROUPED, _QUERY, _QUERY_END = range(11)  # state
+_ROWS, _VALUES, _RUNS, _HARD, _LINES, _WIDTH, _UNSORTED, _COMMENTED, _GROUPED, _QUERY, _QUERY_END, _MISSING = range(
+    12
+)  # state
 
 
 @compiled
@@ -277,7 +283,7 @@ def _column(text: Bytes, p: int, base: int, max_features: int) -> tuple[int, int
 
 @compiled
 def _entries(
-    text: Bytes, p: int, base: int, max_features: int, single: bool, zero_missing: bool, state: Ints, into: ParseBuffers
+    text: Bytes, p: int, base: int, max_features: int, single: bool, missing: int, state: Ints, into: ParseBuffers
 ) -> tuple[int, int]:
     """Read INDEX:VALUE up to the comment or the end of the line; return (fault, next offset)."""
     values, columns = into.values, into.columns
@@ -298,12 +304,17 @@ def _entries(
         kind, value, after = read_number(text, p)
         if kind == BAD:
             return Fault.VALUE_EMPTY.value if ends_token(text[p]) else Fault.VALUE.value, after
-        if kind == WORD and not zero_missing:
-            return Fault.VALUE_MISSING.value, p
+        if kind == WORD:
+            last = text[after - 1] | 32
+            if missing == _AS_ERROR or (missing == _AS_NAN and (last == _F or last == _Y)):  # inf, infinity
+                return Fault.VALUE_MISSING.value, p
+            if missing == _AS_NAN:
+                value = np.nan
+                state[_MISSING] = 1
         values[n] = value
         if kind == SLOW:
             _mark_hard(into.hard, state, n, p, after)
-        elif single and value != 0.0:
+        elif single and kind != WORD and value != 0.0:
             odd = not (_SMALLEST_SINGLE <= abs(value) <= _LARGEST_SINGLE)
             if odd or bits[n] & _BELOW_SINGLE == _MIDWAY:
                 _mark_hard(into.hard, state, n, p, after)
@@ -320,7 +331,7 @@ def _entries(
 
 @compiled
 def parse_lines(
-    text: Bytes, base: int, max_features: int, single: bool, zero_missing: bool, state: Ints, into: ParseBuffers
+    text: Bytes, base: int, max_features: int, single: bool, missing: int, state: Ints, into: ParseBuffers
 ) -> tuple[int, int]:
     """Parse text, see `parse`; return (fault, offset). One pass, without allocations."""
     comments = into.comments
@@ -334,7 +345,7 @@ def parse_lines(
             if fault == 0:
                 fault, p = _query(text, _after_blanks(text, p), state, into.runs)
             if fault == 0:
-                fault, p = _entries(text, p, base, max_features, single, zero_missing, state, into)
+                fault, p = _entries(text, p, base, max_features, single, missing, state, into)
             if fault != 0:
                 return fault, p
             into.lines[row], into.ends[row] = line, state[_VALUES]

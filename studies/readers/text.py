@@ -33,7 +33,7 @@ def read_text(
     n_features: int | None = None,
     dtype: type | str = np.float32,
     one_based: bool = True,
-    missing: Missing = "error",
+    missing: Missing = "keep",
     strict: bool = False,
     max_features: int = 1_000_000,
     layout: Layout = "auto",
@@ -56,8 +56,9 @@ def read_text(
         Type of the features; each value is the nearest such number to the decimal.
     one_based : bool, default=True
         Whether features are counted from 1; if not, from 0.
-    missing : {"error", "zero"}, default="error"
-        Whether NULL, NaN, NA, None and infinite values are errors or are read as 0.
+    missing : {"keep", "error", "zero"}, default="keep"
+        Whether NULL, NaN, NA and None are missing values (NaN), are errors, or are read as 0. Infinite values are
+        errors, or with "zero" read as 0.
     strict : bool, default=False
         Whether to raise an error for what is otherwise repaired with a RankTuneWarning: a query in several places,
         features out of order.
@@ -98,9 +99,7 @@ def read_text(
     """
     check_text_options(n_features, dtype, layout, max_features)
     check_missing(missing)
-    reader = _Reader(
-        Path(path), n_features, np.dtype(dtype), one_based, missing == "zero", strict, max_features, layout
-    )
+    reader = _Reader(Path(path), n_features, np.dtype(dtype), one_based, missing, strict, max_features, layout)
     into: ParseBuffers | None = None
     for text in line_blocks(reader.position, max_expansion=max_expansion):
         if into is None or len(into.columns) < len(text) // 4 + 2:
@@ -113,12 +112,13 @@ class _Reader:
     """Collects the blocks of one file: one list entry a block."""
 
     def __init__(
-        self, path: Path, n_features: int | None, dtype: np.dtype[np.floating], one_based: bool, zero_missing: bool,
+        self, path: Path, n_features: int | None, dtype: np.dtype[np.floating], one_based: bool, missing: Missing,
         strict: bool, max_features: int, layout: Layout,
     ) -> None:  # fmt: skip
         self.position = Position(path)
         self.n_features, self.dtype, self.base = n_features, dtype, int(one_based)
-        self.zero_missing, self.strict, self.max_features = zero_missing, strict, max_features
+        self.missing, self.strict, self.max_features = missing, strict, max_features
+        self.has_missing = False
         self.single = dtype == np.float32
         self.grouped = Grouped.UNKNOWN
         self.unsorted_at = 0
@@ -131,10 +131,11 @@ class _Reader:
         """Parse one block and add its rows."""
         found = parse(
             text, into, base=self.base, max_features=self.max_features, single=self.single,
-            zero_missing=self.zero_missing, grouped=self.grouped,
+            missing=self.missing, grouped=self.grouped,
         )  # fmt: skip
         self._finish_hard(text, into, found.n_hard)
         self.grouped = found.grouped
+        self.has_missing |= found.has_missing
         values, columns, ends = into.values[: found.n_values], into.columns[: found.n_values], into.ends[: found.n_rows]
         if found.unsorted:
             values, columns = self._sorted(text, into, values, columns, ends)
@@ -167,7 +168,10 @@ class _Reader:
         if grouping.rows is not None:
             features, grades = features[grouping.rows], grades[grouping.rows]
             documents = None if documents is None else documents[grouping.rows]
-        return Queries(features, grades, grouping.starts, grouping.ids, documents, None, grouping.rows)
+        return Queries(
+            features, grades, grouping.starts, grouping.ids, documents, None, grouping.rows,
+            has_missing=self.has_missing,
+        )  # fmt: skip
 
     def _raise(self, text: Bytes, fault: Fault, offset: int) -> None:
         limit, dtype = self.max_features, self.dtype.name
@@ -198,7 +202,7 @@ class _Reader:
                 continue
             value = exact_single(number) if self.single else exact_double(number)
             if math.isinf(value):
-                if not self.zero_missing or math.isfinite(exact_double(number)):
+                if self.missing != "zero" or math.isfinite(exact_double(number)):
                     self._raise(text, Fault.VALUE_TOO_LARGE, first)
                 value = 0.0
             into.values[which] = value

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.base.ranker import BaseRanker, LinearRanker
+from ranktune.solvers.base.linear import LinearRanker
+from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, defaults, is_active

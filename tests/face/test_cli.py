@@ -162,7 +162,7 @@ def test_bad_data_is_one_message_and_exit_code_2(tmp_path: Path, text: str, said
 def test_remedies_are_options(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_text("1 qid:1 0:1\n")
     assert "--zero-based" in ranktune("data", "bad.txt", cwd=tmp_path, check=2).stderr
-    (tmp_path / "bad.txt").write_text("1 qid:1 1:NULL\n")
+    (tmp_path / "bad.txt").write_text("1 qid:1 1:inf\n")
     assert "--missing zero" in ranktune("data", "bad.txt", cwd=tmp_path, check=2).stderr
 
 

@@ -225,7 +225,9 @@ def test_missing_cells_of_a_table_are_zeros_where_asked(
     file = tmp_path / "holes.csv"
     file.write_text("grade,qid,f0,f1,f2\n1,1,,2.0,NULL\n0,1,3,NaN,5\n")
     with pytest.raises(DataError, match=r"holes\.csv"):
-        read(file)
+        read(file, missing="error")
+    np.testing.assert_array_equal(read(file).features, [[np.nan, 2, np.nan], [3, np.nan, 5]])
+    assert read(file).has_missing
     assert read(file, missing="zero").features.tolist() == [[0, 2, 0], [3, 0, 5]]
     with pytest.raises(ParameterError, match="Did you mean 'zero'"):
         read(file, missing="zeros")  # type: ignore[arg-type]

@@ -15,7 +15,8 @@ from rich.markup import escape
 from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import table, titled
-from ranktune.solvers.base.ranker import BaseRanker, LinearRanker
+from ranktune.solvers.base.linear import LinearRanker
+from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError, listed
 from ranktune.solvers.core.registrations import names as registered_names

@@ -91,7 +91,7 @@ def export(
             "or of weights, that scores alike. How much it loses is said."
         ),
     ] = None,
-    missing: Missing = "error",
+    missing: Missing = "keep",
     zero_based: ZeroBased = False,
 ) -> None:
     """Write the model, and print on standard error how it is used."""
@@ -120,14 +120,14 @@ def export_file(
     from ranktune.solvers.export.formats import export, format_called
     from ranktune.solvers.export.source import OTHER_MODELS
     from ranktune.solvers.models.base import load_model
-    from ranktune.solvers.models.blend import parts_of
+    from ranktune.solvers.models.blend import needs_of
 
     if output is None and not format_called(format).is_text:
         raise ParameterError(f"{format} is not text: add -o FILE.")
     if check is not None:
         check_evaluator(format)
     model, distilled = load_model(path), ""
-    if not format_called(format).holds(parts_of(model)):
+    if not format_called(format).holds(needs_of(model)):
         if distil is None:
             raise ParameterError(
                 f"{format} cannot hold {model.solver}, a model of {_kinds(model)}. Add --distil DATA, such as the "
@@ -165,17 +165,17 @@ def _kinds(model: Model) -> str:
     """Return in words what a model consists of."""
     from ranktune.solvers.core.errors import listed
     from ranktune.solvers.models.base import IN_WORDS
-    from ranktune.solvers.models.blend import parts_of
+    from ranktune.solvers.models.blend import needs_of
 
-    return listed(IN_WORDS[part] for part in sorted(parts_of(model)))
+    return listed(IN_WORDS[part] for part in sorted(needs_of(model)))
 
 
 def _formats_for(model: Model) -> str:
     """Return the formats that hold a model."""
     from ranktune.solvers.export.formats import FORMATS
-    from ranktune.solvers.models.blend import parts_of
+    from ranktune.solvers.models.blend import needs_of
 
-    found = ", ".join(name for name, one in FORMATS.items() if one.holds(parts_of(model)))
+    found = ", ".join(name for name, one in FORMATS.items() if one.holds(needs_of(model)))
     return f"one of {found}" if found else "none: ranktune.load_model serves it"
 
 

@@ -62,7 +62,7 @@ def predict(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. (default: standard output)")
     ] = None,
-    missing: Missing = "error",
+    missing: Missing = "keep",
     zero_based: ZeroBased = False,
     solver: Solvers = None,
 ) -> None:
@@ -83,7 +83,7 @@ def evaluate(
     data: Annotated[str, typer.Argument(help="Documents with grades.")],
     metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, p@5, err@10, auc, ndcg@10:letor, ...")] = "ndcg@10",
     also: Also = None,
-    missing: Missing = "error",
+    missing: Missing = "keep",
     zero_based: ZeroBased = False,
     solver: Solvers = None,
     as_json: Json = False,
@@ -107,7 +107,7 @@ def describe_data(
     columns: Given,
     *,
     data: Annotated[str, typer.Argument(help="File, folder or name of documents with grades.")] = "api-search",
-    missing: Missing = "error",
+    missing: Missing = "keep",
     zero_based: ZeroBased = False,
     as_json: Json = False,
 ) -> None:

@@ -32,7 +32,7 @@ Given: TypeAlias = dict[str, Any]
 Home = Annotated[Path | None, typer.Option(help=HOME.help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every event of events.jsonl.")]
-Missing = Annotated[str, typer.Option(help="What to do with a missing value (NaN, NULL): error, or zero.")]
+Missing = Annotated[str, typer.Option(help="What to do with a missing value (NaN, NULL, empty): keep, error, or zero.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature numbers in text files begin at 0, not at 1.")]
 Solvers = Annotated[
     list[str] | None,
@@ -88,7 +88,7 @@ def _parameter(own: Declared) -> inspect.Parameter:
 def reading(missing: str, zero_based: bool, columns: Given | None = None) -> ReadOptions:
     """Return the options of the readers that differ from their defaults, and the columns that are given."""
     options = cast("ReadOptions", given_columns(columns or {}))
-    if missing != "error":
+    if missing != "keep":
         options["missing"] = cast("MissingChoice", missing)  # the readers check it
     if zero_based:
         options["one_based"] = False

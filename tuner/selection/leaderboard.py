@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.models.blend import parts_of
+from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.selection.candidates import ALPHA, Candidate
 from ranktune.tuner.selection.estimate import chosen_estimate
 from ranktune.tuner.selection.finals import Entry
@@ -74,7 +74,7 @@ def _row(
         microseconds=float(np.mean([entry.microseconds for entry in own])),
         seconds=float(np.sum([entry.seconds for entry in own])),
         trials=sum(entry.candidate.trials for entry in own),
-        is_served=all(can_load(serve, parts_of(entry.model)) for entry in own),
+        is_served=all(can_load(serve, needs_of(entry.model)) for entry in own),
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.models.base import Model
-from ranktune.solvers.models.blend import parts_of
+from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import STANDARD, loadable
 from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
 from ranktune.tuner.selection.candidates import Candidate
@@ -51,7 +51,7 @@ class Served:
 
 def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: Candidate, deadline: Deadline) -> Served:
     """Return the entries with one that all systems can load first."""
-    able = [entry for entry in entries if can_load(study.serve, parts_of(entry.model))]
+    able = [entry for entry in entries if can_load(study.serve, needs_of(entry.model))]
     others = [entry for entry in entries if entry not in able]
     ordered = [*able, *others]
     best = next((entry for entry in others if entry.candidate.solver == unrestricted.solver), None)

@@ -1,9 +1,9 @@
 """Queries and validation plans on disk, written once and mapped into the memory of every worker.
 
 A folder of queries holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array, then grades.npy,
-starts.npy, queries.json (ids and feature names), weights.npy if queries have weights, and documents.json (ids) on
-demand. A folder of a problem holds the development queries and an npz file for each plan. Reading runs no code: the
-files are arrays of numbers and JSON.
+starts.npy, queries.json (ids, feature names, whether values are missing), weights.npy if queries have weights, and
+documents.json (ids) on demand. A folder of a problem holds the development queries and an npz file for each plan.
+Reading runs no code: the files are arrays of numbers and JSON.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def write_queries(queries: Queries, folder: Path, *, documents: bool = False) ->
         "shape": list(queries.features.shape),
         "query_ids": _as_json(queries.query_ids),
         "feature_names": queries.feature_names,
+        "has_missing": queries.has_missing,
     }
     (folder / "queries.json").write_text(json.dumps(about))
 
@@ -98,6 +99,7 @@ def read_queries(folder: Path) -> Queries:
         _objects(json.loads(documents.read_text())) if documents.exists() else None,
         feature_names=None if names is None else tuple(names),
         query_weights=np.load(weights) if weights.exists() else None,
+        has_missing=about.get("has_missing", False),
     )
 
 

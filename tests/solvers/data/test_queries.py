@@ -65,12 +65,23 @@ def test_sparse_duplicates_are_summed_and_the_callers_matrix_stays() -> None:
         ([["a", "b"]] * 6, Y, "X is not numeric"),
         ([[1, 2]] * 5 + [[1]], Y, "X is not numeric"),
         (np.where(X == 5, np.inf, X), Y, "row 2, column 1 is inf"),
-        (sparse.csr_array(np.where(X == 5, np.nan, X)), Y, "row 2, column 1 is (nan|NaN)"),
+        (sparse.csr_array(np.where(X == 5, -np.inf, X)), Y, "row 2, column 1 is -inf"),
+        (np.where(X == 5, np.inf, np.where(X == 1, np.nan, X)), Y, "row 2, column 1 is inf"),
     ],
 )
 def test_arrays_that_cannot_be_are_named(features: Any, grades: Any, word: str) -> None:
     with pytest.raises(DataError, match=word):
         Queries.from_arrays(features, grades, qid=QID)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_missing_values_are_noted_and_kept(make: Any) -> None:
+    queries = Queries.from_arrays(make(np.where(X == 5, np.nan, X)), Y, qid=QID)
+    assert queries.has_missing and queries.select([0]).has_missing
+    assert np.isnan(dense(queries)).sum() == 1
+    whole = Queries.from_arrays(make(X), Y, qid=QID)
+    assert not whole.has_missing
+    assert concatenate([whole, queries]).has_missing
 
 
 def test_finite_numbers_whose_sum_overflows_are_accepted() -> None:

@@ -74,8 +74,10 @@ def test_what_cannot_be_scored_is_refused(model: LinearModel) -> None:
         model.predict(sparse.csr_array((2, 4)))
     with pytest.raises(DataError, match=r"2 features.*trained on 3"):
         model.predict(Queries.from_arrays(np.zeros((2, 2)), np.zeros(2)))
-    with pytest.raises(DataError, match="finite"):
+    with pytest.raises(DataError, match=r"feature .* is missing \(NaN\).*no missing values"):
         model.predict(np.array([[0.0, np.nan, 0.0]]))
+    with pytest.raises(DataError, match="finite"):
+        model.predict(np.array([[0.0, np.inf, 0.0]]))
     with pytest.raises(DataError, match="two-dimensional"):
         model.predict(np.zeros(3))
     doubled = pd.DataFrame(np.zeros((1, 4)), columns=["bm25", "bm25", "title length", "page rank"])

@@ -62,8 +62,10 @@ def test_scores_come_in_the_order_of_the_rows(model: TreeModel) -> None:
 def test_what_cannot_be_scored_is_refused(model: TreeModel) -> None:
     with pytest.raises(DataError, match=r"4 features.*trained on 3"):
         model.predict(np.zeros((2, 4)))
-    with pytest.raises(DataError, match="finite"):
+    with pytest.raises(DataError, match=r"feature .* is missing \(NaN\).*no missing values"):
         model.predict(np.array([[0.0, np.nan, 0.0]]))
+    with pytest.raises(DataError, match="finite"):
+        model.predict(np.array([[0.0, np.inf, 0.0]]))
 
 
 def test_a_column_that_is_not_there_is_refused() -> None:

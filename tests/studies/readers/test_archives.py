@@ -99,7 +99,7 @@ def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         {"indptr": np.array([0, 2])},
         {"shape": np.array([4])},
         {"shape": np.array([4.0, 3.0])},
-        {"data": np.array([1.0, np.nan])},
+        {"data": np.array([1.0, np.inf])},
     ],
 )
 def test_damaged_sparse_parts_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:

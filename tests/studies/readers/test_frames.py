@@ -60,7 +60,6 @@ def test_single_precision_stays_single(library: Any) -> None:
     ("change", "word"),
     [
         ({"bm25": ["a", "b", "c"]}, "feature column 'bm25' holds"),
-        ({"bm25": [0.5, None, 1.0]}, "'bm25'.*row 1"),
         ({"clicks": [1.0, 2.0, float("inf")]}, "'clicks'.*row 2"),
         ({"grade": ["good", "bad", "good"]}, "grade column 'grade' holds"),
         ({"grade": [None, 1.0, 2.0]}, "'grade'.*row 0"),
@@ -72,9 +71,44 @@ def test_bad_columns_are_named(library: Any, change: dict[str, list[Any]], word:
         from_frame(library.DataFrame({**COLUMNS, **change}))
 
 
-def test_not_a_number_is_refused_where_it_is_not_null() -> None:
-    with pytest.raises(DataError, match=r"'bm25' is nan in row 0"):
-        from_frame(pl.DataFrame({**COLUMNS, "bm25": [float("nan"), 1.0, 2.0]}))
+@frames
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("bm25", [0.5, None, 1.0]),
+        ("bm25", [0.5, float("nan"), 1.0]),
+        ("clicks", [3, None, 1]),
+        ("clicks", [None, None, None]),
+    ],
+)
+def test_missing_values_stay_missing(library: Any, name: str, values: list[Any]) -> None:
+    if values == [None, None, None] and library is not pd:
+        pytest.skip("a column without values has no type")
+    values = [None] * 3 if values == [None, None, None] else values
+    frame = library.DataFrame({**COLUMNS, name: pd.Series(values, dtype="float64") if library is pd else values})
+    queries = from_frame(frame)
+    assert queries.has_missing and queries.feature_names is not None
+    found = queries.in_caller_order(queries.features[:, queries.feature_names.index(name)])
+    np.testing.assert_array_equal(found, np.array(values, dtype=np.float64))
+    with pytest.raises(DataError, match=rf"'{name}'.*missing values, the first in row"):
+        from_frame(frame, missing="error")
+    zeros = from_frame(frame, missing="zero")
+    assert not zeros.has_missing and np.isfinite(zeros.features).all()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.array([1, None, 3], dtype="Int64"),
+        pd.array([0.5, None, 3], dtype="Float64"),
+        pd.array([True, None, False], dtype="boolean"),
+    ],
+)
+def test_missing_values_of_pandas_own_types(column: Any) -> None:
+    queries = from_frame(pd.DataFrame({**COLUMNS, "clicks": column}))
+    assert queries.feature_names is not None
+    found = queries.in_caller_order(queries.features[:, queries.feature_names.index("clicks")])
+    assert np.isnan(found).tolist() == [False, True, False] and found[0] == float(column[0])
 
 
 @frames

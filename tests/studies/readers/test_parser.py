@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ranktune.studies.readers.options import Missing
 from ranktune.studies.readers.parser import Fault, Grouped, ParseBuffers, ParseResult, parse, scatter
 
 
 def run(
-    text: bytes, *, base: int = 1, single: bool = False, zero_missing: bool = False
+    text: bytes, *, base: int = 1, single: bool = False, missing: Missing = "keep"
 ) -> tuple[ParseResult, ParseBuffers]:
     into = ParseBuffers.for_text_of(len(text))
     array = np.frombuffer(text, dtype=np.uint8)
@@ -19,7 +20,7 @@ def run(
         base=base,
         max_features=1000,
         single=single,
-        zero_missing=zero_missing,
+        missing=missing,
         grouped=Grouped.UNKNOWN,
     )
     return found, into
@@ -92,7 +93,7 @@ def test_only_the_one_spelling_of_a_whole_number_is_a_number(query: str, whole: 
         (b"0 qid:1 1:\0\n", Fault.VALUE, 10),
         (b"0 qid:1 1: 2:1\n", Fault.VALUE_EMPTY, 10),
         (b"0 qid:1 1:\n", Fault.VALUE_EMPTY, 10),
-        (b"0 qid:1 1:NULL\n", Fault.VALUE_MISSING, 10),
+        (b"0 qid:1 1:inf\n", Fault.VALUE_MISSING, 10),
         (b"0 qid:1\0 1:1\n", Fault.CONTROL, 7),
         (b"0 qid:1 1:1 # \0\n", Fault.CONTROL, 14),
     ],
@@ -119,9 +120,20 @@ def test_features_may_be_counted_from_zero() -> None:
 
 
 def test_missing_values_are_zero_if_asked() -> None:
-    found, into = run(b"0 qid:1 1:NULL 2:nan 3:-inf 4:2\n", zero_missing=True)
+    found, into = run(b"0 qid:1 1:NULL 2:nan 3:-inf 4:2\n", missing="zero")
     assert found.fault == Fault.NONE
     assert into.values[:4].tolist() == [0.0, 0.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_missing_values_are_kept(single: bool) -> None:
+    found, into = run(b"0 qid:1 1:NULL 2:nan 3:NA 4:none 5:2\n", single=single)
+    assert found.fault == Fault.NONE and found.has_missing and found.n_hard == 0
+    np.testing.assert_array_equal(into.values[:5], [np.nan] * 4 + [2.0])
+    assert not run(b"0 qid:1 1:0.5\n")[0].has_missing
+    for word in (b"inf", b"-inf", b"Infinity"):
+        assert run(b"0 qid:1 1:" + word + b"\n")[0].fault == Fault.VALUE_MISSING
+    assert run(b"0 qid:1 1:NULL\n", missing="error")[0].fault == Fault.VALUE_MISSING
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -14,7 +14,7 @@ import pytest
 
 import ranktune
 from ranktune.dashboards.terminal.listing import listing
-from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, StudyError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.solvers.base.ranker import LinearRanker
+from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
