@@ -125,14 +125,18 @@ def _pairs(queries: Queries) -> _Pairs:
 
 
 def _column(queries: Queries, number: int) -> Floats:
+    """Return a feature, (n_documents,); a missing value is one less than the smallest one."""
     column = queries.features[:, [number]]
-    values = column if isinstance(column, np.ndarray) else column.toarray()
-    return np.asarray(values, dtype=np.float64).ravel()
+    values = np.asarray(column if isinstance(column, np.ndarray) else column.toarray(), dtype=np.float64).ravel()
+    missing = np.isnan(values)
+    if missing.any() and not missing.all():
+        values[missing] = np.floor(values[~missing].min()) - 1.0
+    return values
 
 
 def _judged(values: Floats, queries: Queries, pairs: _Pairs) -> tuple[str, str]:
     """Return the kind of suspect that a feature is and what was found, two empty texts if it is none."""
-    if values.min() == values.max() or np.isnan(values).all():
+    if not values.min() < values.max():
         return "", ""
     if len(pairs.better) >= MIN_PAIRS:
         agreement = _agreement(values, pairs)

@@ -35,6 +35,12 @@ class Wanted:
     features: Sequence[str] | str | None = None
     drop: Sequence[str] | str = ()
 
+    @property
+    def named(self) -> set[str]:
+        """The columns that are not features and are called by name."""
+        own = (self.qid, self.grade, self.document, self.weight, self.group_by_time)
+        return {name for name in own if name is not None} - {Wanted.qid, Wanted.grade}
+
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Return those of the options of reading that are about columns."""
@@ -87,6 +93,8 @@ def roles(
     """
     columns = dict.fromkeys(names)
     dropped = dict.fromkeys(_selected(columns, wanted.drop, "drop"), "drop") if wanted.drop else {}
+    for name in wanted.named:
+        dropped.pop(name, None)
     left = {name: None for name in columns if name not in dropped}
     named = set(_as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in named]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,15 @@ def test_sparse_features_are_judged_alike() -> None:
     plain = queries()
     scattered = plain.with_features(sparse.csr_array(plain.features))
     assert suspects(scattered) == suspects(plain)
+
+
+def test_missing_values_count_as_the_lowest() -> None:
+    own = queries()
+    X = own.features.copy()
+    X[0, :] = np.nan
+    X[:, list(COLUMNS).index("noise")] = np.where(Y > 0, Y, np.nan)
+    found = {one.name: one.kind for one in suspects(replace(own, features=X))}
+    assert found == {name: kind for name, kind in KINDS.items() if name != "session_id"} | {"noise": LEAK}
 
 
 def test_features_without_names_are_numbered() -> None:

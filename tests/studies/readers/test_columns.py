@@ -62,6 +62,11 @@ def test_dropped_columns_are_nothing_at_all() -> None:
     assert roles(("query", "query_id", "y", "f"), Wanted(drop="query")).query == "query_id"
 
 
+def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
+    found = roles(("s", "grade", "day", "f"), Wanted(qid="s", group_by_time="day", drop="s,da*"))
+    assert found.keys == {"s": "query id", "grade": "grade", "day": "time"} and not found.dropped
+
+
 @pytest.mark.parametrize(
     ("wanted", "words"),
     [
