@@ -7,6 +7,7 @@ kept. The fitted trees are plain arrays, Trees: nothing of the library is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, ClassVar, Self, Unpack
 
@@ -140,7 +141,8 @@ class TreeRanker(BaseRanker):
         """
         self._check_fitted("trees_")
         has_missing = isinstance(X, Queries) and X.has_missing
-        if self.start_ is not None or self.trees_.missing_left is not None or has_missing:
+        learned_missing = self.imputation_ is not None or self.trees_.missing_left is not None
+        if self.start_ is not None or learned_missing or has_missing:
             return self._predict_by_model(X, qid, group)
         if isinstance(X, Queries):
             return X.in_caller_order(self.trees_.scores(X.features))
@@ -148,7 +150,10 @@ class TreeRanker(BaseRanker):
 
     def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("trees_")
-        trees = TreeModel(self.trees_, self.n_features_in_, **origin)
+        grown, fill = self.trees_, None if self.imputation_ is None else self.imputation_.fill
+        if fill is not None:  # a missing value goes where what took its place went
+            grown = replace(grown, missing_left=fill[grown.feature] <= grown.threshold)
+        trees = TreeModel(grown, self.n_features_in_, **origin)
         if self.start_ is None:
             return trees
         return blended([trees, self.start_], [1.0, 1.0], origin["solver"], origin["parameters"])

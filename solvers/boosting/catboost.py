@@ -92,7 +92,7 @@ class CatBoostGrowth:
     def _grow_block(self, rounds: int) -> None:
         features = self.queries.features
         if features.shape[0] == 0 or _is_constant(self.queries):
-            self._trees += [one_tree([], [], [], [], [0.0])] * rounds  # CatBoost refuses such features
+            self._trees += [_constant(self.queries.has_missing)] * rounds  # CatBoost refuses such features
             return
         weights = None if self.queries.query_weights is None else self._document_weights()
         limits = {} if weights is None else {"l2_leaf_reg": self.parameters["l2_leaf_reg"] / weights.mean()}
@@ -106,8 +106,8 @@ class CatBoostGrowth:
         seed = (self.seed + len(self._trees)) % (2**31 - 1)
         model = self.library.CatBoost({**self.parameters, **limits, "iterations": rounds, "random_seed": seed})
         model.fit(pool)
-        grown = trees_of(model)
-        grown += [one_tree([], [], [], [], [0.0])] * (rounds - len(grown))
+        grown = trees_of(model, self.queries.has_missing)
+        grown += [_constant(self.queries.has_missing)] * (rounds - len(grown))
         self.scores = self.scores + joined(grown).scores(features)
         self._trees += grown
 
@@ -124,17 +124,24 @@ def _is_constant(queries: Queries) -> bool:
     return bool((X.max(axis=0).toarray() == X.min(axis=0).toarray()).all())
 
 
-def trees_of(model: Any) -> list[Trees]:
-    """Return the trees of a fitted CatBoost model of numerical features, one of ours for each."""
+def _constant(has_missing: bool) -> Trees:
+    return one_tree([], [], [], [], [0.0], [] if has_missing else None)
+
+
+def trees_of(model: Any, has_missing: bool) -> list[Trees]:
+    """Return the trees of a fitted CatBoost model of numerical features, one of ours for each.
+
+    CatBoost puts missing values below all others: they go left.
+    """
     with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
         file = Path(folder) / "model.json"
         model.save_model(str(file), format="json")
         content: Json = json.loads(file.read_text())
     scale = float(content["scale_and_bias"][0])
-    return [_tree(tree, scale) for tree in content["oblivious_trees"]]
+    return [_tree(tree, scale, has_missing) for tree in content["oblivious_trees"]]
 
 
-def _tree(tree: JsonView, scale: float) -> Trees:
+def _tree(tree: JsonView, scale: float, has_missing: bool) -> Trees:
     """Return one oblivious tree: split k decides on bit k of the number of the leaf.
 
     The last split becomes the root, so that leaves stand in the order of their numbers.
@@ -147,7 +154,8 @@ def _tree(tree: JsonView, scale: float) -> Trees:
     left = 2 * np.arange(2**depth - 1) + 1
     left, right = (_child(child, 2**depth - 1) for child in (left, left + 1))
     values = scale * np.array(tree["leaf_values"], dtype=np.float64)
-    return one_tree(column, last_below(np.nextafter(borders, np.float32(np.inf))), left, right, values)
+    sides = np.ones(len(column), dtype=bool) if has_missing else None
+    return one_tree(column, last_below(np.nextafter(borders, np.float32(np.inf))), left, right, values, sides)
 
 
 def _child(number: Ints, n_splits: int) -> Ints:
@@ -228,6 +236,7 @@ class CatBoostRanker(BoostedRanker):
     """
 
     weighted: ClassVar[bool] = True
+    takes_missing: ClassVar[bool] = True
 
     space: ClassVar[tuple[Parameter, ...]] = (
         Int("trees", 50, 1000, log=True),
@@ -320,6 +329,7 @@ class CatBoostRanker(BoostedRanker):
             "bootstrap_type": "Bernoulli" if self.row_share < 1.0 else "No",
             **({"subsample": float(self.row_share)} if self.row_share < 1.0 else {}),
             "border_count": int(self.bins),
+            "nan_mode": "Min",
             "boosting_type": "Plain",
             "thread_count": int(self.threads),
             "allow_writing_files": False,

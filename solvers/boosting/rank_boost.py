@@ -140,19 +140,16 @@ class RankBoost(RoundRanker["Booster"], TreeRanker):
     @property
     def trees_(self) -> Trees:  # type: ignore[override]
         """The weak rankers as trees of one split, those of equal thresholds added up."""
-        fill = None if self.imputation_ is None else self.imputation_.fill
-        return _added_up(self.features_, self.thresholds_, self.alphas_, fill)
+        return _added_up(self.features_, self.thresholds_, self.alphas_)
 
 
-def _added_up(features: Ints, thresholds: Floats, alphas: Floats, fill: Floats | None) -> Trees:
-    """Return the weak rankers as trees; a missing value goes where fill, (n_features,), goes."""
+def _added_up(features: Ints, thresholds: Floats, alphas: Floats) -> Trees:
     if len(features) == 0:
-        return stumps([0], [0.0], [0.0], None if fill is None else np.zeros(1, dtype=bool))
+        return stumps([0], [0.0], [0.0])
     order = np.lexsort((thresholds, features))
     f, t = features[order], thresholds[order]
     first = np.flatnonzero(np.concatenate([[True], (np.diff(f) != 0) | (np.diff(t) != 0)]))
-    f, t = f[first], t[first]
-    return stumps(f, t, np.add.reduceat(alphas[order], first), None if fill is None else fill[f] <= t)
+    return stumps(f[first], t[first], np.add.reduceat(alphas[order], first))
 
 
 class Booster:

@@ -143,9 +143,7 @@ def one_tree(
     )
 
 
-def stumps(
-    features: Sequence[int] | Ints, thresholds: ArrayLike, weights: ArrayLike, missing_left: Sides = None
-) -> Trees:
+def stumps(features: Sequence[int] | Ints, thresholds: ArrayLike, weights: ArrayLike) -> Trees:
     """Return a tree of one split for each weak ranker: 0 where x <= threshold, its weight where x > threshold."""
     count = len(features)
     leaves = np.arange(2 * count, dtype=np.int32).reshape(count, 2)
@@ -157,7 +155,6 @@ def stumps(
         ~leaves,
         value.ravel(),
         np.arange(count + 1, dtype=np.int64),
-        missing_left,
     )
 
 

@@ -38,7 +38,7 @@ def test_converted_trees_score_as_catboost_predicts(loss: str, dtype: Any) -> No
     options = {"iterations": 30, "depth": 5, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
     model = catboost.CatBoost({"loss_function": loss, **options})
     model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
-    ours = joined(trees_of(model)).scores(other.features)
+    ours = joined(trees_of(model, has_missing=False)).scores(other.features)
     np.testing.assert_allclose(ours, model.predict(other.features), rtol=0.0, atol=1e-12)
 
 
@@ -48,7 +48,7 @@ def test_numbers_beside_a_border_go_where_catboost_sends_them() -> None:
     options = {"iterations": 5, "depth": 4, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
     model = catboost.CatBoost({"loss_function": "QueryRMSE", **options})
     model.fit(catboost.Pool(X, label=X[:, 0], group_id=np.repeat(np.arange(40), 10)))
-    trees = joined(trees_of(model))
+    trees = joined(trees_of(model, has_missing=False))
     near = np.concatenate([trees.threshold, np.nextafter(trees.threshold, 9.0), np.nextafter(trees.threshold, -9.0)])
     np.testing.assert_allclose(trees.scores(near[:, None]), model.predict(near[:, None]), rtol=0.0, atol=1e-12)
 

@@ -48,11 +48,16 @@ def solr(text: str | bytes) -> Score:
         return linear_score
     assert model["class"] == "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
 
+    null_is_zero = params.get("isNullSameAsZero", "true") == "true"
+
     def node_score(node: dict[str, Any], document: Document) -> np.float32:
         while "feature" in node:
             assert node["feature"] in names
             threshold = np.float32(java(node["threshold"]) + np.float32(1e-6))
-            node = node["left"] if document.get(node["feature"], ZERO) <= threshold else node["right"]
+            if node["feature"] not in document and not null_is_zero:
+                node = node[node["missing"]]
+            else:
+                node = node["left"] if document.get(node["feature"], ZERO) <= threshold else node["right"]
         assert "left" not in node and "right" not in node
         return java(node["value"])
 

@@ -17,11 +17,11 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from tests.support.export_samples import SAMPLES, linear, random_blend, random_rows, random_trees, trained
 
-TOKEN = re.compile(r"\s*(-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|<=|[A-Za-z_]\w*|[(),*+])")
+TOKEN = re.compile(r"\s*(-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|<=|==|\|\||[A-Za-z_]\w*|[(),*+])")
 
 
 class Reader:
-    """Sums of products of numbers, names and if(a <= b, yes, no)."""
+    """Sums of products of numbers, names, isNan(a) and if(a <= b || a == b, yes, no)."""
 
     def __init__(self, text: str, values: Mapping[str, float]) -> None:
         self.tokens = TOKEN.findall(text)
@@ -50,18 +50,31 @@ class Reader:
 
     def atom(self) -> float:
         token = self.take()
+        if token == "isNan":
+            self.take("(")
+            value = self.sum()
+            self.take(")")
+            return float(np.isnan(value))
         if token != "if":
             return float(token) if re.match(r"-?\d", token) else self.values[token]
         self.take("(")
-        left = self.sum()
-        self.take("<=")
-        right = self.sum()
+        holds = self.comparison()
+        while self.tokens[self.at] == "||":
+            self.take()
+            holds = self.comparison() or holds
         self.take(",")
         yes = self.sum()
         self.take(",")
         no = self.sum()
         self.take(")")
-        return yes if left <= right else no
+        return yes if holds else no
+
+    def comparison(self) -> bool:
+        left = self.sum()
+        operator = self.take()
+        right = self.sum()
+        assert operator in ("<=", "==")
+        return left <= right if operator == "<=" else left == right
 
 
 def second_phase(text: str) -> Callable[[Mapping[str, float]], float]:
