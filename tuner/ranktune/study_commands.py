@@ -46,7 +46,7 @@ def tune(
     join: Annotated[
         bool, typer.Option("--join", help="If another process runs the study of that name, run trials for it.")
     ] = False,
-    missing: Missing = "error",
+    missing: Missing = "keep",
     zero_based: ZeroBased = False,
     verbose: Verbose = False,
     as_json: Json = False,

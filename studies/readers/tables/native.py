@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
+from ranktune.studies.readers.feature_rows import DENSE_SHARE
 from ranktune.studies.readers.frames import with_weights
 
 
@@ -47,7 +49,10 @@ def from_lightgbm(dataset: Any) -> Queries:
 
 
 def from_xgboost(matrix: Any) -> Queries:
-    """Return the queries of an xgboost.DMatrix that has groups; values that it lacks are read as 0."""
+    """Return the queries of an xgboost.DMatrix that has groups.
+
+    A value that it lacks is missing to XGBoost, and so it is here; in a matrix that lacks most values it is read as 0.
+    """
     if type(matrix).__name__ == "QuantileDMatrix":
         raise DataError("the xgboost.QuantileDMatrix holds bins instead of values. Give a DMatrix, or X, y and qid.")
     y, ends = matrix.get_label(), matrix.get_uint_info("group_ptr")
@@ -56,18 +61,25 @@ def from_xgboost(matrix: Any) -> Queries:
             f"the xgboost.DMatrix has no {'labels' if len(y) == 0 else 'groups'}. Set them, or give X, y and qid."
         )
     X = matrix.get_data()
-    lacking = X.shape[0] * X.shape[1] - X.nnz
-    if lacking:
+    share = X.nnz / max(X.shape[0] * X.shape[1], 1)
+    if share >= DENSE_SHARE:
+        X = _dense(X)
+    else:
         warnings.warn(
-            f"the xgboost.DMatrix lacks {lacking} values, which may be missing or 0 in what it was made from: they are "
-            "read as 0. Where they are missing, give X, y and qid.",
+            f"the xgboost.DMatrix lacks {1.0 - share:.0%} of the values: they are read as 0, as of a sparse matrix. "
+            "Where they are missing, give X, y and qid.",
             RankTuneWarning,
             stacklevel=4,
         )
-    else:
-        X = X.toarray()
     queries = Queries.from_arrays(X, y, group=np.diff(ends.astype(np.int64)), feature_names=matrix.feature_names)
     return _weighted(queries, matrix.get_weight(), "xgboost.DMatrix")
+
+
+def _dense(X: sparse.csr_matrix) -> Array:
+    """Return X with NaN where it stores nothing."""
+    dense = np.full(X.shape, np.nan, dtype=X.dtype)
+    dense[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data
+    return dense
 
 
 def _weighted(queries: Queries, weights: Array | None, what: str) -> Queries:

@@ -39,11 +39,15 @@ def test_a_matrix_of_xgboost_is_read() -> None:
     assert split.vali is not None and split.vali.fingerprint == queries.fingerprint
 
 
-def test_what_a_matrix_lacks_is_0_with_a_warning() -> None:
+def test_what_a_matrix_lacks_is_missing_or_in_a_sparse_one_0() -> None:
     holes = np.where(X == 0.25, np.nan, X)
-    with pytest.warns(RankTuneWarning, match="lacks 1 values"):
-        features = read(xgboost.DMatrix(holes, Y, qid=[5, 6, 6, 6])).features
-    assert not isinstance(features, np.ndarray) and features[[1]].toarray().tolist() == [[0.5, 0.0]]
+    holes[0, 0] = 0.0
+    queries = read(xgboost.DMatrix(holes, Y, qid=[5, 6, 6, 6]))
+    assert np.array_equal(np.asarray(queries.features), holes, equal_nan=True)
+    few = sparse.csr_array(np.eye(4, 9, dtype=np.float32))
+    with pytest.warns(RankTuneWarning, match="lacks 89% of the values"):
+        features = read(xgboost.DMatrix(few, Y, qid=[5, 6, 6, 6])).features
+    assert not isinstance(features, np.ndarray) and np.array_equal(features.toarray(), few.toarray())
 
 
 def test_data_sets_that_lack_something_are_refused(tmp_path: Path) -> None:
