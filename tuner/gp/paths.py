@@ -24,11 +24,12 @@ from ranktune.tuner.gp.posterior import Posterior
 
 FOURIER_FREQUENCIES = 128
 """Random frequencies of a prior path, a cosine and a sine each; more change it by less than 0.1 standard deviations."""
-SOFTNESS = 1e-4
-"""Width, in prior standard deviations, of the smoothed improvement and constraint indicators.
+SOFTNESS, FRONT_SOFTNESS = 0.01, 1e-4
+"""Width, in prior standard deviations, of the smoothed improvement and constraint indicators, of one objective and of
+several.
 
-A configuration as good as the incumbent seems to improve by about SOFTNESS in all paths. That must be less than what a
-real improvement in one of many paths is worth; else a front stays where it is, and a plateau is tried to its end.
+A configuration as good as the incumbent seems to improve by that much in all paths. With one objective this keeps some
+decisions near the incumbent. A front must be sharper: what extends it improves few of the paths, and by little.
 """
 TAIL = 0.1
 """Weight of the heavy tail of the smoothed improvement, which far below the incumbent still has a slope."""
@@ -203,9 +204,14 @@ class PathwiseImprovement:
         return cls(self.objectives, self.constraints, reference, directions, scores.max(axis=0), margin)
 
     @property
+    def softness(self) -> float:
+        """The width of the smoothed indicators, relative to that of the functions."""
+        return SOFTNESS if len(self.objectives) == 1 else FRONT_SOFTNESS
+
+    @property
     def width(self) -> float:
-        """The width of the smoothed improvement; that of several objectives is a share of their spans."""
-        return SOFTNESS * (self.objectives[0].sd if len(self.objectives) == 1 else 1.0)
+        """The width of the smoothed improvement; scores of several objectives are relative to their spans."""
+        return self.softness * (self.objectives[0].sd if len(self.objectives) == 1 else 1.0)
 
     def scores(self, E: Floats) -> Floats:
         """Return the score of rows E in each path, (m, K); infeasible rows get the lowest."""
@@ -228,7 +234,7 @@ class PathwiseImprovement:
         score, _ = self._scored([paths.values(E) for paths in self.objectives])
         improvement, _ = smoothed_improvement((score - self.best - self.margin) / self.width)
         for paths in self.constraints:
-            improvement *= smoothed_indicator(paths.values(E) / (SOFTNESS * paths.sd))[0]
+            improvement *= smoothed_indicator(paths.values(E) / (self.softness * paths.sd))[0]
         result: Floats = np.log(improvement.mean(axis=1) + TINY)
         return result
 
@@ -239,7 +245,7 @@ class PathwiseImprovement:
         score, least = self._scored([gains for gains, _ in objectives])
         improvement, slope = smoothed_improvement((score - self.best - self.margin) / self.width)
         slope = slope / self.width
-        widths = [SOFTNESS * paths.sd for paths in self.constraints]
+        widths = [self.softness * paths.sd for paths in self.constraints]
         holds = [smoothed_indicator(limits / width) for (limits, _), width in zip(constraints, widths, strict=True)]
         share = np.prod([hold for hold, _ in holds], axis=0) if holds else np.ones_like(score)
         total = (improvement * share).sum(axis=1) + TINY
