@@ -27,6 +27,9 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Blobs, Content, Model, Origin, field_of, origin_of
 from ranktune.solvers.models.files import read_blob
 
+TRUSTED = ("sklearn", "scipy", "numpy")
+"""Packages whose types a file of skops may hold."""
+
 
 class Persistence(NamedTuple):
     """save(estimator, path) writes a fitted estimator to a file, and load(path) reads it."""
@@ -54,8 +57,10 @@ def _save_skops(estimator: Any, path: Path) -> None:
 
 
 def _load_skops(path: Path) -> Any:
-    """Return the estimator in a file of skops, which refuses types that it does not trust."""
-    return _skops().load(path)
+    """Return the estimator in a file of skops; types of packages that are not TRUSTED are refused."""
+    io = _skops()
+    ours = [name for name in io.get_untrusted_types(file=path) if name.partition(".")[0] in TRUSTED]
+    return io.load(path, trusted=ours)
 
 
 def _skops() -> Any:

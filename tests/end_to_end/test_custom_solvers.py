@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from tests.support.paths import ROOT
 
 SCRIPT = """
 import sys
+from importlib.util import find_spec
 import numpy as np
 import ranktune
 from lightgbm import LGBMRanker
@@ -49,6 +51,10 @@ def register():
         "Leaves", LGBMRanker(n_estimators=10, verbosity=-1, n_jobs=1), [Int("num_leaves", 3, 15)]
     )
     ranktune.register_metric("success", custom_solvers.success)
+    if find_spec("torch"):
+        from examples.listwise_network import ListwiseNetwork
+
+        ranktune.register_solver("Network", ListwiseNetwork)
 
 
 if __name__ == "__main__":
@@ -59,9 +65,12 @@ if __name__ == "__main__":
         generator = np.random.default_rng(0)
         X = generator.normal(size=(800, 5))
         y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + generator.normal(size=800), [0.5, 1.5])
-        solvers = ["Power", "Slow", "Pipe", "Leaves", "RankSVM"]
+        extras = {"Network": "torch", "CatBoostRanker": "catboost"}
+        solvers = [
+            *("Power", "Slow", "Pipe", "Leaves", "RankSVM"), *(name for name, of in extras.items() if find_spec(of))
+        ]
         result = ranktune.tune(
-            (X, y, np.repeat(np.arange(80), 10)), solvers=solvers, metric="ndcg@5", also=["success"], trials=25, jobs=2,
+            (X, y, np.repeat(np.arange(80), 10)), solvers=solvers, metric="ndcg@5", also=["success"], trials=30, jobs=2,
             home=home, name="mine", full=True,
         )
     else:
@@ -120,12 +129,17 @@ def test_a_study_of_own_solvers_is_killed_and_resumed(tmp_path: Path) -> None:
     assert second.returncode == 0, said
     found = json.loads((study / "result.json").read_text())
     assert found["failures"] == []
-    assert found["trials"] == 25 and before < 25
+    assert found["trials"] == 30 and before < 30
     rows = {row["solver"]: row for row in found["leaderboard"]}
     assert {"Power", "Slow", "Pipe", "Leaves", "RankSVM"} <= set(rows)
     assert 0.0 < found["test_metrics"]["success"] <= 1.0
+    extras = [name for name, library in (("Network", "torch"), ("CatBoostRanker", "catboost")) if find_spec(library)]
+    assert set(extras) <= set(rows)
     kinds = {name: json.loads((study / "models" / f"{name}.json").read_text())["kind"] for name in rows}
     assert [kinds[name] for name in ("Power", "Slow", "Pipe", "Leaves")] == ["custom", "custom", "linear", "trees"]
+    assert [kinds[name] for name in extras] == [
+        {"Network": "custom", "CatBoostRanker": "trees"}[name] for name in extras
+    ]
     assert not list(study.rglob("*.pkl")) and len(json.loads(printed)) == 5
 
 
@@ -170,3 +184,13 @@ def test_the_command_line_names_them_by_their_import_path(tmp_path: Path) -> Non
     assert json.loads(done.stdout)["metrics"]["top"]["mean"] > 0.9
     done = ranktune("solvers", "mine:Mine")
     assert "alpha" in done.stdout and "power" in done.stdout
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+def test_the_example_of_a_network_runs_as_a_script(tmp_path: Path) -> None:
+    file = ROOT / "examples" / "listwise_network.py"
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[:-1]]
+    values = {name: float(value) for name, value in rows}
+    assert values["ListwiseNetwork"] > values["RankSVM"] + 0.03
