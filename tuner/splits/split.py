@@ -26,6 +26,14 @@ class Split:
     vali: Queries | None = None
     test: Queries | None = None
 
+    def allowing_missing(self) -> Split:
+        """Return the split whose parts may all have missing values if one has them, so that models can score them."""
+        parts = {name: getattr(self, name) for name in ("train", "vali", "test")}
+        present = {name: part for name, part in parts.items() if part is not None}
+        if len({part.has_missing for part in present.values()}) == 1:
+            return self
+        return replace(self, **{name: replace(part, has_missing=True) for name, part in present.items()})
+
 
 TEST_SHARE = 0.2
 

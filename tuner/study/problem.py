@@ -71,7 +71,7 @@ class Problem:
 def write_split(split: Split, study: Study, parent: Path) -> str:
     """Write split with its validation plan into a folder under parent and return the digest of its data."""
     untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
-    split = without_shared(split if untested else with_test(split, study.seed))
+    split = without_shared(split if untested else with_test(split, study.seed)).allowing_missing()
     keeps = not study.refit and split.vali is not None and study.folds is None
     development, plan = validation_plan(
         split,
