@@ -13,7 +13,7 @@ import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
 from ranktune.solvers.core.arrays import Array, Matrix
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.readers.columns import Wanted, roles
 from ranktune.studies.readers.judgments import Judgments
@@ -121,6 +121,7 @@ def queries_of(table: Table, wanted: Wanted, missing: Missing = "keep", judged: 
         grouped=table.sizes is not None,
         judged=judged is not None,
     )
+    _check_numeric([frame[name] for name in found.features])
     X = _matrix([frame[name] for name in found.features], missing)
     ids = None if found.query is None else _ids(frame[found.query], found.query)
     documents = None if found.document is None else _ids(frame[found.document], found.document)
@@ -211,6 +212,23 @@ def _by_time(queries: Queries, times: Array) -> Queries:
     return replace(queries.select(order), rows=rows[places])
 
 
+def _check_numeric(features: list[Series]) -> None:
+    """Raise DataError that names all features that are no numbers, and how to leave them out."""
+    wrong = [column for column in features if not _is_numeric(column)]
+    if not wrong:
+        return
+    drop = f'drop="{",".join(str(column.name) for column in wrong)}"'
+    if len(wrong) == 1:
+        problem = f"the feature column {wrong[0].name!r} holds {wrong[0].dtype}, not numbers. Turn it into numbers, or"
+        raise DataError(f"{problem} leave it out: {drop}.")
+    problem = f"the feature columns {listed(f'{column.name!r} ({column.dtype})' for column in wrong)} hold no numbers."
+    raise DataError(f"{problem} Turn them into numbers, or leave them out: {drop}.")
+
+
+def _is_numeric(column: Series) -> bool:
+    return bool(column.dtype.is_numeric() or column.dtype == nw.Boolean)
+
+
 def _matrix(series: list[Series], missing: Missing) -> Matrix:
     dtype = np.float32 if all(column.dtype == nw.Float32 for column in series) else np.float64
     matrix = np.empty((len(series[0]), len(series)), dtype=dtype)
@@ -222,11 +240,8 @@ def _matrix(series: list[Series], missing: Missing) -> Matrix:
 def _numbers(column: Series, what: str, missing: Missing = "error") -> Matrix:
     """Return the numbers of a column, finite but for missing ones that are kept, which are NaN."""
     name, dtype = column.name, column.dtype
-    if not (dtype.is_numeric() or dtype == nw.Boolean):
-        advice = (
-            "Turn it into numbers, or leave it out by features=[...]" if what == "feature" else "Turn it into numbers"
-        )
-        raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers. {advice}.")
+    if not _is_numeric(column):
+        raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers. Turn it into numbers.")
     if column.null_count() and not dtype.is_float():
         column = column.cast(nw.Float64)
     values = column.to_numpy()

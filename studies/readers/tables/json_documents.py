@@ -28,6 +28,8 @@ Fields: TypeAlias = Mapping[str, object]
 
 _FEATURES = ("features", "[features]", "_ltrlog")
 _DOCUMENTS = ("documents", "docs", "hits")
+_TOO_LARGE = 10**308
+"""Whole numbers from here are no features."""
 _BOOKKEEPING = frozenset({"took", "timed_out", "status", "_index", "_type", "_version", "numFound", "start"})
 
 
@@ -44,9 +46,13 @@ class _Rows:
     def add_text(self, text: str | bytes, line: int) -> None:
         """Add the documents in a JSON text."""
         try:
-            self.add(json.loads(text), line, {})
-        except json.JSONDecodeError as error:
+            value = json.loads(text)
+        except RecursionError:
+            raise DataError(f"{self.path}:{line}: is nested too deeply to be documents.") from None
+        except ValueError as error:  # also of a number of thousands of digits
             raise DataError(f"{self.path}:{line}: is not JSON ({error}). Each line must be one value.") from None
+        try:
+            self.add(value, line, {})
         except RecursionError:
             raise DataError(f"{self.path}:{line}: is nested too deeply to be documents.") from None
 
@@ -114,8 +120,10 @@ class _Rows:
                 raise DataError(f"{self.path}:{line}: {part[:40]!r} is no feature of Solr, such as bm25=1.5.")
 
     def _number(self, value: object, line: int) -> float | None:
-        if value is None or isinstance(value, int | float):
-            return None if value is None else float(value)
+        if value is None:
+            return None
+        if isinstance(value, float) or (isinstance(value, int) and abs(value) < _TOO_LARGE):
+            return float(value)
         raise DataError(f"{self.path}:{line}: a feature is {_shown(value)}: it must be a number.")
 
     def columns(self) -> tuple[dict[str, list[Value]], tuple[str, ...] | None]:

@@ -59,7 +59,8 @@ def test_single_precision_stays_single(library: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"bm25": ["a", "b", "c"]}, "feature column 'bm25' holds"),
+        ({"bm25": ["a", "b", "c"]}, "feature column 'bm25' holds.*drop=\"bm25\""),
+        ({"bm25": ["a", "b", "c"], "clicks": ["x", "y", "z"]}, "'bm25' .* and 'clicks' .*drop=\"bm25,clicks\""),
         ({"clicks": [1.0, 2.0, float("inf")]}, "'clicks'.*row 2"),
         ({"grade": ["good", "bad", "good"]}, "grade column 'grade' holds"),
         ({"grade": [None, 1.0, 2.0]}, "'grade'.*row 0"),

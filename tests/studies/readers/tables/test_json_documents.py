@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.studies.catalogue import read
@@ -112,6 +114,8 @@ def test_json_is_one_value_or_one_a_line(name: str, indent: int | None, tmp_path
         ([{"qid": 1, "[features]": "bm25=x"}], "'bm25=x' is no feature of Solr"),
         ([{"qid": 1, "features": True}, {"qid": 1, "features": {"f": 1}}], "document 1 has no features"),
         ([{"qid": 1, "features": None}], "are no features"),
+        ([{"qid": 1, "features": {"f": 10**400}}], "log.jsonl:1: a feature is 1000"),
+        (['{"qid": 1, "f": ' + "9" * 5000 + "}"], "log.jsonl:1: is not JSON"),
         (["[" * 100_000], "log.jsonl:1: is n"),
         (["[" * 900 + "]" * 900], "no documents|nested too deeply"),
     ],
@@ -119,3 +123,36 @@ def test_json_is_one_value_or_one_a_line(name: str, indent: int | None, tmp_path
 def test_what_is_no_document_is_named(values: list[Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=words):
         read(written(tmp_path, *values))
+
+
+NAMES = (
+    "qid",
+    "grade",
+    "features",
+    "_ltrlog",
+    "fields",
+    "_source",
+    "hits",
+    "docs",
+    "responses",
+    "name",
+    "value",
+    "bm25",
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["a=1", "x", "", "10" * 200]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=3))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_json_is_read_or_refused(tmp_path: Path, values: list[Any]) -> None:
+    path = written(tmp_path, *map(json.dumps, values))
+    try:
+        queries = read(path)
+    except DataError as error:
+        assert str(path) in str(error)
+    else:
+        assert queries.n_documents > 0
