@@ -73,6 +73,8 @@ def test_every_file_goes_through_the_command_line(name: str, tmp_path: Path) -> 
     assert (described["parts"][0]["documents"], described["parts"][0]["features"]) == (144, len(sample.columns))
     printed = called("predict", model, source, *columns).split()
     assert [float(word) for word in printed] == ranktune.predict(model, source, **options).tolist()
+    exported = called("export", model, "--format", "python", "--check", source, *columns, "-o", tmp_path / "m.py")
+    assert not exported
     measured = json.loads(called("evaluate", model, source, *columns, "--metric", "map", "--json"))
     assert measured["metrics"] == ranktune.evaluate(model, source, "map", **options)["metrics"]
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranktune.options import Missing, ZeroBased, reading, write_output
+from ranktune.options import Given, Missing, ZeroBased, reading, takes_options, write_output
+from ranktune.tuner.study.settings import ColumnSettings
 
 if TYPE_CHECKING:
     from ranktune.solvers.export.check import Agreement
@@ -73,7 +74,10 @@ Examples:
 """
 
 
+@takes_options(ColumnSettings)
 def export(
+    columns: Given,
+    *,
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     format: Annotated[str, typer.Option("--format", "-f", help="One of the formats above.")],
     output: Annotated[
@@ -95,7 +99,7 @@ def export(
     zero_based: ZeroBased = False,
 ) -> None:
     """Write the model, and print on standard error how it is used."""
-    options = reading(missing, zero_based)
+    options = reading(missing, zero_based, columns)
     said = export_file(model, format, output, name=name, store=store, check=check, distil=distil, reading=options)
     print(said, file=sys.stderr)
 
