@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from optuna.trial import FrozenTrial, TrialState
+from scipy.special import ndtr, ndtri
 
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.tuner.samplers.space import UnionSpace
@@ -28,7 +29,7 @@ def best_candidates(
 
     With `defaults_first` the first trial of a solver had its defaults, which were good on other data. Where queries are
     few, the maximum of the other trials is mostly noise: they must be better than the first by MIN_Z standard errors of
-    the paired difference.
+    the paired difference, and by more the more of them there are.
 
     Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
     the limits.
@@ -76,16 +77,18 @@ def best_candidates(
 
 
 def _beyond_noise(ranked: list[FrozenTrial], first: FrozenTrial, record: Record) -> list[FrozenTrial]:
-    """Return the trials that are better than the first of their solver by MIN_Z, else that one.
+    """Return the trials that are significantly better than the first of their solver, else that one.
 
-    All where queries are many, or where the first did not finish.
+    All where queries are many, or where the first did not finish. The level is that of MIN_Z, divided by how many
+    trials are compared (Bonferroni).
     """
     if first not in ranked:
         return ranked
     level = record.per_query(first)[record.metric]
     if len(level) >= FEW_QUERIES:
         return ranked
-    better = [trial for trial in ranked if z_score(record.per_query(trial)[record.metric], level) > MIN_Z]
+    needed = -ndtri(ndtr(-MIN_Z) / max(len(ranked) - 1, 1))
+    better = [trial for trial in ranked if z_score(record.per_query(trial)[record.metric], level) > needed]
     return better or [first]
 
 
