@@ -30,8 +30,11 @@ from ranktune.solvers.models.files import read_manifest, read_names, write_manif
 Content: TypeAlias = Mapping[str, object]
 """A manifest as it was read: nothing in it is trusted."""
 
+Blob: TypeAlias = bytes
+"""What code of the user's wrote."""
+
 Blobs: TypeAlias = Mapping[str, bytes]
-"""What code of the user's wrote, by key of the manifest."""
+"""The same by key of the manifest."""
 
 T = TypeVar("T")
 

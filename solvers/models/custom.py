@@ -24,7 +24,7 @@ from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterE
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Blobs, Content, Model, Origin, field_of, origin_of
+from ranktune.solvers.models.base import Blob, Blobs, Content, Model, Origin, field_of, origin_of
 from ranktune.solvers.models.files import read_blob
 
 TRUSTED = ("sklearn", "scipy", "numpy")
@@ -125,7 +125,7 @@ class CustomModel(Model):
         return self.factor * estimator_scores(self.estimator, queries.features, queries)
 
     @cached_property
-    def saved(self) -> memoryview:
+    def saved(self) -> Blob:
         """The file that save writes."""
         save, _ = _persistence(self.owner)
         with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
@@ -137,7 +137,7 @@ class CustomModel(Model):
                     f"the save of '{self.owner}' was given the path {path} and wrote {others}: it must write one file "
                     "of exactly that path."
                 )
-            return memoryview(path.read_bytes())
+            return path.read_bytes()
 
     def _content(self) -> tuple[Content, Mapping[str, Floats]]:
         return {"kind": "custom", **described([self])}, {}
@@ -165,7 +165,7 @@ def described(models: Sequence[CustomModel]) -> dict[str, object]:
 
 def blobs_of(models: Sequence[CustomModel]) -> Blobs:
     """Return the files of models by key of the manifest."""
-    return {f"custom_{k}": bytes(model.saved) for k, model in enumerate(models)}
+    return {f"custom_{k}": model.saved for k, model in enumerate(models)}
 
 
 def read_members(path: Path, content: Content, n_features: int, origin: Origin) -> tuple[CustomModel, ...]:
