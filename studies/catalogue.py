@@ -154,16 +154,19 @@ def read(
 
 def open_table(source: object) -> Table | None:
     """Return a table file or a data frame as a table, which load and read take too; None for any other source."""
-    from ranktune.studies.readers.frames import Table, is_frame  # imports narwhals, which only tables need
-    from ranktune.studies.readers.tables.files import read_table
+    if isinstance(source, str | Path):
+        path = Path(source)
+        kind = table_kind(path) if path.exists() else None
+        if kind is None:
+            return None
+        from ranktune.studies.readers.tables.files import read_table  # imports narwhals, which only tables need
+
+        return read_table(path, kind)
+    from ranktune.studies.readers.frames import Table, is_frame
 
     if isinstance(source, Table):
         return source
-    if not isinstance(source, str | Path):
-        return Table(source) if is_frame(source) else None
-    path = Path(source)
-    kind = table_kind(path) if path.exists() else None
-    return None if kind is None else read_table(path, kind)
+    return Table(source) if is_frame(source) else None
 
 
 def _fit_to_model(options: ReadOptions, names: tuple[str, ...] | None, *, graded: bool) -> None:

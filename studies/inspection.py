@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.readers.columns import DOCUMENTS, GRADES, QUERIES, Wanted, roles
-from ranktune.studies.readers.frames import Table, as_eager
+
+if TYPE_CHECKING:
+    from ranktune.studies.readers.frames import Table
 
 ID, POSITION, LEAK = "id", "position", "leak"
 
@@ -65,6 +68,8 @@ def column_report(table: Table, wanted: Wanted, found: Sequence[Suspect] | None,
 
     found is None where the table cannot be read as it is. judged: the grades are in another file.
     """
+    from ranktune.studies.readers.frames import as_eager  # imports narwhals, which only tables need
+
     frame, grouped = as_eager(table.frame), table.sizes is not None
     own = roles(frame.columns, wanted, known_features=table.features, grouped=grouped, judged=judged)
     features, reasons = set(own.features), {one.name: one.reason for one in found or ()}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -27,11 +27,13 @@ from ranktune.studies import catalogue
 from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.studies.inspection import Suspect, column_report, suspects
 from ranktune.studies.readers.columns import Wanted
-from ranktune.studies.readers.frames import Table
 from ranktune.studies.readers.options import ReadOptions
 from ranktune.studies.summary import summarise
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.home import all_folders, home_folder
+
+if TYPE_CHECKING:
+    from ranktune.studies.readers.frames import Table
 
 MOST_PLAIN_FEATURES = 20
 """Feature columns without a note that a description lists."""
