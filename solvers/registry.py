@@ -82,6 +82,17 @@ def solver_class(name: str) -> type[BaseRanker]:
     return class_of(registration)
 
 
+def custom_names() -> tuple[str, ...]:
+    """Return the user's solvers, those of installed packages too; a warning names what cannot be imported."""
+    found = []
+    for name in registrations.names():
+        try:
+            found.append(solver_class(name).__name__)
+        except ParameterError as error:
+            warnings.warn(f"the solver {error} It is left out.", RankTuneWarning, stacklevel=2)
+    return tuple(found)
+
+
 def add_solver(registration: Registration) -> None:
     """Make a solver of the user's known in this process.
 

@@ -19,10 +19,9 @@ from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError, listed
-from ranktune.solvers.core.registrations import names as registered_names
 from ranktune.solvers.core.space import Choice, Parameter, conditions
 from ranktune.solvers.models.base import load_model
-from ranktune.solvers.registry import NAMES, STANDARD, loadable, solver_class
+from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
 from ranktune.studies import catalogue
 from ranktune.studies.api_search import NAME as API_SEARCH
 from ranktune.studies.inspection import Suspect, column_report, suspects
@@ -177,7 +176,7 @@ def all_solvers() -> list[Json]:
             "standard": name in STANDARD,
             "parameters": [parameter.name for parameter in solver.space],
         }
-        for name, solver in ((name, solver_class(name)) for name in (*loadable(NAMES), *registered_names()))
+        for name, solver in ((name, solver_class(name)) for name in (*loadable(NAMES), *custom_names()))
     ]
 
 

@@ -11,7 +11,6 @@ from typing import Any, Self
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
-from ranktune.solvers.core.registrations import names as registered_names
 from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
 from ranktune.solvers.metrics.metrics import for_grades, parse_metric
@@ -22,6 +21,7 @@ from ranktune.solvers.registry import (
     STANDARD,
     STANDARD_NAME,
     check_loadable,
+    custom_names,
     loadable,
     make,
     solver_class,
@@ -225,7 +225,7 @@ def _competing(given: Sequence[str], plan: str, own: Mapping[str, Any], serve: S
     """
     if not given:
         return served_of(serve, _online() if plan == "progressive" else loadable(STANDARD))
-    groups = {ALL: (*NAMES, *registered_names()), STANDARD_NAME: STANDARD}
+    groups = {ALL: (*NAMES, *custom_names()), STANDARD_NAME: STANDARD}
     every = [name for one in given for name in (served_of(serve, loadable(groups[one])) if one in groups else [one])]
     names = tuple(dict.fromkeys(name if name in own else solver_class(name).__name__ for name in every))
     for name in names:

@@ -24,14 +24,14 @@ from sklearn.svm import SVR
 from ranktune import register_solver
 from ranktune.solvers import LinearModel, TreeModel, load_model
 from ranktune.solvers.core import entry_points
-from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError
+from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.registrations import GROUP, REGISTERED, described, restore
 from ranktune.solvers.core.space import Choice, Float, Int
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.best_feature import BestFeature
 from ranktune.solvers.models.blend import BlendModel, blended
 from ranktune.solvers.models.custom import CustomModel
-from ranktune.solvers.registry import SOLVERS, make, solver_class
+from ranktune.solvers.registry import SOLVERS, custom_names, make, solver_class
 from ranktune.solvers.registry import make as make_solver
 from tests.support.custom_solvers import MeanOfQuery, PowerRidge
 
@@ -295,6 +295,8 @@ def test_installed_packages_offer_solvers(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ParameterError, match="'Broken' cannot be imported from"):
         solver_class("Broken")
     assert "Packaged" not in SOLVERS
+    with pytest.warns(RankTuneWarning, match=r"'Broken' cannot be imported .* It is left out"):
+        assert custom_names() == ("Packaged",)
 
 
 def test_a_described_solver_is_found_again() -> None:
