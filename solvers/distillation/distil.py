@@ -3,8 +3,7 @@
 The score of a sum of weights and trees is additive, so that its trees stay as they are, and each weight becomes a
 staircase: one tree that compares its feature alone, with steps of equal height in the score. Its error is bounded by
 one step for each feature, and no grades are needed. A smaller number of trees, a copy of a model that scales features
-by query, and weights in place of trees are learnt: by regression on the scores of the model, of these documents and of
-mixtures of them.
+by query, and weights in place of trees are learnt: by regression on the scores of the model.
 Source: Buciluă, Caruana & Niculescu-Mizil 2006, "Model compression".
 """
 
@@ -31,18 +30,14 @@ from ranktune.solvers.models.trees import Trees, joined
 
 STEPS = 200
 """Steps of a staircase for the usual spread of scores within a query."""
-LEARNT_LEAVES, LEARNING_RATE = 32, 0.1
-"""Leaves and factor of a tree that is learnt from scores."""
-COPIES = 3
-"""Documents drawn from several others, for each document."""
+LEARNT_LEAVES, LEARNING_RATE, LEARNT_TREES = 64, 0.15, 150
+"""Leaves and factor of a tree that is learnt from scores, and the number of trees unless it is given."""
 MAX_TREES = 10_000
 MAX_DOCUMENTS = 100_000
 """Documents that a copy is made from; of more an evenly spaced sample of the queries."""
 
 
-def distil(
-    model: Model, queries: Queries, into: str = TREES, *, trees: int | None = None, seed: int = 0
-) -> TreeModel | LinearModel:
+def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | None = None) -> TreeModel | LinearModel:
     """Return a model of trees alone, or of weights alone, that scores documents like those of queries as model does.
 
     Grades are not used. Without `trees` a sum of weights and trees keeps its trees, and each weight becomes a tree of
@@ -58,8 +53,6 @@ def distil(
         What the new model consists of.
     trees : int, optional
         Learn this number of trees from the scores instead: a smaller and faster model that deviates more.
-    seed : int, default=0
-        Seed of the documents drawn from several others.
 
     Returns
     -------
@@ -108,7 +101,7 @@ def distil(
     if trees is None and not parts & {LIST, CUSTOM}:
         found = _as_trees(model, queries, spread / STEPS)
     else:
-        found = _learnt(model, queries, spread, 500 if trees is None else trees, seed)
+        found = _learnt(model, queries, spread, trees or LEARNT_TREES)
     return TreeModel(found, model.n_features, **_origin(model))
 
 
@@ -154,11 +147,13 @@ def _column(features: Features, column: int) -> Floats:
     return dense(features[:, [column]])[:, 0].astype(np.float64)
 
 
-def _learnt(model: Model, queries: Queries, spread: float, trees: int, seed: int) -> Trees:
-    """Return trees learnt from the scores of a model, by documents and mixtures of them."""
+def _learnt(model: Model, queries: Queries, spread: float, trees: int) -> Trees:
+    """Return trees learnt from the scores of a model.
+
+    Documents that mix the features of several, a known help, made copies worse on queries that were not seen.
+    """
     by_query = bool(parts_of(model) & {LIST, CUSTOM})
-    known = queries if by_query or queries.is_sparse else _with_mixtures(queries, np.random.default_rng(seed))
-    targets = replace(known, grades=model.predict(known) / spread, query_weights=None)
+    targets = replace(queries, grades=model.predict(queries) / spread, query_weights=None)
     ranker = GBDTRanker(
         trees,
         learning_rate=LEARNING_RATE,
@@ -168,24 +163,5 @@ def _learnt(model: Model, queries: Queries, spread: float, trees: int, seed: int
         feature_share=1.0,
         row_share=1.0,
         centre="query" if by_query else "none",
-        random_state=seed,
     ).fit(targets)
     return ranker.trees_.scaled(spread)
-
-
-def _with_mixtures(queries: Queries, generator: np.random.Generator) -> Queries:
-    """Return queries with further documents, each feature of which is that of one document or of another.
-
-    The other one is of any query: then the scores of documents are known between those that occur.
-    """
-    features = dense(queries.features)
-    blocks = [features]
-    for _ in range(COPIES):
-        others = features[generator.integers(len(features), size=len(features))]
-        share = generator.random((len(features), 1))
-        blocks.append(np.where(generator.random(features.shape) < share, others, features))
-    qid = np.tile(np.repeat(np.arange(queries.n_queries), queries.lengths), len(blocks))
-    whole = np.concatenate(blocks)
-    return replace(
-        Queries.from_arrays(whole, np.zeros(len(whole)), qid=qid, feature_names=queries.feature_names), rows=None
-    )

@@ -73,10 +73,12 @@ def written(
     output: str | None = None,
     check: str | None = None,
     distil: str | None = None,
+    trees: int | None = None,
 ) -> str:
     """What is said of an export in this process."""
     where = None if output is None else folder / output
-    data, by = (None if name is None else str(folder / name) for name in (check, distil))
+    data = None if check is None else str(folder / check)
+    by = None if distil is None else exporting.Distilling(str(folder / distil), trees)
     return exporting.export_file(folder / model, format, where, name="m", store="s", check=data, distil=by, reading={})
 
 
@@ -95,6 +97,9 @@ def test_a_blend_is_distilled(folder: Path) -> None:
     assert json.loads((folder / "distilled.json").read_text())["class"].endswith("MultipleAdditiveTreesModel")
     said = written(folder, "blend.json", "lightgbm", "distilled.txt", check="train.txt", distil="train.txt")
     assert "by LightGBM the order is the same on 40 of 40 queries" in said
+    said = written(folder, "trees.json", "solr", "learnt.json", distil="train.txt", trees=12)
+    assert "Distilled: on queries" in said
+    assert len(json.loads((folder / "learnt.json").read_text())["params"]["trees"]) == 12
     assert "is defined on no query" in written(folder, "blend.json", "solr", "other.json", distil="data.txt")
     assert "Distilled" not in written(folder, "trees.json", "solr", "other.json", distil="data.txt")
 
@@ -137,6 +142,10 @@ def test_the_help_teaches(folder: Path) -> None:
     for name, format in FORMATS.items():
         assert f"{name:<15}{format.purpose}" in exporting.HELP and format.purpose in text
     assert "_createmodel" in text and "/schema/model-store" in text
+
+
+def test_trees_need_data_to_learn_from(folder: Path) -> None:
+    assert "--distil DATA" in ranktune("export", "trees.json", "-f", "solr", "--trees", "9", cwd=folder, check=2).stderr
 
 
 def test_every_format_says_how_it_is_used() -> None:

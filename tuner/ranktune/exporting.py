@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -95,13 +95,31 @@ def export(
             "or of weights, that scores alike. How much it loses is said."
         ),
     ] = None,
+    trees: Annotated[
+        int | None,
+        typer.Option(
+            help="With --distil: learn this number of trees from the scores, a smaller and faster model that loses "
+            "more. What it loses is overstated on the training data, which the model has learnt by heart.",
+            min=1,
+        ),
+    ] = None,
     missing: Missing = "keep",
     zero_based: ZeroBased = False,
 ) -> None:
     """Write the model, and print on standard error how it is used."""
     options = reading(missing, zero_based, columns)
-    said = export_file(model, format, output, name=name, store=store, check=check, distil=distil, reading=options)
+    by = None if distil is None else Distilling(distil, trees)
+    if by is None and trees is not None:
+        raise typer.BadParameter("needs --distil DATA.", param_hint="--trees")
+    said = export_file(model, format, output, name=name, store=store, check=check, distil=by, reading=options)
     print(said, file=sys.stderr)
+
+
+class Distilling(NamedTuple):
+    """The data by which a model is distilled, and the number of trees to learn, None for as many as it takes."""
+
+    data: str
+    trees: int | None = None
 
 
 def export_file(
@@ -112,7 +130,7 @@ def export_file(
     name: str,
     store: str,
     check: str | None,
-    distil: str | None,
+    distil: Distilling | None,
     reading: ReadOptions,
 ) -> str:
     """Write the model file at path in a format, to standard output if output is None; return a message about it.
@@ -131,7 +149,8 @@ def export_file(
     if check is not None:
         check_evaluator(format)
     model, distilled = load_model(path), ""
-    if not format_called(format).holds(needs_of(model)):
+    is_held = format_called(format).holds(needs_of(model))
+    if not is_held or (distil is not None and distil.trees is not None):
         if distil is None:
             raise ParameterError(
                 f"{format} cannot hold {model.solver}, a model of {_kinds(model)}. Add --distil DATA, such as the "
@@ -183,16 +202,19 @@ def _formats_for(model: Model) -> str:
     return f"one of {found}" if found else "none: ranktune.load_model serves it"
 
 
-def _distilled(model: Model, format: str, data: str, reading: ReadOptions) -> tuple[Model, str]:
+def _distilled(model: Model, format: str, distil: Distilling, reading: ReadOptions) -> tuple[Model, str]:
     """Return a copy of a model that a format holds, and a sentence on what it loses on data that have grades."""
     import numpy as np
 
     from ranktune.studies import catalogue
     from ranktune.tuner.selection.copying import copied
 
-    names = model.feature_names
-    queries = catalogue.read(data, n_features=model.n_features, feature_names=names, **reading)
-    found = copied(model, queries, [format])
+    data, names = distil.data, model.feature_names
+    if data in catalogue.NAMES and not Path(data).exists():
+        queries = catalogue.load(data)[0].train
+    else:
+        queries = catalogue.read(data, n_features=model.n_features, feature_names=names, **reading)
+    found = copied(model, queries, [format], distil.trees)
     if np.isnan(found.loss.mean):
         return found.model, f"Distilled. What it loses is not known: {found.metric} is defined on no query of {data}."
     return found.model, (

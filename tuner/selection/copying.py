@@ -42,22 +42,24 @@ class Copy:
     microseconds: float
 
 
-def copied(model: Model, queries: Queries, serve: Sequence[str], seed: int = 0) -> Copy:
+def copied(model: Model, queries: Queries, serve: Sequence[str], trees: int | None = None, seed: int = 0) -> Copy:
     """Return a copy of a model that systems can load, made from queries, and its loss on them."""
     queries = replace(queries, rows=None)
     metric = model.metric or DEFAULT_METRIC
-    copy = copy_of(model, queries, serve)
-    loss = stratified_interval([copy_loss(model, queries, serve, metric, seed)], np.random.default_rng(seed))
+    copy = copy_of(model, queries, serve, trees)
+    loss = stratified_interval([copy_loss(model, queries, serve, metric, seed, trees)], np.random.default_rng(seed))
     before, after = (microseconds_a_document(each, queries) for each in (model, copy))
     return Copy(copy, metric, loss, model.bytes, before, after)
 
 
-def copy_of(model: Model, queries: Queries, serve: Sequence[str]) -> TreeModel | LinearModel:
-    """Return a copy of a model in trees, or in weights where a system loads no trees."""
-    return distil(model, queries, TREES if can_load(serve, {TREES}) else LINEAR)
+def copy_of(model: Model, queries: Queries, serve: Sequence[str], trees: int | None = None) -> TreeModel | LinearModel:
+    """Return a copy of a model in trees, in this number of them if it is given, or in weights where none are loaded."""
+    return distil(model, queries, TREES if can_load(serve, {TREES}) else LINEAR, trees=trees)
 
 
-def copy_loss(model: Model, queries: Queries, serve: Sequence[str], metric: str, seed: int) -> Floats:
+def copy_loss(
+    model: Model, queries: Queries, serve: Sequence[str], metric: str, seed: int, trees: int | None = None
+) -> Floats:
     """Return the metric of a model less that of copies of it, (n_queries,), each made from the other half of queries.
 
     Raises DataError where a half has no two documents with different scores.
@@ -65,7 +67,7 @@ def copy_loss(model: Model, queries: Queries, serve: Sequence[str], metric: str,
     lost = np.full(queries.n_queries, np.nan)
     for fold in query_folds(queries, 2, seed, stream=7):
         own = queries.select(fold.vali)
-        copy = copy_of(model, queries.select(fold.train), serve)
+        copy = copy_of(model, queries.select(fold.train), serve, trees)
         before, after = (score_on(each, own, (metric,))[metric] for each in (model, copy))
         lost[fold.vali] = before - after
     return lost

@@ -126,7 +126,7 @@ def test_fewer_trees_are_learnt_the_more_the_better() -> None:
         copy = distil(model, queries, trees=count)
         assert isinstance(copy, TreeModel) and copy.trees.n_trees == count
         errors.append(float(np.std(copy.predict(fresh) - expected)))
-    assert errors[1] < 0.5 * errors[0] and errors[1] < 0.4 * expected.std()
+    assert errors[1] < 0.6 * errors[0] and errors[1] < 0.4 * expected.std()
 
 
 def test_weights_are_recovered_from_scores() -> None:
