@@ -16,7 +16,8 @@ from ranktune.studies.readers.columns import Wanted
 from ranktune.studies.readers.judgments import read_judgments
 from ranktune.studies.readers.letor import is_letor_folder, read_letor
 from ranktune.studies.readers.options import ArchiveOptions, FolderOptions, LoadOptions, ReadOptions
-from ranktune.studies.readers.tables.kinds import COMPRESSED, ENDINGS, table_kind
+from ranktune.studies.readers.tables.kinds import COMPRESSED, ENDINGS, first_line, table_kind
+from ranktune.studies.readers.tables.runs import is_judgment_line
 from ranktune.studies.readers.text import read_text
 from ranktune.tuner.splits.split import Split
 
@@ -215,6 +216,11 @@ def _read_path(path: Path, given: str, n_features: int | None, options: ReadOpti
     table = open_table(path)
     if table is not None:
         return _from_table(table, options)
+    if is_judgment_line(first_line(path)):
+        raise DataError(
+            f"{path}: holds TREC judgments and no features. Give the documents as data, such as a TREC run or a csv "
+            f'file, and the judgments by qrels="{path}".'
+        )
     return read_text(path, **cast(FolderOptions, {"n_features": n_features, **options}))
 
 

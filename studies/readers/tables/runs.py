@@ -21,6 +21,12 @@ def is_run_line(line: str) -> bool:
     return len(words) == 6 and ":" not in words[1] and words[3].isdecimal() and _number(words[4]) is not None
 
 
+def is_judgment_line(line: str) -> bool:
+    """Return whether line can be one of TREC judgments: QUERY 0 DOCUMENT GRADE."""
+    words = line.split()
+    return len(words) == 4 and ":" not in words[1] and _number(words[3]) is not None
+
+
 def runs_in(folder: Path) -> list[Path]:
     """Return the runs in a folder, files called NAME.run or NAME.trec, plain or compressed, by name."""
     endings = (".run", ".trec")

@@ -42,6 +42,13 @@ def test_documents_that_are_not_judged_have_grade_0(tmp_path: Path) -> None:
         read(FRAME, qrels=path)
 
 
+def test_judgments_alone_are_no_data(tmp_path: Path) -> None:
+    path = tmp_path / "judged.qrels"
+    path.write_text("7 0 a 2\n")
+    with pytest.raises(DataError, match=r'holds TREC judgments and no features.*qrels=".*judged.qrels"'):
+        read(path)
+
+
 def test_both_ids_are_needed(tmp_path: Path) -> None:
     path = tmp_path / "judged.qrels"
     path.write_text("7 0 a 2\n")
