@@ -105,6 +105,8 @@ def served(result: JsonView) -> str:
     systems = " and ".join(found["systems"])
     untried = ", ".join(found["untried"])
     rest = f" It cannot load models of {untried}: they had no trials." if untried else ""
+    if not result["best"].get("is_served", True):
+        return f"{systems} cannot load it, nor any other model of this study.{rest}"
     if found["cost"] is None:
         return f"{systems} can load the best model of all: nothing is lost.{rest}"
     mark = " *" if any(not row.get("is_served", True) for row in result["leaderboard"]) else ""

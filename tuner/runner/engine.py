@@ -29,7 +29,7 @@ from ranktune.tuner.selection.finished_trials import best_candidates, failures
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.selection.rescoring import rescored
 from ranktune.tuner.selection.results import DISTILLED, Failure, Result, Row, SplitResult
-from ranktune.tuner.selection.serving import Served, restriction, served
+from ranktune.tuner.selection.serving import Served, restriction, served, warn_if_unserved
 from ranktune.tuner.selection.time_reserve import reserve
 from ranktune.tuner.splits.archive import is_first_use, note_use
 from ranktune.tuner.splits.split import WHOLE
@@ -211,6 +211,7 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             run.stage("serving", label + f"fitting the choice to {listed(study.serve)}")
             end = run.executor.call(served, study, problem, entries, choice.unrestricted, deadline)
             entries = end.entries
+            warn_if_unserved(study, entries)
             found += [entry.candidate for entry in entries if entry.candidate.solver == DISTILLED]
         run.stage("reporting", "")
         run.executor.call(save_entries, entries, problem, own)

@@ -7,6 +7,7 @@ that can be loaded is not better by validation.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.models.base import Model
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.models.base import IN_WORDS, Model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import STANDARD, loadable
 from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
@@ -88,10 +89,12 @@ def _loss(study: Study, problem: Problem, model: Model) -> Floats | None:
 
 
 def _copied(study: Study, problem: Problem, best: Entry, loss: Floats) -> Entry | None:
-    """Return the entry of a copy of the model of best; None if it is significantly worse."""
+    """Return the entry of a copy of the model of best; None if it is significantly worse, or cannot be loaded."""
     if is_significant(loss):
         return None
     model = copy_of(best.model, problem.development, study.serve)
+    if not can_load(study.serve, needs_of(model)):
+        return None
     one = best.candidate
     vali = one.vali - loss[problem.judged] if len(one.vali) == len(problem.judged) else one.vali
     again = None if one.again is None else one.again - loss
@@ -99,6 +102,20 @@ def _copied(study: Study, problem: Problem, best: Entry, loss: Floats) -> Entry 
     test = {} if problem.test is None else score_on(model, problem.test, study.metrics)
     timed = microseconds_a_document(model, problem.test or problem.development)
     return Entry(candidate, replace(model, solver=DISTILLED), test, timed, best.seconds)
+
+
+def warn_if_unserved(study: Study, entries: Sequence[Entry]) -> None:
+    """Warn if no system can load the chosen model: only what is known of missing values can be the cause."""
+    model = entries[0].model
+    for name in study.serve:
+        if not can_load([name], needs_of(model)):
+            needed = listed(IN_WORDS[need] for need in sorted(needs_of(model)))
+            warnings.warn(
+                f"{name} cannot load {model.solver}, a model of {needed}, nor any other model of this study. Fill "
+                "missing values before, or read them by missing='zero'.",
+                RankTuneWarning,
+                stacklevel=2,
+            )
 
 
 def restriction(study: Study, parts: Sequence[Served], generator: np.random.Generator) -> Restriction | None:

@@ -9,6 +9,7 @@ import pytest
 
 import ranktune
 from ranktune.dashboards.terminal.leaderboard import conclusion
+from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -113,6 +114,30 @@ def test_several_splits_are_summed_up(home: Path) -> None:
     export(result.best_model, "solr")
     assert result.restriction is not None and result.restriction.systems == ("solr",)
     assert "solr" in conclusion(result.as_dict())
+
+
+def with_missing(n_queries: int, seed: int) -> Queries:
+    """Graded queries in which one value in five is missing."""
+    queries = graded(n_queries, seed)
+    X = np.where(np.random.default_rng(seed).random(queries.features.shape) < 0.2, np.nan, queries.features)
+    return Queries.from_arrays(X, queries.grades, qid=np.repeat(np.arange(n_queries), 12))
+
+
+def test_missing_values_are_served_where_a_system_knows_them(home: Path) -> None:
+    result = ranktune.tune(
+        with_missing(60, 0), test="none", solvers=("RidgeRanker", "RankSVM"), serve="solr", trials=4, sampler="random",
+        name="missing", home=home, jobs=1,
+    )  # fmt: skip
+    assert result.best.solver == DISTILLED and result.best.is_served  # weights of missing values only trees express
+    export(result.best_model, "solr")
+    assert not any(row.is_served for row in result.leaderboard[1:])
+    with pytest.warns(RankTuneWarning, match="ranklib cannot load .*, nor any other model of this study"):
+        result = ranktune.tune(
+            with_missing(60, 0), test="none", solvers="RidgeRanker", serve="ranklib", trials=2, sampler="random",
+            name="unserved", home=home, jobs=1,
+        )  # fmt: skip
+    assert not result.best.is_served
+    assert "ranklib cannot load it, nor any other model of this study." in conclusion(result.as_dict())
 
 
 def blend() -> BlendModel:
