@@ -62,6 +62,8 @@ PATIENCE = 4
 """Failures in a row after which the trust region shrinks; half the number of parameters if that is more."""
 HYPERPARAMETER_SAMPLES = 3
 """Sets of hyperparameters of one decision."""
+HYPERPARAMETER_SAMPLES_OF_MEANS = 12
+"""Sets of hyperparameters over which the posterior means of finished trials are averaged."""
 COST_EXPONENT = 0.3
 """Exponent of the expected cost by which improvement is divided; more neglects expensive good configurations."""
 LOCAL_CENTRES = 5
@@ -230,9 +232,11 @@ def _replicate(encoding: Encoding, trials: Trials, posteriors: Sequence[Posterio
 
 
 def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
-    """Return the posterior mean of each trial's standardised gain, (n,), at the MAP hyperparameters."""
+    """Return the posterior mean of each trial's standardised gain, (n,), averaged over hyperparameters."""
     output = _Output.of(encoding, trials, encoding.embed(trials.rows), np.empty((0, len(encoding.axis_of_column))))
-    return output.posterior(output.map_theta()).mean(output.E)
+    posteriors = output.posteriors(HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0))  # no matter who asks
+    means: Floats = np.mean([posterior.mean(output.E) for posterior, _ in posteriors], axis=0)
+    return means
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ranktune.dashboards.views.optimiser import DRAWS, panels
+from ranktune.tuner.gp.proposal import ACQUISITIONS
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Observation, fit_belief
 from tests.support.study_samples import HOSTILE, number, numbers, study_data, trial, trials_of
 
@@ -52,6 +53,15 @@ def test_slices_are_what_the_surrogate_predicts(tmp_path: Path) -> None:
         assert len([trace for trace in panel.figure["data"] if trace["name"].startswith("draw")]) == DRAWS
         star = next(trace for trace in panel.figure["data"] if trace["name"] == "best trial")
         assert star["y"] == [pytest.approx(best.value, rel=1e-5)]
+
+
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+def test_notes_say_what_a_suggestion_maximises(acquisition: str, tmp_path: Path) -> None:
+    data = study_data(tmp_path, [("", trials_of(LABELS, 12), None)], solvers=LABELS, acquisition=acquisition)
+    notes = " ".join(panel.note for panel in panels(data) if panel.key.startswith("belief"))
+    assert ("one function sampled" in notes) == (acquisition == "thompson")
+    assert ("expected improvement" in notes) == (acquisition in ("ei", "mixed"))
+    assert ("expected cost" in notes) == (acquisition != "thompson")
 
 
 def test_noise_compares_each_trial_with_what_the_others_say(tmp_path: Path) -> None:

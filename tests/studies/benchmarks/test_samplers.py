@@ -81,6 +81,15 @@ def test_many_configurations_give_the_same_tree() -> None:
     assert len({TUNING["tree-digits"].loss(trial) for trial in trials}) == 1  # type: ignore[arg-type]
 
 
+def test_the_errors_of_trees_have_few_different_values() -> None:
+    problem = TUNING["tree-wine"]
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(problem.loss, n_trials=60)
+    errors = np.array([trial.value for trial in study.trials]) * 89
+    np.testing.assert_allclose(errors, np.round(errors), atol=1e-9)
+    assert len(np.unique(np.round(errors))) < 25
+
+
 def test_hypervolume_is_the_share_of_random_points_that_are_dominated() -> None:
     points, generator = np.random.default_rng(0).random((12, 2)) * 2, np.random.default_rng(1)
     places = generator.random((200_000, 2)) * (1.5, 1.2)
