@@ -260,7 +260,7 @@ def test_scores_that_are_none_fail(returned: Any) -> None:
         ranker.predict(own)
 
 
-def test_a_save_that_writes_elsewhere_is_told_so(tmp_path: Path) -> None:
+def test_a_save_that_writes_elsewhere_is_refused(tmp_path: Path) -> None:
     class Elsewhere(PowerRidge):
         def save(self, path: Path) -> None:
             np.savez(path, self.weights)
