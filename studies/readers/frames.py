@@ -226,10 +226,16 @@ def _check_numeric(features: list[Series]) -> None:
 
 
 def _is_numeric(column: Series) -> bool:
-    return bool(column.dtype.is_numeric() or column.dtype == nw.Boolean)
+    return bool(column.dtype.is_numeric() or column.dtype == nw.Boolean or _is_empty(column))
+
+
+def _is_empty(column: Series) -> bool:
+    """Return whether all values are missing, whatever type the column has."""
+    return bool(column.null_count() == len(column))
 
 
 def _matrix(series: list[Series], missing: Missing) -> Matrix:
+    _check_numeric(series)
     dtype = np.float32 if all(column.dtype == nw.Float32 for column in series) else np.float64
     matrix = np.empty((len(series[0]), len(series)), dtype=dtype)
     for number, column in enumerate(series):
@@ -242,9 +248,10 @@ def _numbers(column: Series, what: str, missing: Missing = "error") -> Matrix:
     name, dtype = column.name, column.dtype
     if not _is_numeric(column):
         raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers. Turn it into numbers.")
-    if column.null_count() and not dtype.is_float():
-        column = column.cast(nw.Float64)
-    values = column.to_numpy()
+    if _is_empty(column):
+        values = np.full(len(column), np.nan)
+    else:
+        values = (column if dtype.is_float() or not column.null_count() else column.cast(nw.Float64)).to_numpy()
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
     bad = ~np.isfinite(values)
