@@ -117,6 +117,8 @@ def _blends(
     mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(LINEAR_BLEND, linear)]
     mixes += [(TREE_BLEND, trees)] if study.serve and len(trees) < len(able) else []
     mixed = [_blend(study, label, own, queries, folds) for label, own in mixes if len(own) > 1]
+    if mixed and mixed[0].solver == BLEND and mixed[0].parts == {TREES}:  # then it is that of the trees
+        mixed = [blend for blend in mixed if blend.solver != TREE_BLEND]
     # A single model is not a blend; with several splits it stays, so that the row has a mean over them.
     # Weights of features that are scaled by query cannot be added to others'; blends were no worse without.
     return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
