@@ -55,6 +55,7 @@ class BestFeature(LinearRanker):
     """
 
     indicates_missing: ClassVar[bool] = False
+    weighted: ClassVar[bool] = True
     space: ClassVar[tuple[Parameter, ...]] = ()
 
     def __init__(self, metric: str = "auto", *, max_features: int = 1000) -> None:
@@ -75,8 +76,10 @@ class BestFeature(LinearRanker):
         measured = ~np.isnan(metric.per_query(no_scores, queries))
         if not measured.any():
             metric.mean(no_scores, queries)  # raises DataError
+        weights = None if queries.query_weights is None else queries.query_weights[measured]
         if measured.sum() > MANY_QUERIES:
-            drawn = np.random.default_rng(0).choice(np.flatnonzero(measured), SAMPLE, replace=False)
+            every = np.flatnonzero(measured)
+            drawn = np.random.default_rng(0).choice(every, SAMPLE, replace=False, p=_shares(queries, every))
             sample, table = queries.select(np.sort(drawn)), np.full((*left.shape, SAMPLE), -np.inf)
             for at, values in _values(metric, sample, chosen, left):
                 table[at], number = values, number + 1
@@ -84,7 +87,7 @@ class BestFeature(LinearRanker):
             left = _rivals(table)
         means = np.full(left.shape, -np.inf)
         for at, values in _values(metric, queries, chosen, left):
-            means[at], number = values.compress(measured, axis=1).mean(axis=1), number + 1
+            means[at], number = np.average(values.compress(measured, axis=1), axis=1, weights=weights), number + 1
             yield self._lead(number, queries, chosen, means)
 
     def _lead(self, number: int, queries: Queries, chosen: Ints, means: Floats) -> Step:
@@ -100,6 +103,14 @@ class BestFeature(LinearRanker):
                 self.coef_[feature] = sign
                 break
         return Step(number, -self.score_)
+
+
+def _shares(queries: Queries, every: Ints) -> Floats | None:
+    """Return the probabilities of drawing queries by their weights, (len(every),); None where all count alike."""
+    if queries.query_weights is None:
+        return None
+    weights = queries.query_weights[every]
+    return weights / weights.sum() if np.count_nonzero(weights) >= SAMPLE else None
 
 
 def _is_constant(queries: Queries, feature: int) -> bool:

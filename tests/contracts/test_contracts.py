@@ -155,7 +155,11 @@ def test_a_query_of_weight_two_counts_as_two(name: str) -> None:
     heavy = queries.weighted_by(weights)
     gap = relative_gap(fitted(name, twice).predict(queries), fitted(name, heavy).predict(queries))
     assert gap < 1e-3
-    assert relative_gap(fitted(name, queries).predict(queries), fitted(name, heavy).predict(queries)) > 1e-6
+    plain, weighted = fitted(name, queries), fitted(name, heavy)
+    if name == "BestFeature":  # it may choose the same one
+        assert weighted.score_ != plain.score_  # type: ignore[attr-defined]
+    else:
+        assert relative_gap(plain.predict(queries), weighted.predict(queries)) > 1e-6
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if not SOLVERS[name].weighted])

@@ -15,6 +15,8 @@ import pytest
 import ranktune
 import ranktune.solvers
 import ranktune.tuner
+from ranktune.solvers.core.registrations import REGISTERED
+from ranktune.solvers.metrics.custom import CUSTOM, remove_metric
 
 MODULES = {module.__name__: module for module in (ranktune, ranktune.solvers, ranktune.tuner)}
 PUBLIC = sorted(
@@ -64,6 +66,16 @@ def test_every_parameter_is_described(path: str) -> None:
     assert described(sections(value).get("Parameters", "")) == parameters(value)
 
 
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """What an example registers is gone after it."""
+    yield
+    REGISTERED.clear()
+    for name in list(CUSTOM):
+        remove_metric(name)
+
+
+@pytest.mark.usefixtures("forgotten")
 @pytest.mark.parametrize("path", PUBLIC)
 def test_the_examples_run(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -33,9 +33,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for i, (g, x) in enumerate(zip(y, X, strict=True))
         )
         (found / f"{name}.txt").write_text("\n".join(rows) + "\n")
+    _write_table(found, generator)
     (declared,) = blocks("toml")
     (found / "study.toml").write_text(declared)
     return found
+
+
+def _write_table(folder: Path, generator: np.random.Generator) -> None:
+    """Write shop.csv, and a run with its judgments."""
+    table, run, judged = ["session,day,sku,traffic,price,bm25_title,bought"], [], []
+    for query in range(40):
+        for document in range(6):
+            price, bm25 = generator.random(2).round(4)
+            bought = int(bm25 - price > 0.2)
+            table.append(f"s{query},2026-01-{1 + query % 28:02},p{document},{1 + query % 3},{price},{bm25},{bought}")
+            run.append(f"q{query} Q0 p{document} {document + 1} {bm25} bm25")
+            judged.append(f"q{query} 0 p{document} {bought}")
+    for name, lines in (("shop.csv", table), ("bm25.run", run), ("judged.qrels", judged)):
+        (folder / name).write_text("\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("code", blocks("python"))
