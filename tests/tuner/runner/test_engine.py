@@ -177,7 +177,9 @@ def test_an_unknown_study_names_the_nearest(result: Result) -> None:
 def test_a_metric_that_cannot_judge_the_grades_is_told_before_anything_runs(tmp_path: Path) -> None:
     queries = judged(20, 0)
     with pytest.raises(DataError, match="gain"):
-        ranktune.tune(replace(queries, grades=20 * queries.grades), name="s", home=tmp_path, jobs=1)
+        ranktune.tune(
+            replace(queries, grades=20 * queries.grades), metric="ndcg@10:gain=exp2", name="s", home=tmp_path, jobs=1
+        )
     assert not (tmp_path / "s" / "record.db").exists()
 
 
