@@ -178,8 +178,9 @@ def _explained(values: Floats, grades: Floats) -> float:
     if counts.min() < 2:
         return 0.0
     means = np.bincount(codes, values) / counts
-    total = float(np.var(values))
-    within = float(np.mean((values - means[codes]) ** 2))
+    with np.errstate(over="ignore"):  # squares of huge values
+        total = float(np.var(values))
+        within = float(np.mean((values - means[codes]) ** 2))
     return 1.0 - within / total if total > 0.0 and np.isfinite(total) else 0.0
 
 

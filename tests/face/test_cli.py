@@ -139,7 +139,7 @@ def test_queries_in_two_files_are_told_and_never_learnt_and_scored(folder: Path)
 
 BAD = {
     "0 1:1\n": "qid",
-    "1 qid:1 1:nan\n": "nan",
+    "1 qid:1 1:inf\n": "inf",
     "x qid:1 1:1\n": "bad.txt:1",
     "1 qid:1 1:1 1:2\n": "bad.txt:1",
     "": "holds no documents",

@@ -78,7 +78,7 @@ def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
-        ("kind", "forest", "kind 'forest'.*Known: blend, linear"),
+        ("kind", "forest", "kind 'forest'.*Known: blend, custom, linear, trees"),
         ("kind", ["linear"], "kind"),
         ("n_features", 41, "names 40 of 41|do not fit"),
         ("n_features", "40", "n_features"),

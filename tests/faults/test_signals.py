@@ -82,7 +82,7 @@ def asked(folder: Path) -> dict[int, Any]:
 @pytest.mark.parametrize(
     ("signals", "seconds", "finished"),
     [
-        ([signal.SIGINT], 2.0, 2),
+        ([signal.SIGINT], 1.4, 2),
         ([signal.SIGTERM], 100.0, 0),
         pytest.param([signal.SIGHUP], 100.0, 0, marks=pytest.mark.slow),
         ([signal.SIGINT, signal.SIGINT], 100.0, 0),
@@ -93,7 +93,7 @@ def asked(folder: Path) -> dict[int, Any]:
 def test_what_runs_on_lanes_is_finished_or_put_back(
     tmp_path: Path, signals: list[signal.Signals], seconds: float, finished: int
 ) -> None:
-    """Two trials of 1 to 3 seconds are finished, those of 50 to 150 are put back, with the parameters that they had."""
+    """Two trials of 0.7 to 2.1 seconds are finished; those of 50 to 150 are put back, with their parameters."""
     folder = tmp_path / "s"
     folder.mkdir()
     process = start(folder, 6, 2, seconds)
