@@ -119,19 +119,19 @@ def test_commands_wait_for_a_server_that_is_away(postgres: Server, tmp_path: Pat
     test_joining.write(judged(120, 0), tmp_path / "train.txt")
     data = ("train.txt", "--test", "none", "--solver", "RankSVM", "--solver", "ElasticRank", "--sampler", "random")
     at = ("--name", "n", "--storage", url, "--jobs", "1")
-    owner = test_joining.start(tmp_path, "tune", *data, "--trials", "80", *at, "--json")
+    owner = test_joining.start(tmp_path, "tune", *data, "--trials", "200", *at, "--json")
     wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
     worker = test_joining.start(tmp_path, "worker", *at)
     wait_for(lambda: '"worker_joined"' in log.read_text(), owner)
     postgres.crash(1.0)
     out, errors = owner.communicate(timeout=2 * SOON)
     assert owner.returncode == 0, errors
-    assert json.loads(out)["trials"] == 80
+    assert json.loads(out)["trials"] == 200
     _, said = worker.communicate(timeout=SOON)
     assert worker.returncode == 0, said
     events = Counter(event["event"] for event in read_events(log.parent))
     assert events["storage_away"] == events["storage_back"] > 0
-    assert (events["asked"], events["finished"] + events["pruned"]) == (80, 80)
+    assert (events["asked"], events["finished"] + events["pruned"]) == (200, 200)
     for text in (errors, said):
         assert postgres.password not in text
         assert "does not answer" in text and "answers again after" in text
