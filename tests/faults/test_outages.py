@@ -78,7 +78,7 @@ def gone_through(postgres: Server, folder: Path, trials: int, outages: list[floa
 
 
 def test_a_server_that_crashes_again_and_again_costs_nothing(postgres: Server, folder: Path) -> None:
-    errors = gone_through(postgres, folder, 36, [0.0, 1.5])
+    errors = gone_through(postgres, folder, 72, [0.0, 1.5])
     assert all(map(said_only_warnings, errors)), errors
 
 
@@ -92,9 +92,9 @@ def test_a_server_that_is_away_for_long_costs_nothing(postgres: Server, folder: 
 def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, folder: Path) -> None:
     """It is stopped for longer than its lease holds: the trial is somebody else's by then, and counted once."""
     url = postgres.new_database()
-    owner = start(folder, 20, 1, 0.4, url)
+    owner = start(folder, 40, 1, 0.4, url)
     wait_for(lambda: acknowledged(folder), owner)
-    worker = start(folder, 20, 2, 3.0, url, role="join")
+    worker = start(folder, 40, 2, 3.0, url, role="join")
     wait_for(lambda: joined_events(folder), owner)
     time.sleep(1.5)  # it has taken trials, none of which is done
     worker.send_signal(signal.SIGSTOP)
@@ -105,7 +105,7 @@ def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, fo
     (folder / "over").touch()
     ran, heard = worker.communicate(timeout=SOON)
     assert worker.returncode == 0, heard
-    found = checked(folder, 20, url)
+    found = checked(folder, 40, url)
     assert {trial.state for trial in found} == {TrialState.COMPLETE}
     again = {e["trial"] for e in read_events(folder) if e["event"] == "reissued"}
     assert {number_of(trial) for trial in found if trial.user_attrs.get(RESTARTS)} == again
