@@ -27,8 +27,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Blob, Blobs, Content, Model, Origin, field_of, origin_of
 from ranktune.solvers.models.files import read_blob
 
-TRUSTED = ("sklearn", "scipy", "numpy")
-"""Packages whose types a file of skops may hold."""
+TRUSTED = ("sklearn",)
+"""Packages whose types a file of skops may hold besides those that skops itself knows to be harmless."""
 
 
 class Persistence(NamedTuple):
