@@ -10,6 +10,7 @@ from ranktune.solvers.base.estimator import Estimator
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
+from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.queries import Queries, Weights
 from ranktune.solvers.models.base import CUSTOM, Model, Origin
@@ -330,21 +331,20 @@ class BaseRanker(Estimator):
         feature_names: Sequence[str] | None = None,
         metric: str | None = None,
         fingerprint: str | None = None,
+        encoding: Encoding | None = None,
     ) -> Model:
         """Return the fitted ranker as a model to predict with and to save; its scores are the same bits.
 
         Parameters
         ----------
-        solver : str, optional
-            Name of the solver, by default that of the class.
-        parameters : mapping, optional
-            Parameters of the solver, by default its own.
+        solver, parameters : str and mapping, optional
+            Name and parameters of the solver, by default those of this one.
         feature_names : sequence of str, optional
             By default the names that fit saw in a data frame.
-        metric : str, optional
-            The metric that the model was chosen by.
-        fingerprint : str, optional
-            Fingerprint of the training data.
+        metric, fingerprint : str, optional
+            The metric that the model was chosen by, and the fingerprint of the training data.
+        encoding : Encoding, optional
+            How the columns of the training table became features: that of its Queries.
 
         Returns
         -------
@@ -360,6 +360,7 @@ class BaseRanker(Estimator):
             feature_names=None if names is None else tuple(str(name) for name in names),
             metric=metric,
             fingerprint=fingerprint,
+            encoding=encoding,
         )
 
     def _model(self, **origin: Unpack[Origin]) -> Model:

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays, stored_values
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.origins import note_selection
 
@@ -50,6 +51,8 @@ class Queries:
         How often each query counts, positive; None if each counts once.
     has_missing : bool, default=False
         Whether features may be NaN: missing.
+    encoding : Encoding or None, default=None
+        How the columns of the table that they come from became features.
 
     Raises
     ------
@@ -75,6 +78,7 @@ class Queries:
     rows: Ints | None = None
     query_weights: Floats | None = None
     has_missing: bool = False
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         """Check what every solver relies on."""
@@ -227,6 +231,7 @@ class Queries:
             self.feature_names,
             query_weights=weights,
             has_missing=self.has_missing,
+            encoding=self.encoding,
         )
         note_selection(selected, self, numbers)
         return selected
@@ -287,6 +292,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         parts[0].feature_names,
         query_weights=weights,
         has_missing=any(part.has_missing for part in parts),
+        encoding=parts[0].encoding,
     )
 
 

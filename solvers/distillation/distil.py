@@ -121,6 +121,7 @@ def _origin(model: Model) -> Origin:
         "metric": model.metric,
         "fingerprint": model.fingerprint,
         "version": model.version,
+        "encoding": model.encoding,
     }
 
 

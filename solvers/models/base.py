@@ -1,9 +1,9 @@
 """The interface of models: scores from features, and a file that any machine can read.
 
 A model file holds format, version, kind, solver, parameters, n_features, feature_names, metric (what the model was
-chosen by), data (the fingerprint of its training data), created, ranktune (the version that wrote it), and what its
-kind adds: see ranktune.solvers.models.linear, .tree_model, .blend and .custom. A new kind of model is a new entry in
-KINDS.
+chosen by), data (the fingerprint of its training data), created, ranktune (the version that wrote it), encoding (how
+the columns of the training table became features: see ranktune.solvers.data.encoding), and what its kind adds: see
+ranktune.solvers.models.linear, .tree_model, .blend and .custom. A new kind of model is a new entry in KINDS.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats, Ints, python_value, stored_values
 from ranktune.solvers.core.errors import DataError, ModelFormatError, nearest
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.files import read_manifest, read_names, write_manifest
 
@@ -64,6 +65,7 @@ class Origin(TypedDict):
     fingerprint: str | None
     created: NotRequired[str | None]
     version: NotRequired[str | None]
+    encoding: NotRequired[Encoding | None]
 
 
 class Model(ABC):
@@ -85,6 +87,8 @@ class Model(ABC):
         When the model was first saved, ISO 8601 in UTC.
     version : str or None
         The RankTune that first saved it.
+    encoding : Encoding or None
+        How the columns of the training table became features.
     """
 
     solver: str
@@ -94,6 +98,7 @@ class Model(ABC):
     fingerprint: str | None
     created: str | None
     version: str | None
+    encoding: Encoding | None
 
     @property
     @abstractmethod
@@ -235,6 +240,8 @@ class Model(ABC):
             "created": self.created or datetime.now(UTC).isoformat(timespec="seconds"),
             "ranktune": self.version or installed_version(),
         }
+        if self.encoding is not None:
+            content["encoding"] = self.encoding.as_json()
         names = {} if self.feature_names is None else {"feature_names": self.feature_names}
         write_manifest(Path(path), content, arrays, names, self._blobs())
 
@@ -344,7 +351,15 @@ def origin_of(path: Path, content: Content, n_features: int) -> Origin:
         "fingerprint": optional_field(path, content, "data", str),
         "created": optional_field(path, content, "created", str),
         "version": optional_field(path, content, "ranktune", str),
+        "encoding": _encoding(path, content.get("encoding")),
     }
+
+
+def _encoding(path: Path, value: object) -> Encoding | None:
+    try:
+        return None if value is None else Encoding.from_json(value)
+    except ValueError as error:
+        raise ModelFormatError(f"{path}: its encoding cannot be used: {error}. Save the model again.") from None
 
 
 def field_of(path: Path, content: Content, name: str, kind: type[T], *, wanted: str = "") -> T:

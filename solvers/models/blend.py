@@ -20,6 +20,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import (
     CUSTOM,
@@ -62,6 +63,7 @@ class BlendModel(Model):
     fingerprint: str | None = None
     created: str | None = None
     version: str | None = None
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
@@ -151,7 +153,7 @@ class BlendModel(Model):
 def blended(members: Sequence[Model], factors: Sequence[float], solver: str, parameters: Mapping[str, Value]) -> Model:
     """Return the model whose score is the sum of the members' scores times their factors, as simple as possible.
 
-    It has the given solver and parameters, and the feature names, metric, fingerprint and version of the first member.
+    It has the given solver and parameters, and what else the first member knows of where it comes from.
     Raises DataError where there is no member or they expect different numbers of features.
     """
     if not members:
@@ -164,6 +166,7 @@ def blended(members: Sequence[Model], factors: Sequence[float], solver: str, par
         "metric": first.metric,
         "fingerprint": first.fingerprint,
         "version": first.version,
+        "encoding": first.encoding,
     }
     by_part: dict[str, list[tuple[Model, float]]] = {}
     custom: list[CustomModel] = []

@@ -23,6 +23,7 @@ from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Blob, Blobs, Content, Model, Origin, field_of, origin_of
 from ranktune.solvers.models.files import read_blob
@@ -88,6 +89,7 @@ class CustomModel(Model):
     fingerprint: str | None = None
     created: str | None = None
     version: str | None = None
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         """Check that the names fit."""

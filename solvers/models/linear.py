@@ -15,6 +15,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Content, Model, field_of, optional_field, origin_of
@@ -42,6 +43,8 @@ class LinearModel(Model):
     missing : array-like of shape (n_features,), optional
         What a missing value (NaN) of each feature adds to the score; with list_scaling, beside the mean of what the
         query has. Without it, features must not be missing.
+    encoding : Encoding, optional
+        How the columns of the training table became features.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class LinearModel(Model):
     created: str | None = None
     version: str | None = None
     missing: Floats | None = None
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes."""

@@ -20,6 +20,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Content, Model, field_of, optional_field, origin_of
 from ranktune.solvers.models.files import MAX_ENTRIES, read_numbers
@@ -46,6 +47,8 @@ class TreeModel(Model):
         Names of the features.
     metric, fingerprint, created, version : str, optional
         Where the model comes from: see Model.
+    encoding : Encoding, optional
+        How the columns of the training table became features.
 
     Raises
     ------
@@ -70,6 +73,7 @@ class TreeModel(Model):
     fingerprint: str | None = None
     created: str | None = None
     version: str | None = None
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         """Check that the columns of all splits exist."""

@@ -61,6 +61,7 @@ def as_model(ranker: BaseRanker, task: Task, train: Queries) -> Model:
         feature_names=train.feature_names,
         metric=task.metrics[0],
         fingerprint=train.fingerprint,
+        encoding=train.encoding,
     )
 
 

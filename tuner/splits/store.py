@@ -1,9 +1,9 @@
 """Queries and validation plans on disk, written once and mapped into the memory of every worker.
 
 A folder of queries holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array, then grades.npy,
-starts.npy, queries.json (ids, feature names, whether values are missing), weights.npy if queries have weights, and
-documents.json (ids) on demand. A folder of a problem holds the development queries and an npz file for each plan.
-Reading runs no code: the files are arrays of numbers and JSON.
+starts.npy, queries.json (ids, feature names, whether values are missing, how columns became features), weights.npy if
+queries have weights, and documents.json (ids) on demand. A folder of a problem holds the development queries and an npz
+file for each plan. Reading runs no code: the files are arrays of numbers and JSON.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features
+from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.archive import located
 from ranktune.tuner.splits.memory import uncounted
@@ -76,6 +77,7 @@ def write_queries(queries: Queries, folder: Path, *, documents: bool = False) ->
         "query_ids": _as_json(queries.query_ids),
         "feature_names": queries.feature_names,
         "has_missing": queries.has_missing,
+        "encoding": None if queries.encoding is None else queries.encoding.as_json(),
     }
     (folder / "queries.json").write_text(json.dumps(about))
 
@@ -100,6 +102,7 @@ def read_queries(folder: Path) -> Queries:
         feature_names=None if names is None else tuple(names),
         query_weights=np.load(weights) if weights.exists() else None,
         has_missing=about.get("has_missing", False),
+        encoding=None if about.get("encoding") is None else Encoding.from_json(about["encoding"]),
     )
 
 

@@ -1,0 +1,138 @@
+"""How the columns of a table became numbers: learnt from the training table, applied to every other table alike.
+
+A numeric column is one feature of its own name. Every other column gives the features that its kind names, such as
+colour=red of a category, and published:age_days of dates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Self, TypeAlias
+
+from ranktune.solvers.core.arrays import Json
+
+VERSION = 1
+ROLES = ("query", "grade", "document", "weight")
+DAY = 86_400_000_000
+"""Microseconds."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Category:
+    """A feature for each of some values, its levels: 1 where the column has it, else 0.
+
+    All are 0 for other values. Where has_missing, there is one more feature, 1 where the value is missing.
+    """
+
+    levels: tuple[str, ...]
+    has_missing: bool = False
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """Return the names of the features."""
+        own = tuple(f"{column}={level}" for level in self.levels)
+        return (*own, f"{column}:missing") if self.has_missing else own
+
+
+@dataclass(frozen=True)
+class Age:
+    """One feature: the days from a date to another, before, which is ISO 8601 text in UTC."""
+
+    before: str
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """Return the name of the feature."""
+        return (f"{column}:age_days",)
+
+    @property
+    def microseconds(self) -> int:
+        """The date before which ages are counted, in microseconds since 1970."""
+        return microseconds(datetime.fromisoformat(self.before))
+
+    @classmethod
+    def until(cls, time: int) -> Self:
+        """Return ages before a time in microseconds since 1970."""
+        return cls((_EPOCH + timedelta(microseconds=time)).isoformat())
+
+
+Kind: TypeAlias = Category | Age
+"""What a column is that is not numeric."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Which columns of a table are what, and how those that are not numeric become features.
+
+    Attributes
+    ----------
+    query, grade, document, weight : str or None
+        The column of query ids, of grades, of document ids and of weights.
+    missing : str
+        What missing values are read as: "keep", "error" or "zero".
+    columns : mapping of str to Category or Age
+        The feature columns that are not numeric.
+    """
+
+    query: str | None = None
+    grade: str | None = None
+    document: str | None = None
+    weight: str | None = None
+    missing: str = "keep"
+    columns: Mapping[str, Kind] = field(default_factory=dict)
+
+    def features_of(self, column: str) -> tuple[str, ...]:
+        """Return the names of the features that a column gives."""
+        kind = self.columns.get(column)
+        return (column,) if kind is None else kind.names(column)
+
+    def sources(self, feature_names: Sequence[str]) -> dict[str, str]:
+        """Return feature -> column for these features, in their order."""
+        made = {name: column for column in self.columns for name in self.features_of(column)}
+        return {name: made.get(name, name) for name in feature_names}
+
+    def as_json(self) -> Json:
+        """Return the encoding as JSON values."""
+        columns = {
+            name: {"before": kind.before}
+            if isinstance(kind, Age)
+            else {"levels": list(kind.levels), "missing": kind.has_missing}
+            for name, kind in self.columns.items()
+        }
+        roles = {role: getattr(self, role) for role in ROLES}
+        return {"version": VERSION, **roles, "missing": self.missing, "columns": columns}
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Return the encoding that as_json gave. Raises ValueError for anything else."""
+        if not isinstance(value, dict):
+            raise ValueError("it must be an object")
+        if type(value.get("version")) is not int or value["version"] != VERSION:
+            raise ValueError(f"version {str(value.get('version'))[:40]} is not known; this RankTune reads {VERSION}")
+        roles = {role: value.get(role) for role in ROLES}
+        columns, missing = value.get("columns"), value.get("missing")
+        if not all(isinstance(name, str | None) for name in roles.values()) or not isinstance(columns, dict):
+            raise ValueError("columns must be called by text")
+        if missing not in ("keep", "error", "zero"):
+            raise ValueError(f"missing is {str(missing)[:40]!r}")
+        return cls(**roles, missing=missing, columns={name: _kind(one) for name, one in columns.items()})
+
+
+def microseconds(time: datetime) -> int:
+    """Return a time as microseconds since 1970; without a zone, in UTC."""
+    return ((time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _kind(value: object) -> Kind:
+    """Return what a column is. Raises ValueError where that is not clear."""
+    if isinstance(value, dict) and value.keys() == {"before"} and isinstance(value["before"], str):
+        age = Age(value["before"])
+        age.microseconds  # noqa: B018 - raises where it is no date
+        return age
+    if isinstance(value, dict) and value.keys() == {"levels", "missing"} and isinstance(value["missing"], bool):
+        levels = value["levels"]
+        if isinstance(levels, list) and all(isinstance(level, str) for level in levels):
+            return Category(tuple(levels), value["missing"])
+    raise ValueError(f"{str(value)[:40]!r} is no kind of column")
