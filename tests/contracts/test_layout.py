@@ -26,7 +26,7 @@ LAYERS = {
         ("boosting",),
         ("linear",),
         ("online", "optimizers"),
-        ("base", "losses", "export"),
+        ("base", "losses", "export", "explanation"),
         ("models", "metrics"),
         ("data",),
         ("core", "names"),

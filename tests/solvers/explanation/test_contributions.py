@@ -1,0 +1,190 @@
+"""Contributions are the Shapley values of the game that the package describes, counted over all coalitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+from math import factorial
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.boosting.lightgbm_growth import trees_of as trees_of_lightgbm
+from ranktune.solvers.core.arrays import Floats, Matrix, dense
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.list_scaling import scaled_by_list
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.explanation import tree_contributions as trees_module
+from ranktune.solvers.explanation.contributions import contributions, is_exact
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.blend import BlendModel
+from ranktune.solvers.models.custom import CustomModel
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.models.trees import Trees, joined, one_tree
+from tests.support.export_samples import random_rows, random_trees
+
+WIDTH = 6
+DOCUMENTS, BACKGROUND = np.array([0, 3]), np.array([1, 2, 4])
+
+
+class Multiplied:
+    """Features that work together, and one that does nothing."""
+
+    def predict(self, X: Any) -> Floats:
+        scores: Floats = X[:, 0] * X[:, 1] * X[:, 2] + X[:, 3]
+        return scores
+
+
+class WithinQuery(Multiplied):
+    def predict(self, X: Any, qid: Any = None) -> Floats:
+        return super().predict(X)
+
+
+def query(seed: int = 0, rows: int = 5, *, missing: float = 0.0, layout: Any = np.asarray) -> Queries:
+    X = random_rows(seed, rows, WIDTH)
+    X[np.random.default_rng(seed).random(X.shape) < missing] = np.nan
+    return Queries.from_arrays(layout(X), np.arange(float(rows)))
+
+
+def with_sides(trees: Trees, seed: int) -> Trees:
+    return replace(trees, missing_left=np.random.default_rng(seed).random(trees.n_splits) < 0.5)
+
+
+def counted(score: Callable[[Matrix], Floats], own: Matrix, other: Matrix) -> Floats:
+    """The Shapley values of the features of one document against those of another, by their definition."""
+    width = len(own)
+    values = np.zeros(width)
+    for j in range(width):
+        others = [i for i in range(width) if i != j]
+        for size in range(width):
+            weight = factorial(size) * factorial(width - size - 1) / factorial(width)
+            for coalition in combinations(others, size):
+                row = other.copy()
+                row[list(coalition)] = own[list(coalition)]
+                joined_by = row.copy()
+                joined_by[j] = own[j]
+                with_j, without = score(np.stack([joined_by, row]))
+                values[j] += weight * (with_j - without)
+    return values
+
+
+def against_background(score: Callable[[Matrix], Floats], X: Matrix) -> Floats:
+    return np.stack([np.mean([counted(score, X[a], X[z]) for z in BACKGROUND], axis=0) for a in DOCUMENTS])
+
+
+def assert_adds_up(model: Model, own: Queries) -> None:
+    found, scores = contributions(model, own, DOCUMENTS, BACKGROUND), model.predict(own)
+    np.testing.assert_allclose(
+        found.sum(axis=1), scores[DOCUMENTS] - scores[BACKGROUND].mean(), rtol=0, atol=1e-9 * np.abs(scores).max()
+    )
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_of_trees(seed: int, missing: float) -> None:
+    trees = random_trees(seed, count=4, features=WIDTH, splits=9)
+    trees = with_sides(joined([trees, one_tree([], [], [], [], [0.5])]), seed) if missing else trees
+    own, model = query(seed, missing=missing), TreeModel(trees, WIDTH, "LambdaMART")
+    expected = against_background(trees.scores, np.asarray(own.features))
+    np.testing.assert_allclose(contributions(model, own, DOCUMENTS, BACKGROUND), expected, rtol=0, atol=1e-12)
+    assert_adds_up(model, own)
+
+
+def test_of_trees_in_blocks_of_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, own = TreeModel(random_trees(1, features=WIDTH), WIDTH, "LambdaMART"), query()
+    whole = contributions(model, own, DOCUMENTS, BACKGROUND)
+    monkeypatch.setattr(trees_module, "BLOCK", 1)
+    assert (contributions(model, own, DOCUMENTS, BACKGROUND) == whole).all()
+
+
+def test_of_long_trees_add_up() -> None:
+    """A tree of a single long path, on which a document and another part at every split."""
+    splits, seed = 300, np.random.default_rng(0)
+    chain = one_tree(
+        np.arange(splits), np.zeros(splits), ~np.arange(splits), np.append(np.arange(1, splits), ~splits),
+        seed.normal(size=splits + 1),
+    )  # fmt: skip
+    X = np.where(seed.random((5, splits)) < 0.02, -1.0, 1.0)
+    assert_adds_up(TreeModel(chain, splits, "LambdaMART"), Queries.from_arrays(X, np.arange(5.0)))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("by_list", [False, True])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_of_linear_models(missing: float, by_list: bool, dtype: Any, layout: Any) -> None:
+    generator = np.random.default_rng(1)
+    weights, adds = generator.normal(size=WIDTH), generator.normal(size=WIDTH) if missing else None
+    weights[2] = 0.0
+    model = LinearModel(weights, "RankSVM", list_scaling=by_list, missing=adds)
+    own = query(2, missing=missing, layout=lambda X: layout(X.astype(dtype)))
+    assert_adds_up(model, own)
+    if not missing:
+        X = scaled_by_list(own.features, own.starts) if by_list else own.features
+        X = dense(X).astype(np.float64)
+        expected = weights * (X[DOCUMENTS] - X[BACKGROUND].mean(axis=0))
+        np.testing.assert_allclose(contributions(model, own, DOCUMENTS, BACKGROUND), expected, rtol=0, atol=1e-12)
+    elif not by_list:
+        expected = against_background(model.predict, dense(own.features))
+        np.testing.assert_allclose(contributions(model, own, DOCUMENTS, BACKGROUND), expected, rtol=0, atol=1e-6)
+
+
+def test_of_a_blend_are_those_of_its_parts() -> None:
+    trees = TreeModel(with_sides(random_trees(0, features=WIDTH), 0), WIDTH, "LambdaMART")
+    weights, adds = np.random.default_rng(0).normal(size=(2, WIDTH))
+    linear = LinearModel(weights, "RankSVM", missing=adds)
+    scaled = LinearModel(adds, "ListNet", missing=weights, list_scaling=True)
+    own, blend = query(3, missing=0.2), BlendModel((linear, scaled, trees), "Blend")
+    assert_adds_up(blend, own)
+    parts = sum(contributions(part, own, DOCUMENTS, BACKGROUND) for part in blend.parts)
+    np.testing.assert_allclose(contributions(blend, own, DOCUMENTS, BACKGROUND), parts, rtol=0, atol=1e-12)
+    assert is_exact(blend)
+
+
+def test_two_documents_contribute_the_opposite_of_each_other() -> None:
+    model, own = TreeModel(random_trees(5, features=WIDTH), WIDTH, "LambdaMART"), query(4)
+    one, other = np.array([0]), np.array([1])
+    forth, back = contributions(model, own, one, other), contributions(model, own, other, one)
+    np.testing.assert_allclose(forth, -back, rtol=0, atol=1e-12)
+    assert (contributions(model, own, one, one) == 0.0).all()
+
+
+@pytest.mark.parametrize(("leaves", "alike"), [(2, True), (8, False)])
+def test_differences_are_those_of_lightgbm_where_trees_are_stumps(leaves: int, alike: bool) -> None:
+    """Its pred_contrib weighs ways by the training documents; of two documents' difference that leaves no trace if
+    every tree has one split."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(400, WIDTH))
+    y = X[:, 0] * X[:, 1] + X[:, 2] + generator.normal(size=400)
+    settings = {"num_leaves": leaves, "objective": "regression", "verbose": -1, "num_threads": 1, "seed": 0}
+    booster = lightgbm.train(settings, lightgbm.Dataset(X, y), 40)
+    theirs = np.asarray(booster.predict(X[:2], pred_contrib=True))
+    model = TreeModel(trees_of_lightgbm(booster.model_to_string(), False), WIDTH, "LambdaMART")
+    own = Queries.from_arrays(X[:2], np.zeros(2))
+    ours = contributions(model, own, np.array([0]), np.array([1]))[0]
+    difference = theirs[0] - theirs[1]
+    assert ours.sum() == pytest.approx(difference.sum(), abs=1e-9)
+    assert np.allclose(ours, difference[:WIDTH], rtol=0, atol=1e-9) == alike
+
+
+def test_of_an_estimator_of_the_users_are_sampled_and_add_up() -> None:
+    model, own = CustomModel(Multiplied(), WIDTH, "Mine", "Mine", factor=2.0), query(6)
+    assert_adds_up(model, own)
+    assert not is_exact(model)
+    found = contributions(model, own, DOCUMENTS, BACKGROUND)
+    assert (found == contributions(model, own, DOCUMENTS, BACKGROUND)).all()
+    assert (found[:, 4:] == 0.0).all()
+    expected = against_background(model.predict, np.asarray(own.features))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.3 * np.abs(expected).max())
+    np.testing.assert_allclose(found[:, 3], expected[:, 3], rtol=0, atol=1e-12)  # it adds by itself
+
+
+def test_of_an_estimator_that_sees_the_whole_query_are_refused() -> None:
+    model = CustomModel(WithinQuery(), WIDTH, "Mine", "Mine")
+    with pytest.raises(ParameterError, match="WithinQuery takes qid"):
+        contributions(model, query(), DOCUMENTS, BACKGROUND)

@@ -1,0 +1,194 @@
+"""Importance is what a loop over features, shuffles and queries finds; effects are those of a loop over documents."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Floats, dense
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.explanation.effects import grid_of, partial_effects
+from ranktune.solvers.explanation.importance import shuffled_rows, shuffling_losses
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.blend import BlendModel
+from ranktune.solvers.models.custom import CustomModel
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from tests.support.export_samples import random_rows, random_trees
+
+WIDTH = 4
+METRIC = parse_metric("ndcg@3:empty=skip")
+
+
+class Product:
+    def predict(self, X: Any, qid: Any = None) -> Floats:
+        scores: Floats = X[:, 0] * X[:, 1]
+        return scores if qid is None else scores + np.asarray(qid)
+
+
+def models() -> dict[str, Model]:
+    weights, adds = np.random.default_rng(0).normal(size=(2, WIDTH))
+    linear = LinearModel(weights, "RankSVM", missing=adds)
+    scaled = LinearModel(adds, "ListNet", missing=weights, list_scaling=True)
+    trees = TreeModel(random_trees(0, features=WIDTH), WIDTH, "LambdaMART")
+    custom = CustomModel(Product(), WIDTH, "Mine", "Mine")
+    blend = BlendModel((linear, scaled, custom), "Blend")
+    return {"linear": linear, "list": scaled, "trees": trees, "custom": custom, "blend": blend}
+
+
+def queries(layout: Any = np.asarray, seed: int = 0) -> Queries:
+    generator = np.random.default_rng(seed)
+    X = random_rows(seed, 60, WIDTH) * (generator.random((60, WIDTH)) < 0.7)
+    grades = generator.integers(0, 3, 60).astype(float)
+    grades[:10] = 0.0  # a query without an order
+    return Queries.from_arrays(layout(X), grades, group=[10, 3, 7, 20, 20])
+
+
+def ndcg(scores: Floats, grades: Floats, k: int = 3) -> float:
+    """NDCG of one query whose scores all differ, by its definition."""
+    order = np.argsort(-scores)[:k]
+    discounts = 1.0 / np.log2(np.arange(2, k + 2))[: len(order)]
+    best = np.sort(2.0**grades - 1.0)[::-1][:k]
+    return float((2.0 ** grades[order] - 1.0) @ discounts / (best @ discounts))
+
+
+@pytest.mark.parametrize("name", models())
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_losses_are_those_of_a_loop(name: str, layout: Any) -> None:
+    if name in ("custom", "blend") and layout is not np.asarray:
+        pytest.skip("the estimator is written for dense features")
+    model, own = models()[name], queries(layout)
+    X = np.array(dense(own.features))
+    groups = [np.array([2]), np.array([0, 3])]
+    found = shuffling_losses(model, own, METRIC, groups, repeats=3, seed=7)
+    before = METRIC.per_query(model.predict(own), own)
+    for losses, columns in zip(found, groups, strict=True):
+        generator, total = np.random.default_rng([7, int(columns[0])]), np.zeros(own.n_queries)
+        for _ in range(3):
+            changed, taken = X.copy(), shuffled_rows(own, generator)
+            for row, source in enumerate(taken):
+                for column in columns:
+                    changed[row, column] = X[source, column]
+            total += before - METRIC.per_query(model.predict(own.with_features(layout(changed))), own)
+        np.testing.assert_allclose(losses, total / 3, rtol=0, atol=1e-12)
+
+
+def test_the_mean_over_many_shuffles_is_that_over_all() -> None:
+    """For a query of four documents all 24 orders are counted, with NDCG by its definition."""
+    X, grades = np.random.default_rng(1).normal(size=(4, 2)), np.array([2.0, 0.0, 1.0, 0.0])
+    model = LinearModel(np.array([1.0, 0.7]), "RankSVM")
+
+    def value(order: Any) -> float:
+        return ndcg(X[:, 1] * 0.7 + X[list(order), 0], grades)
+
+    expected = value(range(4)) - np.mean([value(order) for order in permutations(range(4))])
+    losses = shuffling_losses(
+        model, Queries.from_arrays(X, grades), parse_metric("ndcg@3"), [np.array([0])], repeats=1_500
+    )
+    assert losses[0, 0] == pytest.approx(expected, abs=0.03)
+
+
+def test_shuffled_rows_stay_in_their_query_and_are_uniform() -> None:
+    own, generator = queries(), np.random.default_rng(0)
+    for _ in range(20):
+        rows = shuffled_rows(own, generator)
+        assert sorted(rows) == list(range(60))
+        assert (own.query_of_document[rows] == own.query_of_document).all()
+    drawn = [tuple(shuffled_rows(own, generator)[10:13]) for _ in range(3_000)]
+    counts = np.array([drawn.count(order) for order in permutations((10, 11, 12))])
+    assert counts.sum() == 3_000
+    assert (np.abs(counts - 500) < 100).all()  # five standard deviations
+
+
+def test_a_feature_of_the_query_and_an_unused_one_lose_nothing() -> None:
+    own = queries()
+    X = np.array(own.features)
+    X[:, 1] = own.query_of_document
+    model = LinearModel(np.array([1.0, 5.0, 0.0, 1.0]), "RankSVM")
+    losses = shuffling_losses(model, own.with_features(X), METRIC, [np.array([1]), np.array([2]), np.array([0])])
+    assert np.nanmax(np.abs(losses[:2])) < 1e-12
+    assert np.nanmean(losses[2]) != 0.0
+    assert np.isnan(losses[:, 0]).all()
+
+
+def test_the_features_of_the_truth_lose_most() -> None:
+    generator = np.random.default_rng(3)
+    X = generator.normal(size=(2_000, 6))
+    truth = 2.0 * X[:, 4] + X[:, 1] * (X[:, 4] > 0)
+    own = Queries.from_arrays(X, np.digitize(truth, [-1.0, 0.0, 2.0]).astype(float), group=np.full(100, 20))
+    from ranktune.solvers.boosting.lightgbm import LambdaMART
+
+    model = LambdaMART(trees=40, random_state=0).fit(own).as_model()
+    losses = np.nanmean(shuffling_losses(model, own, METRIC, [np.array([j]) for j in range(6)]), axis=1)
+    assert np.argsort(-losses)[:2].tolist() == [4, 1]
+    assert losses[4] > 0.2
+    assert losses[4] > 3.0 * losses[1] > 6.0 * np.delete(losses, [1, 4]).max()
+
+
+def effects_by_loop(model: Model, own: Queries, column: int, grid: Floats) -> Floats:
+    X = np.asarray(own.features)
+    before, found = model.predict(own), np.zeros(len(grid))
+    for k, value in enumerate(grid):
+        for a, b in zip(own.starts[:-1], own.starts[1:], strict=True):
+            rows = X[a:b].copy()
+            rows[:, column] = value
+            found[k] += np.mean(model.predict(rows) - before[a:b].mean()) / own.n_queries
+    return found
+
+
+@pytest.mark.parametrize("name", ["linear", "trees"])
+def test_effects_are_those_of_a_loop(name: str) -> None:
+    model, own = models()[name], queries()
+    for column in range(WIDTH):
+        grid = grid_of(own, column, 5)
+        np.testing.assert_allclose(
+            partial_effects(model, own, column, grid), effects_by_loop(model, own, column, grid), rtol=0, atol=1e-9
+        )
+
+
+def test_effects_with_missing_values_and_features_scaled_by_query() -> None:
+    """A document that has its own value, or the mean where it lacks one, changes nothing; the slope is the weight over
+    the range."""
+    own = queries()
+    X = np.array(own.features)
+    X[::7, 0] = np.nan
+    lacking = Queries.from_arrays(X, own.grades, group=own.lengths)
+    weights = np.array([2.0, 0.0, 0.0, 1.0])
+    model = LinearModel(weights, "ListNet", list_scaling=True, missing=np.array([0.5, 0.0, 0.0, 0.0]))
+    found = partial_effects(model, lacking, 0, np.array([0.0, 1.0]))
+    ranges = [np.nanmax(part) - np.nanmin(part) for part in np.split(X[:, 0], own.starts[1:-1])]
+    assert found[1] - found[0] == pytest.approx(2.0 * np.mean(1.0 / np.array(ranges)))
+    means = np.mean([
+        np.mean(np.where(np.isnan(part), np.nanmean(part), part)) * 2.0 / spread + 0.5 * np.isnan(part).mean()
+        for part, spread in zip(np.split(X[:, 0], own.starts[1:-1]), ranges, strict=True)
+    ])  # fmt: skip
+    assert found[0] == pytest.approx(-means)
+    assert (partial_effects(model, lacking, 1, np.array([0.0, 1.0])) == 0.0).all()
+
+
+def test_effects_of_a_blend_and_an_estimator_of_the_users() -> None:
+    class Alone(Product):
+        def predict(self, X: Any) -> Floats:  # type: ignore[override]
+            return super().predict(X)
+
+    own, custom = queries(), CustomModel(Alone(), WIDTH, "Mine", "Mine", factor=3.0)
+    linear = models()["linear"]
+    grid = grid_of(own, 0, 4)
+    assert len(grid) == len(np.unique(grid)) == 4
+    np.testing.assert_allclose(
+        partial_effects(custom, own, 0, grid), effects_by_loop(custom, own, 0, grid), rtol=0, atol=1e-9
+    )
+    both = partial_effects(BlendModel((linear, custom), "Blend"), own, 0, grid)
+    parts = [partial_effects(part, own, 0, grid) for part in (linear, custom)]
+    np.testing.assert_allclose(both, parts[0] + parts[1], rtol=0, atol=1e-12)
+
+
+def test_the_grid_of_a_feature_without_values_is_empty() -> None:
+    own = Queries.from_arrays(np.array([[np.nan, 1.0], [np.nan, 1.0]]), [0.0, 1.0])
+    columns = [grid_of(own, j).tolist() for j in range(2)]
+    assert columns == [[], [1.0]]
