@@ -53,6 +53,8 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         Penalty on the values of leaves.
     feature_share : float, default=0.5
         The share of the features that is drawn for each tree.
+    splitter : {"best", "random"}, default="best"
+        The thresholds that a split compares: all of each feature, or a random one of each.
     query_share : float, default=0.7
         The share of the queries that is drawn for each tree; with xendcg of the documents.
     loss : {"lambdarank", "xendcg"}, default="lambdarank"
@@ -98,6 +100,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     ----------
     Bruch 2021, "An Alternative Cross Entropy Loss for Learning-to-Rank", WWW, for xendcg.
     Burges 2010, "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82.
+    Geurts et al. 2006, "Extremely Randomized Trees", Machine Learning 63(1), for the random splitter.
     Ke et al. 2017, "LightGBM: A Highly Efficient Gradient Boosting Decision Tree", NIPS.
 
     Examples
@@ -132,6 +135,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         min_documents: int = 50,
         l2: float = 1.0,
         feature_share: float = 0.5,
+        splitter: str = "best",
         query_share: float = 0.7,
         loss: str = "lambdarank",
         truncation: int = 30,
@@ -145,7 +149,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         threads: int = 1,
         random_state: RandomState = None,
     ) -> None:
-        super().__init__(trees, leaves, min_documents, l2, feature_share, seeds, bins, threads, random_state)
+        super().__init__(trees, leaves, min_documents, l2, feature_share, splitter, seeds, bins, threads, random_state)
         self.learning_rate = learning_rate
         self.query_share = query_share
         self.loss = loss

@@ -24,7 +24,7 @@ from ranktune.solvers.boosting.base import (
 from ranktune.solvers.boosting.lightgbm_bins import DENSE_SAMPLE, BinnedQueries
 from ranktune.solvers.boosting.lightgbm_library import Booster, Parameters
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
-from ranktune.solvers.core.checks import RandomState, check_count
+from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
@@ -33,6 +33,8 @@ MAX_BUNDLED_BYTES = 2**32
 """Bytes of bins of sparse features that may be kept as bundled columns."""
 MAX_LEAVES = 131_072
 """The limit of LightGBM."""
+BEST, RANDOM = SPLITTERS = ("best", "random")
+"""The thresholds that a split compares."""
 
 
 BOOSTED_SPACE: tuple[Parameter, ...] = (
@@ -42,6 +44,7 @@ BOOSTED_SPACE: tuple[Parameter, ...] = (
     Int("min_documents", 5, 200, log=True),
     Float("l2", 1e-2, 100.0, log=True),
     Float("feature_share", 0.2, 1.0),
+    Choice("splitter", SPLITTERS),
     Choice("start", STARTS),
 )
 
@@ -100,6 +103,7 @@ class LightGBMRanker(TreeRanker):
         min_documents: int,
         l2: float,
         feature_share: float,
+        splitter: str,
         seeds: int,
         bins: int,
         threads: int,
@@ -110,6 +114,7 @@ class LightGBMRanker(TreeRanker):
         self.min_documents = min_documents
         self.l2 = l2
         self.feature_share = feature_share
+        self.splitter = splitter
         self.seeds = seeds
         self.bins = bins
         self.threads = threads
@@ -123,6 +128,7 @@ class LightGBMRanker(TreeRanker):
         check_range("bins", self.bins, 2, 255)
         check_penalty("l2", self.l2)
         check_share("feature_share", self.feature_share)
+        check_choice("splitter", self.splitter, SPLITTERS)
 
     def _objective(self) -> Json:
         """Return the parameters of LightGBM that are specific to the solver."""
@@ -169,6 +175,7 @@ class LightGBMRanker(TreeRanker):
             "num_leaves": int(self.leaves),
             "lambda_l2": float(self.l2),
             "feature_fraction": float(self.feature_share),
+            "extra_trees": self.splitter == RANDOM,
             "max_bin": int(self.bins),
             "min_data_in_bin": 1,
             "num_threads": int(self.threads),

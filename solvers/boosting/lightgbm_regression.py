@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from ranktune.solvers.boosting.base import BoostedRanker, check_share
-from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, FAST, LightGBMRanker, bagging
+from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, FAST, SPLITTERS, LightGBMRanker, bagging
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice
 from ranktune.solvers.core.errors import ParameterError
@@ -35,6 +35,8 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         Penalty on the values of leaves.
     feature_share : float, default=0.5
         The share of the features that is drawn for each tree.
+    splitter : {"best", "random"}, default="best"
+        The thresholds that a split compares: all of each feature, or a random one of each.
     row_share : float, default=0.7
         The share of the documents that is drawn for each tree.
     centre : {"query", "none"}, default="query"
@@ -72,6 +74,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     References
     ----------
     Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 29(5).
+    Geurts et al. 2006, "Extremely Randomized Trees", Machine Learning 63(1), for the random splitter.
 
     Examples
     --------
@@ -105,6 +108,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         min_documents: int = 50,
         l2: float = 1.0,
         feature_share: float = 0.5,
+        splitter: str = "best",
         row_share: float = 0.7,
         centre: str = "query",
         start: str = "none",
@@ -116,7 +120,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         threads: int = 1,
         random_state: RandomState = None,
     ) -> None:
-        super().__init__(trees, leaves, min_documents, l2, feature_share, seeds, bins, threads, random_state)
+        super().__init__(trees, leaves, min_documents, l2, feature_share, splitter, seeds, bins, threads, random_state)
         self.learning_rate = learning_rate
         self.row_share = row_share
         self.centre = centre
@@ -166,6 +170,8 @@ class RandomForestRanker(LightGBMRanker):
         Penalty on the values of leaves.
     feature_share : float, default=0.3
         The share of the features that is drawn for each tree.
+    splitter : {"best", "random"}, default="best"
+        The thresholds that a split compares: all of each feature, or a random one of each.
     row_share : float, default=0.6
         The share of the documents that is drawn for each tree, without replacement; below 1.
     seeds : int, default=1
@@ -187,6 +193,7 @@ class RandomForestRanker(LightGBMRanker):
     References
     ----------
     Breiman 2001, "Random Forests", Machine Learning 45(1).
+    Geurts et al. 2006, "Extremely Randomized Trees", Machine Learning 63(1), for the random splitter.
 
     Examples
     --------
@@ -205,6 +212,7 @@ class RandomForestRanker(LightGBMRanker):
         Float("l2", 1e-2, 100.0, log=True),
         Float("feature_share", 0.1, 1.0),
         Float("row_share", 0.3, 0.9),
+        Choice("splitter", SPLITTERS),
     )
 
     def __init__(
@@ -215,13 +223,14 @@ class RandomForestRanker(LightGBMRanker):
         min_documents: int = 10,
         l2: float = 1.0,
         feature_share: float = 0.3,
+        splitter: str = "best",
         row_share: float = 0.6,
         seeds: int = 1,
         bins: int = 255,
         threads: int = 1,
         random_state: RandomState = None,
     ) -> None:
-        super().__init__(trees, leaves, min_documents, l2, feature_share, seeds, bins, threads, random_state)
+        super().__init__(trees, leaves, min_documents, l2, feature_share, splitter, seeds, bins, threads, random_state)
         self.row_share = row_share
 
     def _check_parameters(self) -> None:

@@ -65,6 +65,17 @@ def test_scores_are_those_of_lightgbm_itself(name: str, layout: Any, dtype: Any)
         assert np.ptp(expected) > 0.0 or len(X) == 1
 
 
+@pytest.mark.parametrize("name", THREE)
+def test_random_thresholds_are_the_extra_trees_of_lightgbm(name: str) -> None:
+    queries, fresh = judged(), judged(1)
+    ranker = THREE[name](**SMALL, splitter="random").fit(queries)
+    best = THREE[name](**SMALL)
+    booster = by_lightgbm(best, queries, best._labels(queries)[0], extra_trees=True)
+    expected = booster.predict(fresh.features, raw_score=name != "RandomForestRanker")
+    assert np.allclose(ranker.predict(fresh), expected, rtol=1e-12, atol=1e-12)
+    assert not np.allclose(ranker.predict(fresh), best.fit(queries).predict(fresh))
+
+
 @pytest.mark.parametrize("share", [1.0, 0.7])
 def test_scores_with_xendcg_are_those_of_lightgbm_itself(share: float) -> None:
     queries, fresh = judged(), judged(1)
