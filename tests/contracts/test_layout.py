@@ -41,7 +41,7 @@ LAYERS = {
         ("splits",),
     ),
     "studies": (("benchmarks",), ("papers",), ("catalogue",), ("inspection",), ("readers", "api_search", "summary")),
-    "dashboards": (("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
+    "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
 }
 """From top to bottom: a package may import those of the lines below its own, and none beside it."""
 

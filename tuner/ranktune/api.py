@@ -17,6 +17,7 @@ from ranktune.arguments import (
     WorkArguments,
     takes,
 )
+from ranktune.dashboards.tracking.following import check_installed, logged
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, read_and_prepare
 from ranktune.solvers.core.arrays import Json
@@ -197,6 +198,8 @@ def resume(given: ResumeArguments) -> StudyResult:
 
 
 def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadline) -> StudyResult:
+    if study.mlflow is not None:
+        check_installed()
     home = home_folder(given.home)
     locations = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
     force = _workforce(given)
@@ -206,7 +209,7 @@ def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadl
         locations.save(folder.path)
         problems = session.prepare(study, sources, given.extend)
         del sources  # the workers' mapped copy serves from here on
-        return session.run(folder.study(), problems, deadline)
+        return session.run(folder.study(), problems, deadline, study.mlflow)
 
 
 @dataclass(frozen=True)
@@ -228,13 +231,16 @@ class _Session:
             return self.workers.call(read_and_prepare, study, sources, self.folder, extend)
         return read_and_prepare(study, sources, self.folder, extend, self.progress)
 
-    def run(self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None) -> StudyResult:
-        """Run the trials, choose and judge."""
+    def run(
+        self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None
+    ) -> StudyResult:
+        """Run the trials, choose and judge; mlflow is the address with its password, which the study has without."""
         run = StudyRun(
             study, self.folder, self.workers, progress=self.progress, locations=self.locations, events=self.events,
             owner=self.owner,
         )  # fmt: skip
-        return shown(run.run(problems, deadline))
+        with logged(self.folder.path, mlflow or study.mlflow, self.locations.storage):
+            return shown(run.run(problems, deadline))
 
 
 @contextmanager

@@ -29,7 +29,9 @@ def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, exten
         check_metrics(study.metrics, part)
     with folder.replace_data() as fresh:
         folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits}, extend=extend)
-    return reopen(folder)
+    problems = reopen(folder)
+    folder.save_facts({problem.name: problem.facts for problem in problems})
+    return problems
 
 
 def reopen(folder: StudyFolder) -> list[Problem]:

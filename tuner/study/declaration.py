@@ -33,6 +33,7 @@ from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
 from ranktune.tuner.study.serving import check_served, known_systems, served_of, served_space
 from ranktune.tuner.study.settings import Declared, Settings, declared, documented, given_columns
+from ranktune.tuner.study.tracking import check_tracking, shown_tracking
 
 DEFAULT_TRIALS = 30
 TRIALS_BY_TIME = 500
@@ -79,6 +80,8 @@ class Study(Settings):
                 f"until={self.until:g} needs sampler='thompson': '{self.sampler}' does not estimate the gain of "
                 "further trials. Choose thompson, or leave until out."
             )
+        if self.mlflow is not None:
+            check_tracking(self.mlflow)
         parse_limits(self.within)
         _check_plan(self)
         check_name(self.name)
@@ -160,8 +163,9 @@ class Study(Settings):
         return space.restricted(self.space) if self.space else space
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON and TOML know them."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        """Return the fields as JSON and TOML know them, without passwords."""
+        values = asdict(self) | {"mlflow": None if self.mlflow is None else shown_tracking(self.mlflow)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

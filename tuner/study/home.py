@@ -1,6 +1,7 @@
 """The home folder of studies, with one folder per study.
 
 HOME/NAME/study.json   the declaration, digests of the data, and the search space
+HOME/NAME/facts.json   the sizes of the data
 HOME/NAME/lock         held by the process that runs the study (ranktune.tuner.study.lock)
 HOME/NAME/events.jsonl the log (ranktune.tuner.study.events)
 HOME/NAME/             record.db, artifacts/ and model.json; for a study of several splits, HOME/NAME/SPLIT/
@@ -128,6 +129,19 @@ class StudyFolder:
     def digests(self) -> dict[str, str]:
         """Return the digest of each split's data."""
         return dict(self._saved()["data"])
+
+    def save_facts(self, facts: Mapping[str, Mapping[str, int]]) -> None:
+        """Save the sizes of each split's data, for those who read the study once its data are gone."""
+        with writing(self.path):
+            atomic_write(self.path / "facts.json", json.dumps(facts))
+
+    def facts(self) -> dict[str, dict[str, int]]:
+        """Return the sizes of each split's data, empty for an older study."""
+        try:
+            found: dict[str, dict[str, int]] = json.loads((self.path / "facts.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found
 
     def _saved(self) -> Json:
         file = self.path / "study.json"

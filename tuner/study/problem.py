@@ -63,6 +63,13 @@ class Problem:
         return np.unique(np.concatenate([fold.vali for fold in self.plan]))
 
     @property
+    def facts(self) -> dict[str, int]:
+        """The sizes of the data."""
+        own, test = self.development, self.test
+        found = {"queries": own.n_queries, "documents": own.n_documents, "features": own.n_features}
+        return found if test is None else found | {"test_queries": test.n_queries, "test_documents": test.n_documents}
+
+    @property
     def given_split(self) -> bool:
         """Whether one validation set was given instead of folds."""
         return isinstance(self.plan, tuple) and len(self.plan) == 1

@@ -226,6 +226,13 @@ class Settings(ColumnSettings):
             "... (`ranktune export --help`). Repeatable: all of them must.",
         ),
     ] = ()
+    mlflow: Annotated[
+        str | None,
+        Setting(
+            "MLflow server or database that logs the study as it runs, such as http://127.0.0.1:5000. Needs "
+            "ranktune[mlflow]. A password is best kept in MLFLOW_TRACKING_PASSWORD.",
+        ),
+    ] = None
     seed: Annotated[int, Setting("Seed of all random numbers.", minimum=0)] = 0
     refit: Annotated[bool, Setting("Fit the chosen configuration again on train and vali together.")] = True
     space: Annotated[

@@ -1,0 +1,1 @@
+"""Studies on servers that track experiments."""
