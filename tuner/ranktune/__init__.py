@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ranktune.api import resume, run, tune
+    from ranktune.explaining import explain
     from ranktune.reading import evaluate, predict
     from ranktune.solvers.data.queries import Queries
     from ranktune.solvers.linear.elastic_rank import ElasticRank
@@ -35,6 +36,7 @@ __all__ = [
     "ThompsonSampler",
     "__version__",
     "evaluate",
+    "explain",
     "load_model",
     "parse_metric",
     "predict",
@@ -54,6 +56,7 @@ _HOME = {
     "Study": "tuner.study.declaration",
     "ThompsonSampler": "tuner.samplers.thompson",
     "evaluate": "reading",
+    "explain": "explaining",
     "load_model": "solvers.models.base",
     "parse_metric": "solvers.metrics.metrics",
     "predict": "reading",

@@ -1,4 +1,4 @@
-"""The commands for models and data: predict, evaluate, export, data, solvers, warm, related, reproduce.
+"""The commands for models and data: predict, evaluate, explain, export, data, solvers, warm, related, reproduce.
 
 As in ranktune.cli, heavy modules are imported inside the functions.
 """
@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ranktune import exporting
+from ranktune import explain_command, exporting
 from ranktune.options import (
     Also,
     Given,
@@ -98,6 +98,7 @@ def evaluate(
     print_json(found) if as_json else console().print(evaluation_table(found))
 
 
+commands.command(help=explain_command.HELP)(explain_command.explain)
 commands.command(help=exporting.HELP)(exporting.export)
 
 

@@ -103,8 +103,8 @@ def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptio
     >>> scores.argsort().tolist()
     [0, 2, 3, 1]
     """
-    chosen = _model_of(model)
-    return chosen.predict(_read_for(chosen, data, options, graded=False))
+    chosen = model_of(model)
+    return chosen.predict(read_for(chosen, data, options, graded=False))
 
 
 def evaluate(
@@ -156,10 +156,10 @@ def evaluate(
     from ranktune.tuner.evaluation.refit import score_on
     from ranktune.tuner.statistics.intervals import bootstrap_interval
 
-    chosen = _model_of(model)
+    chosen = model_of(model)
     given = (metric, also) if isinstance(also, str) else (metric, *also)
     names = tuple(dict.fromkeys(str(parse_metric(name)) for name in given))
-    queries = _read_for(chosen, data, options)
+    queries = read_for(chosen, data, options)
     found: Json = {}
     for name, values in score_on(chosen, queries, names).items():
         interval = bootstrap_interval(values, np.random.default_rng(0))
@@ -170,11 +170,12 @@ def evaluate(
     return {"queries": queries.n_queries, "metrics": found}
 
 
-def _model_of(model: Model | str | Path) -> Model:
+def model_of(model: Model | str | Path) -> Model:
+    """Return a model as it is, or load it from its file."""
     return model if isinstance(model, Model) else load_model(model)
 
 
-def _read_for(model: Model, data: object, options: ReadOptions, *, graded: bool = True) -> Queries:
+def read_for(model: Model, data: object, options: ReadOptions, *, graded: bool = True) -> Queries:
     """Return the queries of data with the features of model: by name where both have names, else by number."""
     return catalogue.read(
         data, n_features=model.n_features, feature_names=model.feature_names, graded=graded, **options

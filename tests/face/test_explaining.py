@@ -1,0 +1,190 @@
+"""ranktune.explain and `ranktune explain`: why a model ranks in its order, in numbers that add up."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import ranktune
+from ranktune.cli import app
+from ranktune.explain_command import explanation
+from ranktune.solvers.boosting.lightgbm import LambdaMART
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.encoding import Category, Encoding
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.blend import blended
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from tests.support.export_samples import random_trees
+
+NAMES = ("bm25", "clicks", "age", "a name that is much longer than any column of a table can be")
+
+
+def table(seed: int = 0, queries: int = 12) -> pd.DataFrame:
+    """The grades follow bm25, and less the clicks."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(10 * queries, len(NAMES)))
+    frame = pd.DataFrame(dict(zip(NAMES, X.T, strict=True)))
+    frame["grade"] = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.5, 1.0])
+    frame["qid"] = np.repeat([f"q{q}" for q in range(queries)], 10)
+    frame["document"] = [f"d{row % 10}" for row in range(len(frame))]
+    return frame
+
+
+def blend() -> Model:
+    linear = LinearModel(np.array([2.0, 0.7, 0.0, 0.0]), "RankSVM", feature_names=NAMES)
+    trees = TreeModel(random_trees(0, 5, len(NAMES)), len(NAMES), "LambdaMART", feature_names=NAMES)
+    return blended([linear, trees], [1.0, 0.02], "Blend", {})
+
+
+def test_contributions_add_up_to_the_difference_of_two_documents() -> None:
+    frame, model = table(), blend()
+    scores = ranktune.predict(model, frame)
+    own = scores[(frame["qid"] == "q3").to_numpy()]
+    found = ranktune.explain(model, frame, query="q3", documents=["d4", "d1"])
+    assert [one["id"] for one in found["documents"]] == ["d4", "d1"]
+    assert [one["score"] for one in found["documents"]] == [own[4], own[1]]
+    assert [one["rank"] for one in found["documents"]] == [(own > own[row]).sum() + 1 for row in (4, 1)]
+    assert sum(one["contribution"] for one in found["contributions"]) == pytest.approx(own[4] - own[1], abs=1e-9)
+    first, second = (frame[(frame["qid"] == "q3") & (frame["document"] == name)].iloc[0] for name in ("d4", "d1"))
+    assert all(one["values"] == [first[one["feature"]], second[one["feature"]]] for one in found["contributions"])
+    sizes = [abs(one["contribution"]) for one in found["contributions"]]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_by_default_the_first_two_are_compared_and_one_with_the_mean_of_its_query() -> None:
+    frame, model = table(), blend()
+    own = ranktune.predict(model, frame)[:10]
+    found = ranktune.explain(model, frame, query="q0")
+    assert [one["rank"] for one in found["documents"]] == [1, 2]
+    alone = ranktune.explain(model, frame, query="q0", documents="d5")
+    assert alone["difference"] == pytest.approx(own[5] - own.mean(), abs=1e-12)
+    added = sum(one["contribution"] for one in alone["contributions"])
+    assert added == pytest.approx(alone["difference"], abs=1e-9)
+    single = ranktune.explain(model, frame.head(1), query="q0")
+    assert (single["difference"], single["contributions"]) == (0.0, [])
+
+
+def test_the_features_of_the_truth_are_the_most_important() -> None:
+    frame = table(queries=60)
+    train = ranktune.read(frame)
+    model = LambdaMART(trees=30, min_documents=5, random_state=0).fit(train).as_model(feature_names=train.feature_names)
+    found = ranktune.explain(model, frame, metric="ndcg@5", max_queries=40)
+    assert [one["feature"] for one in found["features"]][:2] == ["bm25", "clicks"]
+    assert found["features"][0]["interval"][0] > 0.1
+    assert (found["queries"], found["metric"]) == (40, "ndcg@5")
+    assert found == ranktune.explain(model, frame, metric="ndcg@5", max_queries=40)
+    assert all(one["interval"][0] <= one["loss"] <= one["interval"][1] for one in found["features"])
+
+
+def test_the_features_of_one_column_are_shuffled_together() -> None:
+    frame = table()[["qid", "grade", "bm25"]]
+    red = (np.arange(len(frame)) % 2).astype(float)
+    frame["colour=red"], frame["colour=blue"] = red, 1.0 - red
+    encoding = Encoding(columns={"colour": Category(("red", "blue"))})
+    names = ("bm25", "colour=red", "colour=blue")
+    model = LinearModel(np.array([1.0, 0.5, -0.5]), "RankSVM", feature_names=names, encoding=encoding)
+    queries = ranktune.Queries.from_arrays(frame[list(names)], frame["grade"], qid=frame["qid"], feature_names=names)
+    assert {one["feature"] for one in ranktune.explain(model, queries)["features"]} == {"bm25", "colour"}
+
+
+def test_the_effect_of_a_feature_of_a_linear_model_is_its_weight() -> None:
+    frame, model = table(), LinearModel(np.array([2.0, 0.0, 0.0, 1.0]), "RankSVM", feature_names=NAMES)
+    found = ranktune.explain(model, frame, effect_of="bm25")
+    values, effects = (np.array([one[key] for one in found["effects"]]) for key in ("value", "effect"))
+    np.testing.assert_allclose(effects, 2.0 * (values - frame["bm25"].mean()), rtol=0, atol=1e-9)
+    assert (np.diff(values) > 0).all()
+
+
+def test_what_is_missing_is_said() -> None:
+    frame = table().head(20)
+    frame.loc[0, "bm25"] = np.nan
+    with pytest.raises(DataError, match="'bm25' is missing"):
+        ranktune.explain(blend(), frame, query="q0")
+    weights, adds = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0.5, 0.0, 0.0, 0.0])
+    model = LinearModel(weights, "RankSVM", feature_names=NAMES, missing=adds)
+    found = ranktune.explain(model, frame, query="q0", documents=["d0", "d1"])
+    values = {one["feature"]: one["values"] for one in found["contributions"]}
+    assert values["bm25"][0] is None
+    assert sum(one["contribution"] for one in found["contributions"]) == pytest.approx(found["difference"], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"query": "q99"}, "no query 'q99'. Known: q0, q1"),
+        ({"query": "q1", "documents": ["d1", "d"]}, "no document 'd'. Did you mean"),
+        ({"query": "q1", "documents": ["d1", "d2", "d3"]}, "3 entries"),
+        ({"documents": ["d1", "d2"]}, "none is given"),
+        ({"query": "q1", "effect_of": "age"}, "ask for one"),
+        ({"effect_of": "ages"}, "Did you mean 'age'"),
+        ({"repeats": 0}, "repeats=0"),
+        ({"max_queries": 0}, "max_queries=0"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(asked: dict[str, object], said: str) -> None:
+    with pytest.raises((DataError, ParameterError), match=said):
+        ranktune.explain(blend(), table(), **asked)  # type: ignore[arg-type]
+
+
+def test_a_feature_of_a_model_without_names_has_a_number() -> None:
+    model = LinearModel(np.ones(4), "RankSVM")
+    queries = ranktune.Queries.from_arrays(table()[list(NAMES)], table()["grade"], qid=table()["qid"])
+    with pytest.raises(ParameterError, match="numbers 1 to 4"):
+        ranktune.explain(model, queries, effect_of=5)
+    assert ranktune.explain(model, queries, effect_of="2")["feature"] == "feature 2"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    folder = tmp_path_factory.mktemp("explaining")
+    table().to_csv(folder / "data.csv", index=False)
+    blend().save(folder / "model.json")
+    return str(folder / "model.json"), str(folder / "data.csv")
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ((), {}),
+        (("--query", "q2"), {"query": "q2"}),
+        (("--query", "q2", "--documents", "d3,d4"), {"query": "q2", "documents": ["d3", "d4"]}),
+        (("--effect-of", "clicks"), {"effect_of": "clicks"}),
+        (
+            ("--metric", "map", "--max-queries", "5"),
+            {"metric": "map", "max_queries": 5},
+        ),
+    ],
+)
+def test_the_command_prints_what_python_returns(
+    files: tuple[str, str], words: tuple[str, ...], asked: dict[str, object]
+) -> None:
+    found = ranktune.explain(*files, **asked)  # type: ignore[arg-type]
+    runner = CliRunner()
+    printed = runner.invoke(app, ["explain", *files, *words, "--json"], catch_exceptions=False)
+    assert json.loads(printed.stdout) == {"model": files[0], "data": files[1], **found}
+    console = Console(width=80, file=StringIO())
+    console.print(explanation(found, top=3))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, text.splitlines())) <= 80
+    shown = runner.invoke(app, ["explain", *files, *words], catch_exceptions=False).stdout
+    assert "bm25" in shown or "clicks" in shown
+
+
+def test_a_table_of_long_names_and_many_features_fits(tmp_path: Path) -> None:
+    names = tuple(f"{'very ' * 30}long name {j}" for j in range(30))
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 30)), columns=names)
+    frame["qid"], frame["grade"] = np.repeat([1, 2], 10), np.tile([0, 1], 10)
+    frame["document"] = [f"{'http://'}{'x' * 90}/{row}" for row in range(20)]
+    model = LinearModel(np.arange(30.0), "RankSVM", feature_names=names)
+    for found in (ranktune.explain(model, frame), ranktune.explain(model, frame, query=1)):
+        console = Console(width=80, file=StringIO())
+        console.print(explanation(found, top=5))
+        assert max(map(len, console.file.getvalue().splitlines())) <= 80  # type: ignore[attr-defined]
