@@ -26,7 +26,8 @@ class Trial:
     value         the metric on the validation queries, None where it failed; means: the mean of every metric. The value
                   of a trial that was stopped early estimates its full value: it can be drawn, but is never the best
     error_of_mean standard error of value over the evaluated queries
-    seconds       processor time of the fits; microseconds: to score a document; bytes: of the model; nonzeros: features
+    seconds       processor time of the fits; microseconds: to score a document; bytes: of the model;
+                  nonzeros: features; cost: what these cost, None where the study gives no costs
     begun, ended  seconds since 1970; worker: the process; restarts: how often its worker was lost before
     stopped       the part of the plan after which it was stopped, "fold 2 of 5", "" for none; error_of_estimate: the
                   standard deviation of the estimated value; parts: the score of each evaluated part
@@ -59,6 +60,7 @@ class Trial:
     path: tuple[tuple[float, float], ...] = ()
     learning_curve: tuple[tuple[float, float], ...] = ()
     split: str = ""
+    cost: float | None = None
 
     @classmethod
     def from_record(
@@ -99,6 +101,7 @@ class Trial:
             path=_levelled(path, params.get(path_parameter), value),
             learning_curve=tuple((float(n), float(v)) for n, v in attributes.get(keys.LEARNING_CURVE, ())),
             split=split,
+            cost=attributes.get(keys.COST),
         )
 
     @property

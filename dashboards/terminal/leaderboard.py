@@ -37,11 +37,14 @@ def leaderboard_table(result: JsonView) -> FittedTable:
         "test [95%]": [_with_interval(row, "test") for row in rows],
         "p Holm": ["" if row["p_holm"] is None else f"{row['p_holm']:.3f}" for row in rows],
         "features": ["-" if row["nonzeros"] is None else f"{row['nonzeros']:.0f}" for row in rows],
+        "cost": ["-" if row.get("cost") is None else f"{row['cost']:.4g}" for row in rows],
         "kB": [f"{row['bytes'] / 1000:.1f}" for row in rows],
         "us/doc": [f"{row['microseconds']:.3f}" for row in rows],
         "fit s": [f"{row['seconds']:.2f}" for row in rows],
         "trials": [str(row["trials"]) if row["trials"] else "-" for row in rows],
     }
+    if all(row.get("cost") is None for row in rows):  # the study gives no costs
+        del right["cost"]
     optional = ("kB", "us/doc", "fit s", "trials", "again", "features", "p Holm")
     names = [escape(row["solver"]) + ("" if row.get("is_served", True) else UNSERVED) for row in rows]
     return FittedTable({"solver": names}, right, optional, bold_first=True)

@@ -121,7 +121,7 @@ _COLUMNS = (
     ("validation high", "vali_interval"), ("fresh folds", "again"), ("test", "test"), ("test low", "test_interval"),
     ("test high", "test_interval"), ("difference", "difference"),
     ("difference low", "difference_interval"), ("difference high", "difference_interval"), ("p", "p_value"),
-    ("p Holm", "p_holm"), ("verdict", "verdict"), ("weights", "nonzeros"), ("bytes", "bytes"),
+    ("p Holm", "p_holm"), ("verdict", "verdict"), ("weights", "nonzeros"), ("cost", "cost"), ("bytes", "bytes"),
     ("us a document", "microseconds"), ("fit seconds", "seconds"), ("trials", "trials"),
 )  # fmt: skip
 

@@ -17,6 +17,7 @@ from ranktune.dashboards.records.trial import Trial
 from ranktune.tuner.statistics.pareto import COSTS, Option, best_within, front, knee
 
 TITLES = {
+    "cost": ("cost of features", "Cost of the features of the model"),
     "nonzeros": ("number of features", "Features of the model"),
     "bytes": ("model size", "Size of the model in bytes"),
     "microseconds": ("time to score a document", "Microseconds to score a document"),
@@ -31,7 +32,8 @@ def panels(data: StudyData) -> list[Panel]:
     found: list[Panel] = []
     for k, split, group in data.groups:
         most = figures.MAX_POINTS // (3 if group else 1)
-        found += [_front(data, split, cost, f"{cost}-{k}", group, most) for cost in COSTS]
+        costs = [cost for cost in COSTS if cost != "cost" or any(t.cost is not None for t in split.trials)]
+        found += [_front(data, split, cost, f"{cost}-{k}", group, most) for cost in costs]
         found.append(_within(data, split, f"within-{k}", group))
     return found
 
@@ -42,7 +44,7 @@ def _options(trials: Iterable[Trial]) -> list[Option]:
     The fit time of a trial that was stopped early is that of all parts: fewer parts do not make the model cheaper.
     """
     return [
-        Option(str(t.number), t.value, t.nonzeros, t.bytes, t.microseconds, t.full_seconds)
+        Option(str(t.number), t.value, t.nonzeros, t.bytes, t.microseconds, t.full_seconds, t.cost)
         for t in trials
         if t.value is not None
     ]
@@ -68,16 +70,16 @@ def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, m
     rows: list[list[Cell]] = [
         [
             "front, knee" if option is bend else "front", int(option.label), trials[option.label].solver,
-            figures.number(option.cost(cost)), figures.number(option.quality),
+            figures.number(option.amount(cost)), figures.number(option.quality),
         ]
         for option in best
     ]  # fmt: skip
     rows += [["leaderboard", None, label, figures.number(x), figures.number(y)] for label, x, y in board]
-    known = [option for option in _options(split.trials) if not math.isnan(option.cost(cost))]
+    known = [option for option in _options(split.trials) if not math.isnan(option.amount(cost))]
     kept = [known[i] for i in figures.thinned([option.quality for option in known], most)]
-    costs, qualities = [option.cost(cost) for option in known], [option.quality for option in known]
+    costs, qualities = [option.amount(cost) for option in known], [option.quality for option in known]
     y_axis, outside = figures.value_axis(f"{data.metric} (validation)", qualities, always=best[0].quality)
-    points = [(trials[option.label], option.cost(cost), option.quality) for option in kept]
+    points = [(trials[option.label], option.amount(cost), option.quality) for option in kept]
     traces = early_stopped.solver_points(points, figures.solver_styles(data.all_solvers))
     x_axis = figures.log_axis(unit, min(costs), max(costs)) if min(costs) > 0 else figures.axis(unit)
     shown = figures.figure([*traces, *_marks(best, bend, board, cost)], x_axis, y_axis, height=460)
@@ -96,10 +98,10 @@ def _marks(
     best: Sequence[Option], bend: Option | None, board: Sequence[tuple[str, float, float]], cost: str
 ) -> list[Trace]:
     """Return the line of the front, its knee, and rings around the rows of the leaderboard."""
-    x, y = [option.cost(cost) for option in best], [option.quality for option in best]
+    x, y = [option.amount(cost) for option in best], [option.quality for option in best]
     found = [figures.steps("front", x, y, figures.GREY) | {"hoverinfo": "skip"}]
     if bend is not None:
-        found.append(figures.star("knee", bend.cost(cost), bend.quality, ["knee"]))
+        found.append(figures.star("knee", bend.amount(cost), bend.quality, ["knee"]))
     if board:
         ring = {"symbol": "circle-open", "size": 14, "color": figures.GREY, "line": {"width": 2}}
         labels, x_board, y_board = zip(*board, strict=True)

@@ -257,6 +257,16 @@ class Queries:
         """Return the same queries with other weights: an array (n_queries,), or a mapping from query id to weight."""
         return replace(self, query_weights=_weights_of(query_weights, self.query_ids))
 
+    def with_columns(self, columns: Ints | None) -> Queries:
+        """Return the same queries described by some of their features, in the order of columns; by all for None."""
+        if columns is None:
+            return self
+        features = self.features[:, columns]
+        if not self.is_sparse:
+            features = np.ascontiguousarray(features)
+        names = None if self.feature_names is None else tuple(self.feature_names[k] for k in columns)
+        return replace(self, features=features, feature_names=names)
+
     def with_features(self, features: Features) -> Queries:
         """Return the same queries described by other features; names that do not fit are dropped."""
         names = self.feature_names if features.shape[1] == self.n_features else None

@@ -95,8 +95,10 @@ def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | No
             "documents differ."
         )
     if into == LINEAR:
-        ridge = RidgeRanker(alpha=1.0).fit(replace(queries, grades=scores / spread, query_weights=None))
-        copy = blended([ridge.as_model()], [spread], "", {})
+        targets = replace(queries.with_columns(model.used_features), grades=scores / spread, query_weights=None)
+        ridge = RidgeRanker(alpha=1.0).fit(targets).as_model()
+        ridge = ridge.on_columns(model.used_features, model.n_features, None)
+        copy = blended([ridge], [spread], "", {})
         return LinearModel(**{name: getattr(copy, name) for name in ("weights", "missing")}, **_origin(model))
     if trees is None and not parts & {LIST, CUSTOM}:
         found = _as_trees(model, queries, spread / STEPS)
@@ -149,12 +151,13 @@ def _column(features: Features, column: int) -> Floats:
 
 
 def _learnt(model: Model, queries: Queries, spread: float, trees: int) -> Trees:
-    """Return trees learnt from the scores of a model.
+    """Return trees learnt from the scores of a model, on the features that it uses.
 
     Documents that mix the features of several, a known help, made copies worse on queries that were not seen.
     """
     by_query = bool(parts_of(model) & {LIST, CUSTOM})
-    targets = replace(queries, grades=model.predict(queries) / spread, query_weights=None)
+    scores = model.predict(queries) / spread
+    targets = replace(queries.with_columns(model.used_features), grades=scores, query_weights=None)
     ranker = GBDTRanker(
         trees,
         learning_rate=LEARNING_RATE,
@@ -165,4 +168,4 @@ def _learnt(model: Model, queries: Queries, spread: float, trees: int) -> Trees:
         row_share=1.0,
         centre="query" if by_query else "none",
     ).fit(targets)
-    return ranker.trees_.scaled(spread)
+    return ranker.trees_.scaled(spread).on_columns(model.used_features)

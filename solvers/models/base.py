@@ -132,6 +132,13 @@ class Model(ABC):
         """Return what code of the user's wrote, which is kept in files beside the manifest."""
         return {}
 
+    @abstractmethod
+    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Model:
+        """Return the model of data with more features: its own are the given columns, the others do not matter.
+
+        columns are (self.n_features,) places among the n_features, ascending.
+        """
+
     @classmethod
     @abstractmethod
     def read(cls, path: Path, content: Content) -> Self:

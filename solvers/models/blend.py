@@ -100,6 +100,11 @@ class BlendModel(Model):
     def _by_list(self) -> bool:
         return any(part._by_list for part in self.parts)
 
+    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
+        """Return the blend of the same parts on data with more features."""
+        parts = tuple(part.on_columns(columns, n_features, feature_names) for part in self.parts)
+        return replace(self, parts=parts, feature_names=feature_names)
+
     def _scores(self, queries: Queries) -> Floats:
         total = np.zeros(queries.n_documents)
         for part in self.parts:

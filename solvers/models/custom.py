@@ -1,7 +1,8 @@
 """Models of solvers that the user registered: an estimator of any library, saved and loaded by functions of its own.
 
 A model file of kind "custom" adds owners, factors, and for the member k custom_k, the file that save wrote. owners are
-the names of the solvers whose functions save and load them. A blend has several members.
+the names of the solvers whose functions save and load them. A blend has several members. inputs, if it is there, has
+for each member the columns that its estimator takes, null for all.
 
 The file does not say which code loads it: that is the solver registered under the owner's name in this process.
 """
@@ -75,7 +76,8 @@ def _skops() -> Any:
 class CustomModel(Model):
     """A model whose score is a factor times what the predict of an estimator returns.
 
-    owner is the name of the registered solver, solver may be that of a blend. The other fields are those of Model.
+    owner is the name of the registered solver, solver may be that of a blend. inputs, (n_inputs,), are the columns that
+    the estimator takes, ascending, None for all. The other fields are those of Model.
     """
 
     estimator: Any
@@ -90,6 +92,7 @@ class CustomModel(Model):
     created: str | None = None
     version: str | None = None
     encoding: Encoding | None = None
+    inputs: Ints | None = None
 
     def __post_init__(self) -> None:
         """Check that the names fit."""
@@ -102,8 +105,8 @@ class CustomModel(Model):
 
     @property
     def used_features(self) -> Ints:
-        """All columns: what an estimator uses is not known."""
-        return np.arange(self.columns)
+        """All columns that the estimator takes: what it uses of them is not known."""
+        return np.arange(self.columns) if self.inputs is None else self.inputs
 
     @property
     def bytes(self) -> int:
@@ -124,7 +127,12 @@ class CustomModel(Model):
         return replace(self, factor=self.factor * factor)
 
     def _scores(self, queries: Queries) -> Floats:
-        return self.factor * estimator_scores(self.estimator, queries.features, queries)
+        return self.factor * estimator_scores(self.estimator, queries.with_columns(self.inputs).features, queries)
+
+    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
+        """Return the model of data with more features, which the estimator does not take."""
+        inputs = columns if self.inputs is None else columns[self.inputs]
+        return replace(self, columns=n_features, inputs=inputs, feature_names=feature_names)
 
     @cached_property
     def saved(self) -> Blob:
@@ -162,7 +170,13 @@ class CustomModel(Model):
 
 def described(models: Sequence[CustomModel]) -> dict[str, object]:
     """Return what a manifest says of models besides their files."""
-    return {"owners": [model.owner for model in models], "factors": [float(model.factor) for model in models]}
+    about: dict[str, object] = {
+        "owners": [model.owner for model in models],
+        "factors": [float(model.factor) for model in models],
+    }
+    if any(model.inputs is not None for model in models):
+        about["inputs"] = [None if model.inputs is None else model.inputs.tolist() for model in models]
+    return about
 
 
 def blobs_of(models: Sequence[CustomModel]) -> Blobs:
@@ -181,11 +195,33 @@ def read_members(path: Path, content: Content, n_features: int, origin: Origin) 
         raise ModelFormatError(f"{path}: owners must be names, with a factor each. Save the model again.")
     if not all(type(factor) is float for factor in factors):
         raise ModelFormatError(f"{path}: factors must be numbers. Save the model again.")
+    inputs = _inputs(path, content, len(owners), n_features)
     models = []
     for k, (owner, factor) in enumerate(zip(owners, factors, strict=True)):
-        data = read_blob(path, content.get(f"custom_{k}"))
-        models.append(CustomModel(_loaded(path, owner, data), n_features, owner, factor=factor, **origin))
+        estimator = _loaded(path, owner, read_blob(path, content.get(f"custom_{k}")))
+        models.append(CustomModel(estimator, n_features, owner, factor=factor, inputs=inputs[k], **origin))
     return tuple(models)
+
+
+def _inputs(path: Path, content: Content, count: int, n_features: int) -> list[Ints | None]:
+    """Return the columns that each estimator takes, None for all. Raises ModelFormatError where they cannot be."""
+    found = content.get("inputs")
+    if found is None:
+        return [None] * count
+    if not isinstance(found, list) or len(found) != count:
+        raise ModelFormatError(f"{path}: inputs must have an entry for each estimator. Save the model again.")
+    for own in found:
+        valid = own is None or (
+            isinstance(own, list)
+            and all(type(column) is int and 0 <= column < n_features for column in own)
+            and own == sorted(set(own))
+            and own
+        )
+        if not valid:
+            raise ModelFormatError(
+                f"{path}: inputs must be null or rising numbers of the {n_features} columns. Save the model again."
+            )
+    return [None if own is None else np.array(own, dtype=np.int64) for own in found]
 
 
 def _loaded(path: Path, owner: str, data: bytes) -> Any:

@@ -6,7 +6,7 @@ Their files add scaling ("list" or null), weights and, where missing values are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -109,6 +109,17 @@ class LinearModel(Model):
     @property
     def _by_list(self) -> bool:
         return self.list_scaling
+
+    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
+        """Return the model of data with more features, whose weights are 0."""
+
+        def spread(values: Floats) -> Floats:
+            found = np.zeros(n_features)
+            found[columns] = values
+            return found
+
+        missing = None if self.missing is None else spread(self.missing)
+        return replace(self, weights=spread(self.weights), missing=missing, feature_names=feature_names)
 
     def _scores(self, queries: Queries) -> Floats:
         if queries.has_missing:

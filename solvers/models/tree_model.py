@@ -11,7 +11,7 @@ ranktune.solvers.models.trees defines the numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -100,6 +100,10 @@ class TreeModel(Model):
     def takes_missing(self) -> bool:
         """Whether features may be missing (NaN)."""
         return self.trees.missing_left is not None
+
+    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
+        """Return the model of data with more features, which no split compares."""
+        return replace(self, trees=self.trees.on_columns(columns), columns=n_features, feature_names=feature_names)
 
     def _scores(self, queries: Queries) -> Floats:
         return self.trees.scores(queries.features)

@@ -71,6 +71,10 @@ class Trees:
         """The columns that splits compare, ascending."""
         return np.unique(self.feature).astype(np.int64)
 
+    def on_columns(self, columns: Ints) -> Trees:
+        """Return the trees with other columns: columns[k] where they compare k."""
+        return replace(self, feature=columns[self.feature].astype(np.int32))
+
     def scores(self, X: Features) -> Floats:
         """Return the sum of the trees' values for each row of X, (n_rows,), added in the order of the trees.
 

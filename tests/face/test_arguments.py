@@ -48,7 +48,7 @@ def test_a_declared_field_is_an_argument_and_an_option(command: str, own: Declar
     option = options[own.name]
     assert option.help == own.setting.help
     assert option.required == required
-    assert required or option.default == (None if own.default == () else own.default)
+    assert required or option.default == (None if own.default in ((), {}) else own.default)
     assert (option.param_type_name == "argument") == own.setting.positional
     if not own.setting.positional:
         expected = own.setting.options or ("--" + own.name.replace("_", "-"),)

@@ -31,6 +31,9 @@ class ScoreAccumulator:
         self._scores = np.zeros((size, development.n_documents)) if task.keep_scores or task.keep else None
         self._nonzeros: list[list[int]] = [[] for _ in range(size)]
         self._bytes: list[list[int]] = [[] for _ in range(size)]
+        self._costs: list[list[float]] = [[] for _ in range(size)]
+        costs = None if task.budget is None else task.budget.costs
+        self._features = costs.of(development) if costs is not None and costs.entries else None
         self._parts: list[list[float]] = [[] for _ in range(size)]
         self._steps: list[tuple[float, str]] = []
         self._fitting, self._scoring, self._scored = 0.0, np.zeros(size), np.zeros(size)
@@ -43,18 +46,32 @@ class ScoreAccumulator:
         self._fitting += time.process_time() - begun
 
     def score(
-        self, place: int, ranker: BaseRanker, queries: Queries, numbers: Ints, documents: Ints | slice | None
+        self,
+        place: int,
+        ranker: BaseRanker,
+        queries: Queries,
+        numbers: Ints,
+        documents: Ints | slice | None,
+        columns: Ints | None = None,
     ) -> None:
-        """Score queries by a fitted ranker."""
+        """Score queries by a ranker that was fitted on these columns of the development queries, None for all."""
         begun = time.process_time()
         scores = ranker.predict(queries)
         self._scoring[place] += time.process_time() - begun
         self._scored[place] += queries.n_documents
         if self._scores is not None and documents is not None:
             self._scores[place, documents] += scores
-        self.add(place, ranker, scores, queries, numbers)
+        self.add(place, ranker, scores, queries, numbers, columns)
 
-    def add(self, place: int, ranker: BaseRanker, scores: Floats, queries: Queries, numbers: Ints | slice) -> Floats:
+    def add(
+        self,
+        place: int,
+        ranker: BaseRanker,
+        scores: Floats,
+        queries: Queries,
+        numbers: Ints | slice,
+        columns: Ints | None = None,
+    ) -> Floats:
         """Add the metrics of the scores of queries, (n_documents,), and the size of the ranker's model.
 
         Return the values of the first metric, (n_queries,).
@@ -70,6 +87,9 @@ class ScoreAccumulator:
         model = ranker.as_model()
         self._nonzeros[place].append(model.nonzeros)
         self._bytes[place].append(model.bytes)
+        if self._features is not None:
+            used = model.used_features if columns is None else columns[model.used_features]
+            self._costs[place].append(self._features.cost_of(used))
         return first
 
     def end_part(self, part: str) -> None:
@@ -104,6 +124,7 @@ class ScoreAccumulator:
             float(np.mean(self._nonzeros[best])),
             self._fitting,
             bytes=float(np.mean(self._bytes[best])),
+            cost=float(np.mean(self._costs[best])) if self._costs[best] else float("nan"),
             microseconds=float(self._scoring[best] / self._scored[best] * 1e6) if self._scored[best] else float("nan"),
             scores=scores,
             steps=tuple((at, part, value) for (at, part), value in steps),

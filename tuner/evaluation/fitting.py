@@ -10,6 +10,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
+from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.racing import GrowthRace
 from ranktune.tuner.evaluation.task import Task
 
@@ -75,7 +76,7 @@ def n_rounds(ranker: BaseRanker) -> int:
 
 def unfitted(task: Task) -> BaseRanker:
     """Return the ranker of a task, not fitted."""
-    ranker = make(task.solver, task.parameters, task.seed)
+    ranker = make(task.solver, solver_parameters(task.parameters), task.seed)
     if task.threads > 1 and "threads" in ranker.get_params():
         ranker.set_params(threads=task.threads)
     return ranker

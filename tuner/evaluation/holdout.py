@@ -18,6 +18,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.evaluation.accumulator import ScoreAccumulator, mean_or_nan
+from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds
 from ranktune.tuner.evaluation.kept import keep_model, keep_scores
 from ranktune.tuner.evaluation.racing import is_behind
@@ -53,17 +54,19 @@ def by_split(task: Task, fold: Fold, development: Queries) -> Outcome:
 
 def _on_sample(task: Task, fold: Fold, development: Queries, deadline: float) -> Outcome:
     """Return what a configuration scores, fitted to the sample of the task, or to all training queries."""
-    train = development.select(sample(fold.train, task.queries, task.seed))
+    whole = development.select(sample(fold.train, task.queries, task.seed))
     judged = sample(fold.vali, task.vali_queries, task.seed)
-    vali, documents = development.select(judged), development.documents_of(judged)
+    columns = selected_columns(task.folder, task.plan, 0, task.budget, task.parameters)
+    train, vali = whole.with_columns(columns), development.select(judged).with_columns(columns)
+    documents = development.documents_of(judged)
     scores = ScoreAccumulator(development, replace(task, path=()) if task.bound else task)
     best, model, rounds, stopped = 0, None, 0, ""
     for place, (ranker, stopped) in enumerate(_rankers(task, train, vali, scores, deadline)):
-        scores.score(place, ranker, vali, judged, documents)
+        scores.score(place, ranker, vali, judged, documents, columns)
         best = scores.best(judged, place + 1)
         rounds = n_rounds(ranker)
         if task.keep and best == place and not stopped:
-            model = as_model(ranker, task, train)
+            model = as_model(ranker, task, whole, columns)
     scores.end_part("all queries")
     outcome = scores.outcome(best, judged, stopped)
     if task.bound:
@@ -90,7 +93,7 @@ def _keep(task: Task, outcome: Outcome, model: Model, documents: Ints | slice) -
     assert outcome.scores is not None
     final = replace(task, parameters=chosen_parameters(task, outcome))
     keep_scores(final, outcome.scores[documents])
-    keep_model(final, replace(model, parameters=final.parameters))  # type: ignore[type-var]
+    keep_model(final, replace(model, parameters=solver_parameters(final.parameters)))  # type: ignore[type-var]
 
 
 def chosen_parameters(task: Task, outcome: Outcome) -> dict[str, Value]:

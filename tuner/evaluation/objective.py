@@ -17,6 +17,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.accumulator import ScoreAccumulator, mean_or_nan
+from ranktune.tuner.evaluation.feature_sets import selected_columns
 from ranktune.tuner.evaluation.fitting import LimitReached, fitted
 from ranktune.tuner.evaluation.holdout import by_split, chosen_parameters
 from ranktune.tuner.evaluation.kept import keep_scores
@@ -75,10 +76,11 @@ def _by_folds(task: Task, plan: tuple[Fold, ...], development: Queries) -> Outco
     for place, fold in enumerate(plan, start=1):
         # A run of queries is a view. Others are gathered again for each trial: a copy costs little beside the fit,
         # and keeping the copies would cost every worker the data many times.
-        train, vali = development.select(fold.train), development.select(fold.vali)
+        columns = selected_columns(task.folder, task.plan, place - 1, task.budget, task.parameters)
+        train, vali = (development.select(part).with_columns(columns) for part in (fold.train, fold.vali))
         documents = development.documents_of(fold.vali) if task.keep_scores or task.keep else None
         for k, ranker in enumerate(fitted(task, task.path[:racing], train, scores, deadline)):
-            scores.score(k, ranker, vali, fold.vali, documents)
+            scores.score(k, ranker, vali, fold.vali, documents, columns)
         part, best = f"fold {place} of {len(plan)}", scores.best(judged, racing)
         scores.end_part(part)
         if place <= looks:

@@ -18,7 +18,7 @@ from ranktune.tuner.evaluation.task import Outcome
 
 LONGEST = 10_000
 """Characters kept of an error or a warning, and how many warnings are kept."""
-_NUMBERS = ("nonzeros", "bytes", "microseconds")
+_NUMBERS = ("nonzeros", "bytes", "microseconds", "cost")
 
 
 def checked_outcome(returned: object) -> Outcome:

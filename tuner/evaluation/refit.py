@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
+from ranktune.tuner.evaluation.feature_sets import ALL_QUERIES, selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import unfitted
 from ranktune.tuner.evaluation.kept import kept_model
 from ranktune.tuner.evaluation.task import Task
@@ -36,13 +37,15 @@ def refit(task: Task, *, on_everything: bool, instead: Task | None = None) -> Re
     """
     if not on_everything and (left := kept_model(task)) is not None:
         return Refitted(left, 0.0, on_everything)
-    train = read_development(task.folder) if on_everything else read_training(task.folder)
-    ranker = unfitted(task)
+    whole = read_development(task.folder) if on_everything else read_training(task.folder)
+    part = ALL_QUERIES if on_everything else 0
+    columns = selected_columns(task.folder, task.plan, part, task.budget, task.parameters)
+    train, ranker = whole.with_columns(columns), unfitted(task)
     begun, deadline = time.process_time(), time.monotonic() + task.limit
     for _ in ranker.fit_steps(train):
         if time.monotonic() > deadline and instead is not None and (left := kept_model(instead)) is not None:
             return Refitted(left, time.process_time() - begun, on_everything=False)
-    return Refitted(as_model(ranker, task, train), time.process_time() - begun, on_everything)
+    return Refitted(as_model(ranker, task, whole, columns), time.process_time() - begun, on_everything)
 
 
 def as_trialled(task: Task, seconds: float) -> Refitted:
@@ -53,16 +56,17 @@ def as_trialled(task: Task, seconds: float) -> Refitted:
     return Refitted(model, seconds, on_everything=False)
 
 
-def as_model(ranker: BaseRanker, task: Task, train: Queries) -> Model:
-    """Return the model of a fitted ranker, with its origin."""
-    return ranker.as_model(
+def as_model(ranker: BaseRanker, task: Task, train: Queries, columns: Ints | None) -> Model:
+    """Return the model of a ranker that was fitted on these columns of train, None for all, with its origin."""
+    model = ranker.as_model(
         solver=task.solver,
-        parameters=task.parameters,
-        feature_names=train.feature_names,
+        parameters=solver_parameters(task.parameters),
+        feature_names=train.with_columns(columns).feature_names,
         metric=task.metrics[0],
         fingerprint=train.fingerprint,
         encoding=train.encoding,
     )
+    return model if columns is None else model.on_columns(columns, train.n_features, train.feature_names)
 
 
 def score_on(model: Model, queries: Queries, metrics: tuple[str, ...]) -> Mapping[str, Floats]:

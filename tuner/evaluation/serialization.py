@@ -29,7 +29,7 @@ DAMAGED = (
 """What reading damaged archives and arrays may raise."""
 Number = TypeVar("Number", np.float32, np.float64)
 _MEMBER = "outcome.json"
-_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "begun", "ended", "bulk")
+_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "cost", "begun", "ended", "bulk")
 
 
 def pack(outcome: Outcome) -> bytes:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.feature_sets import FeatureBudget
 from ranktune.tuner.splits.plans import PLAN
 
 
@@ -54,6 +55,8 @@ class Task:
         stops once it is significantly worse (`ranktune.tuner.evaluation.racing`).
     incumbent_samples : tuple of array of shape (n_queries,)
         What it scored after each of the samples.
+    budget : FeatureBudget or None
+        What features cost, where costs are given, and the limits within which features are chosen.
     """
 
     folder: str
@@ -75,6 +78,7 @@ class Task:
     path: tuple[float, ...] = ()
     incumbent: Floats | None = None
     incumbent_samples: tuple[Floats, ...] = ()
+    budget: FeatureBudget | None = None
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,9 @@ class Outcome:
     per_query : mapping of str to array of shape (n_queries,)
         The value of each metric by validation query, in the order of the development queries. NaN where the metric
         skips a query, and where the evaluation was stopped before it.
-    nonzeros, bytes : float
-        Features that the models use, and the size of their numbers: means over the folds.
+    nonzeros, bytes, cost : float
+        Features that the models use, the size of their numbers, and what their features cost, NaN without costs: means
+        over the folds.
     seconds, microseconds : float
         Processor time to fit, all folds together, and to score one document.
     error : str or None
@@ -126,6 +131,7 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     bytes: float = float("nan")
     microseconds: float = float("nan")
+    cost: float = float("nan")
     begun: float = 0.0
     ended: float = 0.0
     worker: str = ""

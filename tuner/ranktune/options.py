@@ -66,7 +66,7 @@ def _parameter(own: Declared) -> inspect.Parameter:
     setting = own.setting
     kind: Any = setting.option_type or (list[str] if own.kind == Sequence[str] else own.kind)
     default = inspect.Parameter.empty if own.default is MISSING else own.default
-    if default in (None, ()):
+    if default in (None, (), {}):
         kind, default = kind | None, None
     if setting.positional:
         info = typer.Argument(help=setting.help)

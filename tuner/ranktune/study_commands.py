@@ -57,6 +57,10 @@ def tune(
     """
     from ranktune import api
 
+    if given["costs"]:
+        from ranktune.tuner.evaluation.feature_costs import read_costs
+
+        given["costs"] = read_costs(given["costs"])
     if join and _worked_for(given, as_json):
         return
     with _watched(as_json, verbose) as progress:

@@ -205,7 +205,7 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             found, choice = run.executor.call(blended_candidates, study, problem, found)
         run.stage("refitting", label + "refitting the best of each solver")
         entries, unfit = refit_all(study, problem, choice.ordered, run.executor, deadline)
-        entries = keep_within(entries, study.limits)
+        entries = keep_within(study, entries)
         end = Served(entries, choice.unrestricted.solver)
         if study.serve:
             run.stage("serving", label + f"fitting the choice to {listed(study.serve)}")

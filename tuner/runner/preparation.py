@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ranktune.tuner.evaluation.feature_sets import check_budget
 from ranktune.tuner.evaluation.objective import check_metrics
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.splits.split import Split
@@ -27,6 +28,7 @@ def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, exten
     make_sampler(study.sampler, seed=study.seed, number=0)  # it may need a package that is not installed
     for part in parts:
         check_metrics(study.metrics, part)
+        check_budget(part, study.budget)
     with folder.replace_data() as fresh:
         folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits}, extend=extend)
     problems = reopen(folder)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, randomisation_test, z_score
 from ranktune.tuner.study.declaration import Study
@@ -56,7 +57,7 @@ class Candidate:
         """The kinds of parts of its model (`ranktune.solvers.models.blend.parts_of`)."""
         if self.members:
             return frozenset[str]().union(*(member.parts for member in self.members))
-        return solver_class(self.solver).model_parts(self.params)
+        return solver_class(self.solver).model_parts(solver_parameters(self.params))
 
     @property
     def values(self) -> Floats:
@@ -71,7 +72,7 @@ class Candidate:
 
 def task_of(study: Study, problem: Problem, candidate: Candidate, seed: int) -> Task:
     """Return the task of a candidate, which names what its trial left too."""
-    return Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, seed)
+    return Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, seed, budget=study.budget)
 
 
 def finalists(found: Sequence[Candidate], generator: np.random.Generator, *, worse: bool = False) -> list[int]:

@@ -19,6 +19,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
+from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.refit import Refitted, as_trialled, microseconds_a_document, refit, score_on
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
@@ -43,13 +44,17 @@ MODELS = "models"
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A refitted candidate: its model, and its scores per test query, metric -> (n,); empty without test."""
+    """A refitted candidate: its model, and its scores per test query, metric -> (n,); empty without test.
+
+    cost is what the features of the model cost, None without costs.
+    """
 
     candidate: Candidate
     model: Model
     test: Mapping[str, Floats]
     microseconds: float
     seconds: float
+    cost: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,13 +201,9 @@ def _entries(
     return [_entry(study, problem, used.get(own, own), refitted) for own, refitted in built if refitted is not None]
 
 
-def keep_within(entries: list[Entry], limits: Mapping[str, float]) -> list[Entry]:
+def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:
     """Return the entries whose refitted models keep the limits; all, with a warning, if none does."""
-    kept = [
-        entry
-        for entry in entries
-        if best_within([option_of(entry.candidate.solver, entry.candidate.merit[1], entry)], limits) is not None
-    ]
+    kept = [entry for entry in entries if best_within([option_of(entry)], study.limits) is not None]
     if not kept:
         warnings.warn(
             "refitted on more queries, no model keeps within the limits, which all of them kept in their trials. "
@@ -213,10 +214,17 @@ def keep_within(entries: list[Entry], limits: Mapping[str, float]) -> list[Entry
     return kept or entries
 
 
-def option_of(label: str, quality: float, entry: Entry) -> Option:
+def option_of(entry: Entry) -> Option:
     """Return an entry with its quality and costs."""
-    model = entry.model
-    return Option(label, quality, model.nonzeros, model.bytes, entry.microseconds, entry.seconds)
+    model, one = entry.model, entry.candidate
+    return Option(one.solver, one.merit[1], model.nonzeros, model.bytes, entry.microseconds, entry.seconds, entry.cost)
+
+
+def feature_cost(study: Study, model: Model) -> float | None:
+    """Return what the features of a model cost; None where the study gives no costs."""
+    if not study.costs:
+        return None
+    return FeatureCosts.parse(study.costs).of(model).cost_of(model.used_features)
 
 
 def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:
@@ -250,7 +258,7 @@ def _spread(made: Refitted, problem: Problem) -> float:
 def _entry(study: Study, problem: Problem, candidate: Candidate, made: Refitted) -> Entry:
     test = {} if problem.test is None else score_on(made.model, problem.test, study.metrics)
     timed = microseconds_a_document(made.model, problem.test or problem.development)
-    return Entry(candidate, made.model, test, timed, made.seconds)
+    return Entry(candidate, made.model, test, timed, made.seconds, feature_cost(study, made.model))
 
 
 def save_entries(entries: Sequence[Entry], problem: Problem, own: Path) -> None:

@@ -74,6 +74,7 @@ def _row(
         microseconds=float(np.mean([entry.microseconds for entry in own])),
         seconds=float(np.sum([entry.seconds for entry in own])),
         trials=sum(entry.candidate.trials for entry in own),
+        cost=None if any(entry.cost is None for entry in own) else float(np.mean([entry.cost for entry in own])),
         is_served=all(can_load(serve, needs_of(entry.model)) for entry in own),
     )
 

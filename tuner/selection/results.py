@@ -45,6 +45,7 @@ class Row:
                     or until they were stopped
     params          None where the splits have different ones; of a blend the shares of its members
     is_served       whether the systems that the study serves can load it
+    cost            what the features of the model cost, None where the study gives no costs
     """
 
     solver: str
@@ -63,6 +64,7 @@ class Row:
     seconds: float
     trials: int
     is_served: bool = True
+    cost: float | None = None
 
     @property
     def is_blend(self) -> bool:

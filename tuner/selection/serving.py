@@ -22,7 +22,7 @@ from ranktune.solvers.registry import STANDARD, loadable
 from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.copying import copy_loss, copy_of, is_significant
-from ranktune.tuner.selection.finals import Entry
+from ranktune.tuner.selection.finals import Entry, feature_cost
 from ranktune.tuner.selection.results import DISTILLED, Restriction
 from ranktune.tuner.selection.time_reserve import reporting
 from ranktune.tuner.statistics.intervals import mean_or_zero, stratified_interval
@@ -101,7 +101,7 @@ def _copied(study: Study, problem: Problem, best: Entry, loss: Floats) -> Entry 
     candidate = replace(one, solver=DISTILLED, vali=vali, again=again, value=mean_or_zero(vali))
     test = {} if problem.test is None else score_on(model, problem.test, study.metrics)
     timed = microseconds_a_document(model, problem.test or problem.development)
-    return Entry(candidate, replace(model, solver=DISTILLED), test, timed, best.seconds)
+    return Entry(candidate, replace(model, solver=DISTILLED), test, timed, best.seconds, feature_cost(study, model))
 
 
 def warn_if_unserved(study: Study, entries: Sequence[Entry]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, nearest
 
-COSTS = ("nonzeros", "bytes", "microseconds", "seconds")
+COSTS = ("cost", "nonzeros", "bytes", "microseconds", "seconds")
 SPELLINGS = {"features": "nonzeros"} | {name: name for name in COSTS}
 SUFFIXES = {"": 1.0, "k": 1e3, "M": 1e6}
 
@@ -26,7 +26,7 @@ class Option:
     """A model that could be chosen.
 
     quality        mean of the metric
-    nonzeros       features that it looks at; bytes: its size on disk
+    nonzeros       features that it looks at; cost: what these cost; bytes: its size on disk
     microseconds   processor time to score a document; seconds: processor time to learn it
     """
 
@@ -36,8 +36,9 @@ class Option:
     bytes: float | None = None
     microseconds: float | None = None
     seconds: float | None = None
+    cost: float | None = None
 
-    def cost(self, name: str) -> float:
+    def amount(self, name: str) -> float:
         """Return the cost of that name, NaN where it is unknown. Raises ParameterError on an unknown name."""
         value = getattr(self, cost_name(name))
         return math.nan if value is None else float(value)
@@ -60,9 +61,9 @@ def front(options: Sequence[Option], cost: str) -> list[Option]:
 
     Of options equal in both the first is kept. Options whose cost or quality is unknown or infinite are left out.
     """
-    known = [option for option in options if math.isfinite(option.cost(cost)) and math.isfinite(option.quality)]
+    known = [option for option in options if math.isfinite(option.amount(cost)) and math.isfinite(option.quality)]
     kept: list[Option] = []
-    for option in sorted(known, key=lambda option: (option.cost(cost), -option.quality)):
+    for option in sorted(known, key=lambda option: (option.amount(cost), -option.quality)):
         if not kept or option.quality > kept[-1].quality:
             kept.append(option)
     return kept
@@ -78,7 +79,7 @@ def knee(options: Sequence[Option], cost: str) -> Option | None:
     kept = front(options, cost)
     if len(kept) < 3:
         return kept[-1] if kept else None
-    costs = np.array([option.cost(cost) for option in kept])
+    costs = np.array([option.amount(cost) for option in kept])
     free = costs[costs > 0].min() / 2 if costs[0] <= 0 else 0.0  # a cost of 0 has no logarithm: half the least
     across = _unit(np.log(np.maximum(costs, free)))
     above = _unit(np.array([option.quality for option in kept])) - across
@@ -103,9 +104,9 @@ def best_within(options: Sequence[Option], limits: Mapping[str, float]) -> Optio
         option
         for option in options
         if not math.isnan(option.quality)
-        and all(option.cost(name) <= limit for name, limit in zip(names, most, strict=True))  # NaN keeps no limit
+        and all(option.amount(name) <= limit for name, limit in zip(names, most, strict=True))  # NaN keeps no limit
     ]
-    return min(allowed, key=lambda option: (-option.quality, [option.cost(name) for name in names]), default=None)
+    return min(allowed, key=lambda option: (-option.quality, [option.amount(name) for name in names]), default=None)
 
 
 def parse_limits(text: str) -> dict[str, float]:

@@ -42,7 +42,7 @@ from ranktune.tuner.storage.trial_rows import TrialRows, begin_writing
 NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
     "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
 )  # fmt: skip
-MICROSECONDS, BYTES, WORKER, RESTARTS = "microseconds", "bytes", "worker", "restarts"
+MICROSECONDS, BYTES, COST, WORKER, RESTARTS = "microseconds", "bytes", "cost", "worker", "restarts"
 STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "path", "bulk"
 LEARNING_CURVE = "learning_curve"
 ARRAYS = "per_query.npz"
@@ -237,8 +237,8 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
         attrs[PATH] = {outcome.path_parameter: [list(point) for point in outcome.path]}
     if outcome.learning_curve:
         attrs[LEARNING_CURVE] = [list(point) for point in outcome.learning_curve]
-    costs = {NONZEROS: outcome.nonzeros, MICROSECONDS: outcome.microseconds, BYTES: outcome.bytes}
-    attrs |= {name: cost for name, cost in costs.items() if not np.isnan(cost)}
+    size = {NONZEROS: outcome.nonzeros, MICROSECONDS: outcome.microseconds, BYTES: outcome.bytes, COST: outcome.cost}
+    attrs |= {name: value for name, value in size.items() if not np.isnan(value)}
     return means[metric], attrs
 
 

@@ -26,6 +26,9 @@ from ranktune.solvers.registry import (
     make,
     solver_class,
 )
+from ranktune.tuner.evaluation.feature_costs import FeatureCosts
+from ranktune.tuner.evaluation.feature_order import FeatureLimits
+from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
 from ranktune.tuner.samplers.registry import ACQUISITIONS, SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import PLANS
@@ -83,6 +86,7 @@ class Study(Settings):
         if self.mlflow is not None:
             check_tracking(self.mlflow)
         parse_limits(self.within)
+        FeatureCosts.parse(self.costs)
         _check_plan(self)
         check_name(self.name)
         for name, known in (("plan", PLANS), ("sampler", SAMPLERS), ("acquisition", ACQUISITIONS)):
@@ -126,8 +130,23 @@ class Study(Settings):
 
     @property
     def limits(self) -> dict[str, float]:
-        """The most that the chosen model may cost, by cost."""
-        return parse_limits(self.within)
+        """The most that the chosen model may cost, by cost; without costs of features, their number is their cost."""
+        limits = parse_limits(self.within)
+        if not self.costs and "cost" in limits:
+            limits["nonzeros"] = min(limits.pop("cost"), limits.get("nonzeros", float("inf")))
+        return limits
+
+    @property
+    def budget(self) -> FeatureBudget | None:
+        """What features cost, and the limits within which each trial chooses its features; None without both.
+
+        A progressive plan learns from every query that it scores, so that none is left to choose features by.
+        """
+        limits, none = self.limits, float("inf")
+        searched = FeatureLimits(limits.get("cost", none), limits.get("nonzeros", none))
+        if searched == FeatureLimits() or self.plan == "progressive":
+            return FeatureBudget(FeatureCosts.parse(self.costs)) if self.costs else None
+        return FeatureBudget(FeatureCosts.parse(self.costs), searched)
 
     @property
     def strict(self) -> bool:
@@ -157,9 +176,11 @@ class Study(Settings):
     def union_space(self) -> UnionSpace:
         """Return the joined search space of the competing solvers, with this study's overrides."""
         own = declared_solvers(self.custom)
-        space = UnionSpace(
-            {name: space_of(own[name]) if name in own else served_space(self.serve, name) for name in self.solvers}
-        )
+        spaces = {name: space_of(own[name]) if name in own else served_space(self.serve, name) for name in self.solvers}
+        budget = self.budget
+        if budget is not None and budget.limits is not None:
+            spaces = {name: with_feature_sets(name, space) for name, space in spaces.items()}
+        space = UnionSpace(spaces)
         return space.restricted(self.space) if self.space else space
 
     def as_dict(self) -> dict[str, Any]:
@@ -257,14 +278,17 @@ def _check_values(flat: str, override: object) -> None:
     if flat == SOLVER:
         return
     name, own = flat.split(".", 1)
-    declared = solver_class(name).space
-    space = {parameter.name: parameter for parameter in reversed(declared)}
-    if isinstance(space[own], Choice):
-        return
     if isinstance(override, Mapping):
         values = [override[end] for end in ("low", "high") if end in override]
     else:
         values = list(override) if isinstance(override, list | tuple) else [override]
+    if own == FEATURE_SET:
+        check_sets(flat, values)
+        return
+    declared = solver_class(name).space
+    space = {parameter.name: parameter for parameter in reversed(declared)}
+    if isinstance(space[own], Choice):
+        return
     for value in values:
         forced = {own: value}
         waiting = list(conditions(space[own]))

@@ -218,7 +218,25 @@ class Settings(ColumnSettings):
             "random ei, or the same with the mean improvement over 64 drawn functions."
         ),
     ] = "mixed"
-    within: Annotated[str, Setting("Limits of the model, such as 'features<=29, bytes<=10k, microseconds<=0.5'.")] = ""
+    within: Annotated[
+        str,
+        Setting(
+            "Limits of the model, such as 'cost<=40, features<=29, bytes<=10k, microseconds<=0.5'. Within limits of "
+            "cost and features every trial chooses its features, by training queries."
+        ),
+    ] = ""
+    costs: Annotated[
+        Mapping[str, Any],
+        Setting(
+            "What features cost: 'bm25*=1, embedding*=20', or a .toml or .csv file, which may have groups that are "
+            "computed together. (default: 1 each)",
+            python="In Python and TOML a table, in which a table is a group, whose cost is paid once: "
+            '{"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}.',
+            options=("--cost",),
+            option_type=str,
+            content="costs",
+        ),
+    ] = field(default_factory=dict)
     serve: Annotated[
         Sequence[str],
         Setting(

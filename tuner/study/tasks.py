@@ -9,6 +9,7 @@ from pathlib import Path
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.space import Choice, Int, Value
 from ranktune.solvers.registry import make, solver_class
+from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.study.declaration import Study
 
@@ -43,6 +44,7 @@ class Tasks:
             least=least,
             path_parameter=name,
             path=path,
+            budget=study.budget,
         )
 
     def of(self, params: Mapping[str, Value]) -> Task:
@@ -64,7 +66,7 @@ class Tasks:
         """Return the path parameter and its values, "" and () if there is none."""
         if self._study.full or self._study.plan == "progressive":
             return "", ()
-        name = make(solver, dict(parameters), self._study.seed).path_parameter
+        name = make(solver, solver_parameters(parameters), self._study.seed).path_parameter
         if name is None or name not in parameters:
             return "", ()
         parameter, value = self._space.parameter(f"{solver}.{name}"), parameters[name]

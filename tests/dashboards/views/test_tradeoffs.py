@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,17 @@ from tests.support.study_samples import result_of, study_data, trial, trials_of
 LABELS = ("LambdaRank", "RankSVM")
 
 
-@pytest.mark.parametrize("cost", COSTS)
+def test_the_cost_of_features_is_shown_where_the_study_gives_costs(tmp_path: Path) -> None:
+    trials = [replace(own, cost=2.0 * (own.nonzeros or 1.0)) for own in trials_of(LABELS, 20)]
+    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
+    assert (shown.key, shown.title.rpartition(" by ")[2]) == ("cost-0", "cost of features")
+    plain = panels(study_data(tmp_path, [("", trials_of(LABELS, 20), None)], solvers=LABELS))
+    assert "cost-0" not in [panel.key for panel in plain]
+    features = next(panel for panel in plain if panel.key == "nonzeros-0")
+    assert [row[3] for row in shown.table.rows] == [2.0 * float(row[3] or 0) for row in features.table.rows]
+
+
+@pytest.mark.parametrize("cost", [own for own in COSTS if own != "cost"])
 def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str, tmp_path: Path) -> None:
     trials = trials_of(LABELS, 60, failing=7)
     found = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS, result=result_of(LABELS)))

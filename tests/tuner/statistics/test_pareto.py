@@ -27,12 +27,12 @@ OPTIONS = st.lists(
 
 
 def known(option: Option, cost: str = "nonzeros") -> bool:
-    return not math.isnan(option.cost(cost)) and not math.isnan(option.quality)
+    return not math.isnan(option.amount(cost)) and not math.isnan(option.quality)
 
 
 def beats(one: Option, other: Option) -> bool:
     """At least as good in both and better in one."""
-    ours, theirs = (one.quality, -one.cost("nonzeros")), (other.quality, -other.cost("nonzeros"))
+    ours, theirs = (one.quality, -one.amount("nonzeros")), (other.quality, -other.amount("nonzeros"))
     return ours != theirs and ours[0] >= theirs[0] and ours[1] >= theirs[1]
 
 
@@ -114,7 +114,7 @@ def test_best_within_limits_is_the_best_of_those_that_keep_them(options: list[Op
     allowed = [
         option
         for option in options
-        if not math.isnan(option.quality) and all(option.cost(name) <= most for name, most in limits.items())
+        if not math.isnan(option.quality) and all(option.amount(name) <= most for name, most in limits.items())
     ]
     found = best_within(options, limits)
     assert (found is None) == (not allowed)
@@ -122,14 +122,14 @@ def test_best_within_limits_is_the_best_of_those_that_keep_them(options: list[Op
         assert any(found is option for option in allowed)
         assert found.quality == max(option.quality for option in allowed)
         rivals = [option for option in allowed if option.quality == found.quality]
-        costs = [[option.cost(name) for name in limits] for option in rivals]
-        assert [found.cost(name) for name in limits] == min(costs)
+        costs = [[option.amount(name) for name in limits] for option in rivals]
+        assert [found.amount(name) for name in limits] == min(costs)
 
 
 @BRIEFLY
 @given(OPTIONS, st.integers(0, 6))
 def test_one_limit_cuts_the_front(options: list[Option], most: int) -> None:
-    fit_in_time = [option for option in front(options, "nonzeros") if option.cost("nonzeros") <= most]
+    fit_in_time = [option for option in front(options, "nonzeros") if option.amount("nonzeros") <= most]
     found = best_within(options, {"nonzeros": most})
     assert (None if found is None else found.quality) == (fit_in_time[-1].quality if fit_in_time else None)
 

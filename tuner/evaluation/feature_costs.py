@@ -1,0 +1,181 @@
+"""What features cost, each by itself or in groups that are computed together, and what a model costs by them.
+
+Costs are declared by name: {"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}. A number is the cost of
+each feature of that name, which may be a glob. A table is a group: its cost is paid once if a model uses any of its
+features. Where several names fit a feature, the feature's own name counts, else the longest. A feature without an entry
+costs 1. Features without names are called f1, f2, ...
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.base import Model
+
+FILES = (".toml", ".csv")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a declaration: the names of its features, and what they cost, together or each."""
+
+    name: str
+    patterns: tuple[str, ...]
+    cost: float
+    together: bool
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedFeatures:
+    """Features with the groups that are paid for: a feature by itself is a group too.
+
+    group  (n_features,) the number of the group of each feature
+    cost   (n_groups,) what a group costs
+    """
+
+    group: Ints
+    cost: Floats
+
+    def cost_of(self, columns: Ints) -> float:
+        """Return the cost of a model that uses these features: the sum over their groups."""
+        return float(self.cost[np.unique(self.group[columns])].sum())
+
+
+@dataclass(frozen=True)
+class FeatureCosts:
+    """A declaration of costs; without entries every feature costs 1."""
+
+    entries: tuple[Entry, ...] = ()
+
+    @classmethod
+    def parse(cls, costs: Mapping[str, Any]) -> Self:
+        """Return the costs of a table. Raises ParameterError where an entry is no cost."""
+        return cls(tuple(_entry(str(name), value) for name, value in costs.items()))
+
+    def of(self, data: Queries | Model) -> GroupedFeatures:
+        """Return the costs of the features of data, or of a model.
+
+        Features that were made of one column of a table, as those of its categories, are called by the column, and
+        computed together. Raises DataError where an entry fits no feature, or two fit one.
+        """
+        names = data.feature_names or tuple(f"f{k + 1}" for k in range(data.n_features))
+        known = names if data.encoding is None else tuple(data.encoding.sources(names).values())
+        for entry in self.entries:
+            for pattern in entry.patterns:
+                if not any(fnmatchcase(name, pattern) for name in known):
+                    raise DataError(f"costs: the data have no feature '{pattern}'. {nearest(pattern, known)}")
+        groups: dict[tuple[bool, str | int], int] = {}
+        cost: list[float] = []
+        group = np.empty(data.n_features, dtype=np.int64)
+        for k, name in enumerate(known):
+            own = self._entry_of(name)
+            alone = name if data.encoding is not None else k  # without a table, several features may have one name
+            key = (True, own.name) if own is not None and own.together else (False, alone)
+            if key not in groups:
+                groups[key] = len(cost)
+                cost.append(1.0 if own is None else own.cost)
+            group[k] = groups[key]
+        return GroupedFeatures(group, np.array(cost))
+
+    def _entry_of(self, name: str) -> Entry | None:
+        """Return the entry of a feature: that of its own name, else of the longest pattern; None without one."""
+        fitting = [
+            (pattern == name, len(pattern), entry)
+            for entry in self.entries
+            for pattern in entry.patterns
+            if pattern == name or fnmatchcase(name, pattern)
+        ]
+        if not fitting:
+            return None
+        best = max((own, length) for own, length, _ in fitting)
+        entries = [entry for own, length, entry in fitting if (own, length) == best]
+        if any(entry is not entries[0] for entry in entries):
+            first, second = entries[0].name, entries[1].name
+            raise DataError(f"costs: '{first}' and '{second}' both fit the feature '{name}'. Name it in one of them.")
+        return entries[0]
+
+
+def _entry(name: str, value: object) -> Entry:
+    """Return an entry. Raises ParameterError where its value is neither a cost nor a group."""
+    if not isinstance(value, Mapping):
+        return Entry(name, (name,), _number(name, value), together=False)
+    features = value.get("features")
+    features = (features,) if isinstance(features, str) else features
+    if set(value) != {"features", "cost"} or not isinstance(features, list | tuple) or not features:
+        raise ParameterError(
+            f"costs: the group '{name}' is {dict(value)!r}. A group is a table of features, a list of names, and cost: "
+            f'{{"features": ["{name}_*"], "cost": 20}}.'
+        )
+    return Entry(name, tuple(map(str, features)), _number(name, value["cost"]), together=True)
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < float("inf"):
+        raise ParameterError(f"costs: '{name}' cannot cost {value!r}: a cost is a number, 0 or more.")
+    return float(value)
+
+
+def read_costs(text: str) -> dict[str, Any]:
+    """Return costs given as text, "bm25*=1, embedding*=20", or as the path of a .toml or .csv file.
+
+    A csv file has the columns feature and cost, and may have group: the rows of a group share one cost. Raises
+    ParameterError.
+    """
+    if text.endswith(FILES):
+        return _from_file(Path(text))
+    found: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, cost = (word.strip() for word in part.rpartition("="))
+        if not equals or not name:
+            raise ParameterError(
+                f"'{part}' is no cost: write a name or glob, = and a number, such as 'bm25*=1, embedding*=20', or give "
+                "a .toml or .csv file."
+            )
+        found[name] = _of_text(name, cost)
+    return found
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+        return tomllib.loads(content) if path.suffix == ".toml" else _from_rows(path, content.splitlines())
+    except OSError as error:
+        raise ParameterError(f"cannot read the costs {path}: {error.strerror}. Give the path of a file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, csv.Error) as error:
+        raise ParameterError(f"{path} cannot be read as {path.suffix[1:]}: {error}.") from None
+
+
+def _from_rows(path: Path, lines: Sequence[str]) -> dict[str, Any]:
+    rows = csv.DictReader(lines)
+    if not {"feature", "cost"} <= set(rows.fieldnames or ()):
+        raise ParameterError(f"{path} has no columns feature and cost in its first line. A column group may follow.")
+    found: dict[str, Any] = {}
+    for row in rows:
+        name, group = str(row["feature"]).strip(), (row.get("group") or "").strip()
+        cost = _of_text(name, str(row["cost"]).strip())
+        if not group:
+            found[name] = cost
+            continue
+        own = found.setdefault(group, {"features": [], "cost": cost})
+        if not isinstance(own, dict) or own["cost"] != cost:
+            raise ParameterError(f"{path}: the rows of group '{group}' have several costs. A group has one.")
+        own["features"].append(name)
+    return found
+
+
+def _of_text(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"costs: '{name}' cannot cost '{text}': a cost is a number, 0 or more.") from None

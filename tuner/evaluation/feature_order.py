@@ -1,0 +1,240 @@
+"""An order of features, such that the first ones explain the grades well for what they cost.
+
+Greedy forward selection by least squares within queries: the grades of each query, without their mean, are regressed on
+its features without theirs. Each feature takes part as it is, by its rank within the query, which follows monotone
+relations, and by whether it is missing. At each step the group of features is taken that explains most of what is left
+for its share of the limits. That rule can fill the limits with cheap features and leave out an expensive one that is
+worth more, so the order by gain alone is made as well, and the better of the two is returned.
+Source: Leskovec et al. 2007, "Cost-effective outbreak detection in networks" (the better of both is within a constant
+factor of the best set for submodular gains).
+
+n documents, p columns of the regression, d features
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix, dense
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.feature_costs import GroupedFeatures
+
+MAX_DOCUMENTS = 50_000
+"""Documents of the sample of queries by which features are compared."""
+MAX_WORK = 2e10
+"""Multiplications of the Gram matrix at most: of many features a smaller sample is taken."""
+MAX_FEATURES = 1000
+"""Features that are compared jointly; of more those that explain most by themselves for their share of the limits."""
+RIDGE = 0.01
+"""Penalty, relative to the variance of a column."""
+NO_SHARE = 1e-9
+"""Share of the limits of features that cost nothing further."""
+FULL = 1.0 + 1e-9
+"""The share of a limit that may be taken: sums of shares are rounded."""
+
+
+@dataclass(frozen=True)
+class FeatureLimits:
+    """The most that the features of a model may cost, and the most that there may be; infinity where it is no limit."""
+
+    cost: float = float("inf")
+    features: float = float("inf")
+
+    def shares(self, features: GroupedFeatures, columns: Ints, paid: Ints) -> tuple[float, float]:
+        """Return what further columns take of the limit of cost and of that of features; groups paid are free."""
+        new = np.setdiff1d(features.group[columns], paid)
+        return _share(float(features.cost[new].sum()), self.cost), _share(float(len(columns)), self.features)
+
+
+def _share(amount: float, limit: float) -> float:
+    if limit == 0.0:
+        return 0.0 if amount == 0.0 else float("inf")
+    return amount / limit
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureOrder:
+    """Features in the order in which they are taken; any first part of them keeps the limits.
+
+    columns  (k,) the features; used: (k,) the share of the limits that they take with those before them, rising
+    """
+
+    columns: Ints
+    used: Floats
+
+    def first(self, share: float) -> Ints:
+        """Return the features that take this share of the limits at most, ascending; those of the first step if less.
+
+        share is in [0, 1]; the result is empty only where no feature keeps the limits.
+        """
+        count = int(np.searchsorted(self.used, share + 1e-9, side="right"))
+        if count == 0 and len(self.used):
+            count = int(np.searchsorted(self.used, self.used[0], side="right"))
+        return np.sort(self.columns[:count])
+
+
+def ordered(queries: Queries, features: GroupedFeatures, limits: FeatureLimits) -> FeatureOrder:
+    """Return the order of the features of queries whose parts keep the limits."""
+    units = _units(features, limits)
+    alone = [max(limits.shares(features, unit, np.empty(0, dtype=np.int64))) for unit in units]
+    units = [unit for unit, share in zip(units, alone, strict=True) if share <= FULL]
+    if not units:
+        return FeatureOrder(np.empty(0, dtype=np.int64), np.empty(0))
+    known = np.concatenate(units)
+    queries = _sample(queries, min(len(known), MAX_FEATURES))
+    if len(known) > MAX_FEATURES:
+        units = _screened(queries, units, [share for share in alone if share <= FULL])
+        known = np.concatenate(units)
+    gram, target, owners = _moments(queries, known)
+    spans = [np.flatnonzero(np.isin(owners, unit)) for unit in units]
+
+    def by_share(gain: Floats, share: Floats) -> Floats:
+        return gain / np.maximum(share, NO_SHARE)
+
+    def by_gain(gain: Floats, share: Floats) -> Floats:
+        return gain
+
+    found = [_selected(gram, target, units, spans, features, limits, worth) for worth in (by_share, by_gain)]
+    (order, explained), (other, more) = found
+    return other if more > explained + 1e-9 else order
+
+
+def _units(features: GroupedFeatures, limits: FeatureLimits) -> list[Ints]:
+    """Return what is taken at a time: a feature where their number is limited, else a group, which is paid at once."""
+    if limits.features < float("inf"):
+        return [np.array([k]) for k in range(len(features.group))]
+    order = np.argsort(features.group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(features.group[order])) + 1)
+
+
+def _sample(queries: Queries, n_features: int) -> Queries:
+    """Return a sample of the queries, always the same; all where they are few."""
+    most = min(MAX_DOCUMENTS, int(MAX_WORK / (2.0 * n_features) ** 2))
+    if queries.n_documents <= most:
+        return queries
+    drawn = np.random.default_rng(11).permutation(queries.n_queries)
+    count = int(np.searchsorted(np.cumsum(queries.lengths[drawn]), most, side="right"))
+    return queries.select(np.sort(drawn[: max(count, 1)]))
+
+
+def _screened(queries: Queries, units: Sequence[Ints], shares: Sequence[float]) -> list[Ints]:
+    """Return the units that explain most by themselves for their shares, with about MAX_FEATURES features."""
+    explained = np.zeros(queries.n_features)
+    for begin in range(0, queries.n_features, 64):
+        columns = np.arange(begin, min(begin + 64, queries.n_features))
+        values, grades = _within_queries(queries, [_dense(queries, columns)])
+        explained[columns] = (values.T @ grades) ** 2
+    worth = [explained[unit].sum() / max(share, NO_SHARE) for unit, share in zip(units, shares, strict=True)]
+    best = np.argsort(-np.array(worth), kind="stable")
+    counts = np.cumsum([len(units[k]) for k in best])
+    return [units[k] for k in best[: max(int(np.searchsorted(counts, MAX_FEATURES, side="right")), 1)]]
+
+
+def _moments(queries: Queries, columns: Ints) -> tuple[Matrix, Floats, Ints]:
+    """Return the Gram matrix of the regression (p, p), the products with the grades (p,), and whose each column is."""
+    values = _dense(queries, columns)
+    missing = np.isnan(values)
+    blocks, owners = [values, _ranks(values, queries)], [columns, columns]
+    lacking = missing.any(axis=0)
+    if lacking.any():
+        blocks.append(missing[:, lacking].astype(np.float64))
+        owners.append(columns[lacking])
+    Z, grades = _within_queries(queries, blocks)
+    return Z.T @ Z, Z.T @ grades, np.concatenate(owners)
+
+
+def _dense(queries: Queries, columns: Ints) -> Matrix:
+    return np.asarray(dense(queries.features[:, columns]), dtype=np.float64)
+
+
+def _ranks(values: Matrix, queries: Queries) -> Matrix:
+    """Return the rank of each value within its query, in [0, 1], equal values with their mean rank; NaN stays."""
+    found = np.full_like(values, np.nan)
+    query = queries.query_of_document
+    first = queries.starts[query]
+    for k in range(values.shape[1]):
+        order = np.lexsort((values[:, k], query))
+        ordered, own = values[order, k], query[order]
+        runs = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]) | (own[1:] != own[:-1])]))
+        lengths = np.diff(np.concatenate([runs, [len(order)]]))
+        found[order, k] = np.repeat(runs + (lengths - 1) / 2.0, lengths)
+        found[:, k] = (found[:, k] - first + 0.5) / queries.lengths[query]
+    found[np.isnan(values)] = np.nan
+    return found
+
+
+def _within_queries(queries: Queries, blocks: Sequence[Matrix]) -> tuple[Matrix, Floats]:
+    """Return columns and grades without their means by query, columns of unit length, each query weighted alike.
+
+    Missing values are put at the mean.
+    """
+    weight = np.sqrt(np.repeat(queries.weight_of_query / queries.lengths, queries.lengths))
+
+    def centred(values: Matrix) -> Matrix:
+        known = ~np.isnan(values)
+        filled = np.where(known, values, 0.0)
+        sums = np.add.reduceat(filled, queries.starts[:-1], axis=0)
+        counts = np.maximum(np.add.reduceat(known, queries.starts[:-1], axis=0, dtype=np.float64), 1.0)
+        found: Matrix = np.where(known, filled - np.repeat(sums / counts, queries.lengths, axis=0), 0.0)
+        return found * weight[:, None]
+
+    columns = np.hstack([centred(block) for block in blocks])
+    lengths = np.linalg.norm(columns, axis=0)
+    grades = centred(queries.grades[:, None])[:, 0]
+    scale = np.linalg.norm(grades)
+    return columns / np.where(lengths > 1e-12, lengths, np.inf), grades / (scale if scale > 0.0 else 1.0)
+
+
+def _selected(
+    gram: Matrix,
+    target: Floats,
+    units: Sequence[Ints],
+    spans: Sequence[Ints],
+    features: GroupedFeatures,
+    limits: FeatureLimits,
+    worth: Callable[[Floats, Floats], Floats],
+) -> tuple[FeatureOrder, float]:
+    """Return the units in the order of their worth while they keep the limits, and what they explain together."""
+    gram, target = gram.copy(), target.copy()
+    left, paid = list(range(len(units))), np.empty(0, dtype=np.int64)
+    cost = count = explained = 0.0
+    columns: list[Ints] = []
+    used: list[float] = []
+    while left:
+        shares = [limits.shares(features, units[k], paid) for k in left]
+        fitting = [
+            (k, own) for k, own in zip(left, shares, strict=True) if cost + own[0] <= FULL and count + own[1] <= FULL
+        ]
+        if not fitting:
+            break
+        left = [k for k, _ in fitting]
+        gains = _gains(gram, target, [spans[k] for k in left])
+        at = int(np.argmax(worth(gains, np.array([sum(own) for _, own in fitting]))))
+        chosen, (more, further) = fitting[at]
+        explained, cost, count = explained + gains[at], cost + more, count + further
+        columns.append(units[chosen])
+        used += [max(cost, count)] * len(units[chosen])
+        paid = np.union1d(paid, features.group[units[chosen]])
+        left.remove(chosen)
+        own = spans[chosen]
+        ridge = gram[np.ix_(own, own)] + RIDGE * np.eye(len(own))
+        onto = np.linalg.solve(ridge, gram[own])
+        target -= onto.T @ target[own]
+        gram -= gram[:, own] @ onto
+    return FeatureOrder(np.concatenate(columns), np.array(used)), float(explained)
+
+
+def _gains(gram: Matrix, target: Floats, spans: Sequence[Ints]) -> Floats:
+    """Return what the columns of each span explain of what is left of the grades."""
+    gains = np.empty(len(spans))
+    lengths = np.array([len(span) for span in spans])
+    for length in np.unique(lengths):
+        same = np.flatnonzero(lengths == length).tolist()
+        own = np.stack([spans[k] for k in same])
+        ridge = gram[own[:, :, None], own[:, None, :]] + RIDGE * np.eye(length)
+        right = target[own]
+        gains[same] = (right * np.linalg.solve(ridge, right[:, :, None])[:, :, 0]).sum(axis=1)
+    return gains

@@ -1,0 +1,110 @@
+"""The features that a configuration is fitted on, where a study limits their cost or number.
+
+A parameter of every solver's search space, FEATURE_SET, says which share of the limits its models may use. The features
+are chosen from the training queries alone, of each part of a plan for itself, so that validation stays honest. The sets
+of one part are nested: a blend of models uses the features of its largest member, and keeps the limits too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.space import Int, Parameter, Value
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.feature_costs import FeatureCosts
+from ranktune.tuner.evaluation.feature_order import FeatureLimits, FeatureOrder, ordered
+from ranktune.tuner.splits.store import read_development, read_plan
+
+FEATURE_SET = "feature_set"
+LEVELS = 8
+"""Sets of features: the k-th takes k / LEVELS of the limits."""
+ALL_QUERIES = -1
+"""In place of the number of a part of a plan: all development queries."""
+
+
+@dataclass(frozen=True)
+class FeatureBudget:
+    """What features cost, and the limits that are searched; None where no set of features is chosen."""
+
+    costs: FeatureCosts
+    limits: FeatureLimits | None = None
+
+
+def solver_parameters(parameters: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the parameters of a configuration that its solver has."""
+    return {name: value for name, value in parameters.items() if name != FEATURE_SET}
+
+
+def selected_columns(
+    folder: str, plan: str, part: int, budget: FeatureBudget | None, parameters: Mapping[str, Value]
+) -> Ints | None:
+    """Return the features that a configuration is fitted on in a part of a plan, ascending; None for all.
+
+    They are chosen by the training queries of the part, or by all development queries of the folder.
+    """
+    level = parameters.get(FEATURE_SET)
+    if level is None or budget is None or budget.limits is None:
+        return None
+    assert isinstance(level, int)
+    return _order(folder, plan, part, budget).first(level / LEVELS)
+
+
+@lru_cache(maxsize=32)
+def _order(folder: str, plan: str, part: int, budget: FeatureBudget) -> FeatureOrder:
+    development = read_development(folder)
+    if part == ALL_QUERIES:
+        return feature_order(development, budget)
+    folds = read_plan(folder, plan)
+    assert isinstance(folds, tuple)
+    return feature_order(development.select(folds[part].train), budget)
+
+
+def feature_order(queries: Queries, budget: FeatureBudget) -> FeatureOrder:
+    """Return the order of the features of training queries. Raises DataError where none keeps the limits."""
+    assert budget.limits is not None
+    features = budget.costs.of(queries)
+    found = ordered(queries, features, budget.limits)
+    if len(found.columns) == 0:
+        raise DataError(
+            f"no feature keeps the limits: the cheapest costs {features.cost.min():g}, and the limits are "
+            f"cost<={budget.limits.cost:g}, features<={budget.limits.features:g}. Allow more."
+        )
+    return found
+
+
+def check_budget(queries: Queries, budget: FeatureBudget | None) -> None:
+    """Raise DataError where the costs of a study do not fit its data, or no feature keeps its limits."""
+    if budget is None:
+        return
+    features = budget.costs.of(queries)
+    if budget.limits is None:
+        return
+    none = np.empty(0, dtype=np.int64)
+    shares = [max(budget.limits.shares(features, np.array([k]), none)) for k in range(queries.n_features)]
+    if min(shares) > 1.0:
+        raise DataError(
+            f"no feature keeps the limits of within: the cheapest costs {features.cost.min():g}. Allow more, or change "
+            "costs."
+        )
+
+
+def with_feature_sets(solver: str, space: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """Return the space of a solver whose models are fitted on sets of features."""
+    if any(own.name == FEATURE_SET for own in space):
+        raise ParameterError(
+            f"{solver} has a parameter '{FEATURE_SET}', and limits of cost or features add one of that name. Rename it."
+        )
+    return (*space, Int(FEATURE_SET, 1, LEVELS, default=LEVELS))
+
+
+def check_sets(name: str, values: Iterable[object]) -> None:
+    """Raise ParameterError where values of FEATURE_SET, by its flat name, are no numbers of sets."""
+    for value in values:
+        if not isinstance(value, int) or not 1 <= value <= LEVELS:
+            raise ParameterError(f"space: '{name}' cannot be {value!r}: it must be a whole number from 1 to {LEVELS}.")
