@@ -153,6 +153,11 @@ def read(
     return queries if n_features is None else aligned(queries, n_features, names, what)
 
 
+def is_table(source: object) -> bool:
+    """Return whether source is a table file or a data frame, whose columns have names; nothing is read of it."""
+    return _options_of(source) == known_options.FRAME
+
+
 def open_table(source: object) -> Table | None:
     """Return a table file or a data frame as a table, which load and read take too; None for any other source."""
     if isinstance(source, str | Path):

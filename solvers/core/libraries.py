@@ -1,4 +1,4 @@
-"""Tree libraries that are loaded when they are first needed, and what to do where they cannot be.
+"""Libraries of models that are loaded when they are first needed, and what to do where they cannot be.
 
 A package may be missing, or be there without the shared libraries that it needs itself, such as OpenMP's.
 """
@@ -18,8 +18,9 @@ INSTALL = {
     "lightgbm": "pip install lightgbm",
     "xgboost": 'pip install "ranktune[trees]"',
     "catboost": 'pip install "ranktune[catboost]"',
+    "onnxruntime": "pip install onnxruntime",
 }
-NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
+NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost", "onnxruntime": "ONNX Runtime"}
 _OPENMP = "apt install libgomp1, or brew install libomp on a Mac"
 
 

@@ -40,7 +40,14 @@ LAYERS = {
         ("gp", "statistics", "evaluation"),
         ("splits",),
     ),
-    "studies": (("benchmarks",), ("papers",), ("catalogue",), ("inspection",), ("readers", "api_search", "summary")),
+    "studies": (
+        ("benchmarks",),
+        ("papers",),
+        ("rankings",),
+        ("catalogue",),
+        ("inspection",),
+        ("readers", "api_search", "summary"),
+    ),
     "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
 }
 """From top to bottom: a package may import those of the lines below its own, and none beside it."""

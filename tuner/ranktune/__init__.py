@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ranktune.api import resume, run, tune
+    from ranktune.comparing import compare, evaluate
     from ranktune.explaining import explain
-    from ranktune.reading import evaluate, predict
+    from ranktune.reading import predict
     from ranktune.solvers.data.queries import Queries
     from ranktune.solvers.linear.elastic_rank import ElasticRank
     from ranktune.solvers.linear.rank_svm import RankSVM
@@ -35,6 +36,7 @@ __all__ = [
     "Study",
     "ThompsonSampler",
     "__version__",
+    "compare",
     "evaluate",
     "explain",
     "load_model",
@@ -55,7 +57,8 @@ _HOME = {
     "RankSVM": "solvers.linear.rank_svm",
     "Study": "tuner.study.declaration",
     "ThompsonSampler": "tuner.samplers.thompson",
-    "evaluate": "reading",
+    "compare": "comparing",
+    "evaluate": "comparing",
     "explain": "explaining",
     "load_model": "solvers.models.base",
     "parse_metric": "solvers.metrics.metrics",

@@ -1,7 +1,7 @@
 """The command line: parse, call, print. Results go to standard output, everything else to standard error.
 
 Heavy modules are imported inside the commands, so that --help is instant. Exit code 2: invalid input, which the message
-names; 3: all trials of a study failed; 130: interrupted.
+names; 3: all trials of a study failed; 4: --fail-unless-better, and the model is not better; 130: interrupted.
 """
 
 from __future__ import annotations

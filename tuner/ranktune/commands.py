@@ -40,13 +40,39 @@ _MAIN_FACTS = ("queries", "documents", "features", "grades", "sparsity", "querie
 
 
 def evaluation_table(found: Json) -> RenderableType:
-    """Return an evaluation as a table."""
+    """Return an evaluation as a table, and its comparison with another ranking as a second one."""
+    what = f"{found['data']}, {found['queries']} queries"
+    if "against" not in found:
+        return titled(f"{found['model']} on {what}", _means_table(found["metrics"]))
+    other = found["against"]
+    return Group(
+        titled(f"A: {found['model']} on {what}", _means_table(found["metrics"])),
+        titled(f"B: {other['model']}", _means_table(other["metrics"])),
+        titled("A against B, query by query", _paired_table(other["comparisons"])),
+    )
+
+
+def _means_table(metrics: Json) -> RenderableType:
     means = table(("metric",), ("mean", "95% interval", "queries skipped"))
-    for name, own in found["metrics"].items():
+    for name, own in metrics.items():
         mean = "-" if own["mean"] is None else f"{own['mean']:.4f}"
         interval = "-" if own["mean"] is None else f"{own['interval'][0]:.4f} to {own['interval'][1]:.4f}"
         means.add_row(escape(name), mean, interval, str(own["skipped"]))
-    return titled(f"{found['model']} on {found['data']}, {found['queries']} queries", means)
+    return means
+
+
+def _paired_table(comparisons: Json) -> RenderableType:
+    rows = table(("metric",), ("A - B", "95% interval", "p", "A wins", "ties", "B wins"))
+    for name, own in comparisons.items():
+        counts = [str(own[count]) for count in ("wins", "ties", "losses")]
+        if own["difference"] is None:
+            rows.add_row(escape(name), "-", "-", "-", *counts)
+            continue
+        low, high = own["interval"]
+        p = f"{own['p_randomisation']:.4f}"
+        rows.add_row(escape(name), f"{own['difference']:+.4f}", f"{low:+.4f} to {high:+.4f}", p, *counts)
+    rows.caption = "p: two-sided, of a paired randomisation test"
+    return rows
 
 
 def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:

@@ -14,6 +14,7 @@ import typer
 from ranktune import explain_command, exporting
 from ranktune.options import (
     Also,
+    FailUnlessBetter,
     Given,
     Home,
     Json,
@@ -21,6 +22,7 @@ from ranktune.options import (
     Solvers,
     ZeroBased,
     console,
+    exit_unless_better,
     find_solvers,
     print_json,
     reading,
@@ -79,8 +81,15 @@ def predict(
 def evaluate(
     columns: Given,
     *,
-    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    model: Annotated[
+        str,
+        typer.Argument(help="A model, ours or of another library, or scores: a file or column:NAME; see below."),
+    ],
     data: Annotated[str, typer.Argument(help="Documents with grades.")],
+    against: Annotated[
+        str | None, typer.Option(help="What to compare it with, query by query: given like MODEL.")
+    ] = None,
+    fail_unless_better: FailUnlessBetter = False,
     metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, p@5, err@10, auc, ndcg@10:letor, ...")] = "ndcg@10",
     also: Also = None,
     missing: Missing = "keep",
@@ -88,14 +97,26 @@ def evaluate(
     solver: Solvers = None,
     as_json: Json = False,
 ) -> None:
-    """Evaluate MODEL on DATA: the mean of each metric over queries, with a 95 percent interval."""
-    from ranktune.commands import evaluation_table
-    from ranktune.reading import evaluate
+    """Evaluate MODEL on DATA: the mean of each metric over queries, with a 95 percent interval.
 
+    With --against the means are compared: difference, p of a paired randomisation test, queries won and lost.
+
+    MODEL is a model.json, a model file of LightGBM (text), XGBoost (json, ubj), RankLib or ONNX, or a ranking: a file
+    of scores, one a line in the order of the rows; a csv or tsv file with columns qid, docid and score; a TREC run, in
+    which unranked documents come below all ranked ones; or column:NAME, a column of DATA.
+    """
+    from ranktune.commands import evaluation_table
+    from ranktune.comparing import evaluate
+
+    if fail_unless_better and against is None:
+        raise typer.BadParameter("needs --against.", param_hint="--fail-unless-better")
     find_solvers(solver)
-    measured = evaluate(model, data, metric, also=also or (), **reading(missing, zero_based, columns))
-    found = {"model": str(model), "data": data, **measured}
+    measured = evaluate(model, data, metric, also=also or (), against=against, **reading(missing, zero_based, columns))
+    found = {"model": model, "data": data, **measured}
     print_json(found) if as_json else console().print(evaluation_table(found))
+    if fail_unless_better:
+        first = next(iter(found["against"]["comparisons"].values()))
+        exit_unless_better(first["interval"])
 
 
 commands.command(help=explain_command.HELP)(explain_command.explain)

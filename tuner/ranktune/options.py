@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ranktune.studies.readers.options import Missing as MissingChoice
     from ranktune.studies.readers.options import ReadOptions
 
+NOT_BETTER = 4
+"""Exit code of --fail-unless-better where the gain is not above 0 for sure."""
+
 Given: TypeAlias = dict[str, Any]
 """The options of a declaration, by field."""
 
@@ -37,6 +40,13 @@ ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature numbers i
 Solvers = Annotated[
     list[str] | None,
     typer.Option("--solver", help="module:Name of a class of yours, one of whose models this is. Repeatable."),
+]
+FailUnlessBetter = Annotated[
+    bool,
+    typer.Option(
+        "--fail-unless-better",
+        help="Exit with code 4 unless the 95 percent interval of the gain lies above 0, for continuous integration.",
+    ),
 ]
 Also = Annotated[list[str] | None, typer.Option(help="A further metric to report. Repeatable.")]
 
@@ -115,6 +125,14 @@ def write_output(content: str | bytes, path: Path | None) -> None:
         from ranktune.solvers.core.errors import ParameterError
 
         raise ParameterError(f"cannot write {path}: {error.strerror}. Give a file you may write to.") from None
+
+
+def exit_unless_better(interval: Sequence[float | None]) -> None:
+    """End with the exit code NOT_BETTER unless the interval of the gain lies above 0."""
+    low = interval[0]
+    if low is None or not low > 0.0:
+        print("Not better: the interval of the gain does not lie above 0.", file=sys.stderr)
+        raise typer.Exit(NOT_BETTER)
 
 
 def print_json(value: object) -> None:

@@ -6,17 +6,13 @@ A worker process reads sources that are files.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, Unpack
 
-import numpy as np
-
-from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies import catalogue
 from ranktune.studies.inspection import suspects
@@ -105,69 +101,6 @@ def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptio
     """
     chosen = model_of(model)
     return chosen.predict(read_for(chosen, data, options, graded=False))
-
-
-def evaluate(
-    model: Model | str | Path,
-    data: object,
-    metric: str = "ndcg@10",
-    *,
-    also: Sequence[str] | str = (),
-    **options: Unpack[ReadOptions],
-) -> Json:
-    """Return, for each metric, the mean of a model over the queries of data with its bootstrap interval.
-
-    Parameters
-    ----------
-    model : Model, str or Path
-        A model, or the file of one.
-    data : str, Path, data frame, tuple, lightgbm.Dataset, xgboost.DMatrix or Queries
-        What read takes, with grades.
-    metric : str, default="ndcg@10"
-        The metric.
-    also : str or sequence of str, optional
-        Further metrics.
-    **options
-        Options of read, such as qid="session" for a table.
-
-    Returns
-    -------
-    dict
-        The number of queries, and metrics: for each its mean, its 95 percent interval, and the number of queries that
-        it skips; mean and interval are None where it skips all.
-
-    Raises
-    ------
-    DataError
-        The data cannot be read, or lack features of the model.
-    ParameterError
-        A metric is unknown.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import ranktune
-    >>> frame = pd.DataFrame({"qid": [1, 1, 2, 2], "grade": [0, 1, 0, 1], "bm25": [0.1, 0.7, 0.2, 0.4]})
-    >>> train = ranktune.read(frame)
-    >>> model = ranktune.RankSVM().fit(train).as_model(feature_names=train.feature_names)
-    >>> ranktune.evaluate(model, frame, "map")["metrics"]["map"]["mean"]
-    1.0
-    """
-    from ranktune.tuner.evaluation.refit import score_on
-    from ranktune.tuner.statistics.intervals import bootstrap_interval
-
-    chosen = model_of(model)
-    given = (metric, also) if isinstance(also, str) else (metric, *also)
-    names = tuple(dict.fromkeys(str(parse_metric(name)) for name in given))
-    queries = read_for(chosen, data, options)
-    found: Json = {}
-    for name, values in score_on(chosen, queries, names).items():
-        interval = bootstrap_interval(values, np.random.default_rng(0))
-        skipped = int(np.isnan(values).sum())
-        empty = skipped == len(values)
-        limits = None if empty else [interval.low, interval.high]
-        found[name] = {"mean": None if empty else interval.mean, "interval": limits, "skipped": skipped}
-    return {"queries": queries.n_queries, "metrics": found}
 
 
 def model_of(model: Model | str | Path) -> Model:

@@ -2,6 +2,7 @@
 
 a, b         (n,) what two models score on the same n queries; NaN marks a query that the metric skips
 difference   a - b on the queries that both score; a positive one favours a
+weights      (n,) how often each query counts, positive; None if each counts once
 
 Several splits (test sets of several folds) are lists of such arrays. Their difference is the mean of the splits' mean
 differences, as published tables average folds; tests and counts pool the queries of all splits.
@@ -9,21 +10,22 @@ differences, as published tables average folds; tests and counts pool the querie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import scipy
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.tuner.statistics.intervals import randomisation_test, stratified_interval
+from ranktune.tuner.statistics.intervals import mean_of, randomisation_test, stratified_interval
 
 MAX_EXACT = 50
 """Differing queries up to which the distribution of Wilcoxon's statistic is exact, not normal."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Model a against model b on the same queries.
 
@@ -32,8 +34,9 @@ class Comparison:
     p_t, p_wilcoxon      two-sided: Student's paired t, Wilcoxon's signed ranks
     effect               difference in standard deviations of the queries' differences; NaN where those do not vary
     wins, ties, losses   queries that a ranks better, equally well, worse; level is that of the interval
+    mean_a, mean_b       means over the queries that both score; queries: the number of these
 
-    Without a query that both count difference, interval and effect are NaN. Without a difference every p is 1.
+    Without a query that both count difference, interval, means and effect are NaN. Without a difference every p is 1.
     """
 
     difference: float
@@ -47,23 +50,53 @@ class Comparison:
     ties: int
     losses: int
     level: float
+    mean_a: float
+    mean_b: float
+    queries: int
+
+    def __repr__(self) -> str:
+        """Return the means, the difference with its interval, p and the counts in one line."""
+        return (
+            f"Comparison({self.mean_a:.4f} against {self.mean_b:.4f}: {self.difference:+.4f} "
+            f"[{self.low:+.4f}, {self.high:+.4f}], p = {self.p_randomisation:.4f}, {self.wins} wins, {self.ties} ties, "
+            f"{self.losses} losses on {self.queries} queries)"
+        )
+
+    def as_dict(self) -> Json:
+        """Return everything as JSON values, NaN as None; the interval is a list of its limits."""
+        plain = {name: None if math.isnan(value) else value for name, value in asdict(self).items()}
+        plain["interval"] = [plain.pop("low"), plain.pop("high")]
+        return plain
 
 
-def compare(a: Floats, b: Floats, generator: np.random.Generator, *, level: float = 0.95) -> Comparison:
+def compare(
+    a: Floats,
+    b: Floats,
+    generator: np.random.Generator,
+    *,
+    level: float = 0.95,
+    weights: Floats | None = None,
+) -> Comparison:
     """Return how a does against b, both (n,), paired by query. Raises DataError where their lengths differ.
 
     Source: Smucker, Allan & Carterette 2007, "A comparison of statistical significance tests for information retrieval
     evaluation", whose conclusion is to prefer the randomisation test.
     """
-    return compare_splits([a], [b], generator, level=level)
+    return compare_splits([a], [b], generator, level=level, weights=None if weights is None else [weights])
 
 
 def compare_splits(
-    a: Sequence[Floats], b: Sequence[Floats], generator: np.random.Generator, *, level: float = 0.95
+    a: Sequence[Floats],
+    b: Sequence[Floats],
+    generator: np.random.Generator,
+    *,
+    level: float = 0.95,
+    weights: Sequence[Floats] | None = None,
 ) -> Comparison:
     """Return how a does against b over several splits, an array (n_s,) a split, each split counting equally.
 
-    Raises DataError where the splits or their queries are not as many on both sides.
+    With weights the means are weighted, and the tests are of the weighted differences. Raises DataError where the
+    splits or their queries are not as many on both sides.
     """
     shapes = [np.shape(values) for values in a], [np.shape(values) for values in b]
     if shapes[0] != shapes[1] or not shapes[0]:
@@ -71,23 +104,36 @@ def compare_splits(
             f"compared are values of shapes {shapes[0]} and {shapes[1]}: both sides need the same queries, "
             "split by split. Score both models on the same data."
         )
-    by_split = [np.asarray(x, dtype=np.float64) - np.asarray(y, dtype=np.float64) for x, y in zip(a, b, strict=True)]
-    interval = stratified_interval(by_split, generator, level=level)
+    one, other = ([np.asarray(values, dtype=np.float64) for values in side] for side in (a, b))
+    by_split = [x - y for x, y in zip(one, other, strict=True)]
+    interval = stratified_interval(by_split, generator, level=level, weights=weights)
     pooled = np.concatenate(by_split)
     counted = pooled[~np.isnan(pooled)]
+    tested = pooled if weights is None else pooled * np.concatenate(weights)
+    known = tested[~np.isnan(tested)]
     return Comparison(
         difference=interval.mean,
         low=interval.low,
         high=interval.high,
-        p_randomisation=randomisation_test(pooled, np.zeros_like(pooled), generator),
-        p_t=paired_t(counted),
-        p_wilcoxon=signed_rank(counted),
+        p_randomisation=randomisation_test(tested, np.zeros_like(tested), generator),
+        p_t=paired_t(known),
+        p_wilcoxon=signed_rank(known),
         effect=_effect(interval.mean, counted),
         wins=int((counted > 0).sum()),
         ties=int((counted == 0).sum()),
         losses=int((counted < 0).sum()),
         level=level,
+        mean_a=_mean_where(by_split, one, weights),
+        mean_b=_mean_where(by_split, other, weights),
+        queries=len(counted),
     )
+
+
+def _mean_where(difference: Sequence[Floats], values: Sequence[Floats], weights: Sequence[Floats] | None) -> float:
+    """Return the mean of the splits' means over the queries whose difference is known."""
+    common = [np.where(np.isnan(own), np.nan, value) for own, value in zip(difference, values, strict=True)]
+    means = [mean_of(value, None if weights is None else weights[k]) for k, value in enumerate(common)]
+    return float(np.mean(means))
 
 
 def paired_t(difference: Floats) -> float:

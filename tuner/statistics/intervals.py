@@ -1,6 +1,7 @@
 """Statistics over queries: intervals of means, and tests of differences.
 
 values, a, b  (n,) one number a query, queries in the same order; NaN marks a query that the metric skips
+weights       (n,) how often each query counts, positive; None if each counts once
 """
 
 from __future__ import annotations
@@ -29,39 +30,68 @@ class Interval:
 
 
 def bootstrap_interval(
-    values: Floats, generator: np.random.Generator, *, level: float = 0.95, resamples: int = 10_000
+    values: Floats,
+    generator: np.random.Generator,
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    weights: Floats | None = None,
 ) -> Interval:
     """Return the mean of values and its percentile bootstrap interval over queries.
 
     Queries are drawn with replacement, since they are what would differ another time. A single query gives an
     interval without width: it says nothing of others. Source: Efron & Tibshirani 1993, chapter 13.
     """
-    return stratified_interval([values], generator, level=level, resamples=resamples)
+    return stratified_interval(
+        [values], generator, level=level, resamples=resamples, weights=None if weights is None else [weights]
+    )
 
 
 def stratified_interval(
-    strata: Sequence[Floats], generator: np.random.Generator, *, level: float = 0.95, resamples: int = 10_000
+    strata: Sequence[Floats],
+    generator: np.random.Generator,
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    weights: Sequence[Floats] | None = None,
 ) -> Interval:
     """Return the mean of the strata's means and its bootstrap interval, queries drawn within each stratum.
 
     The strata are the test sets of several folds, whose table entry is the mean of their means. NaN everywhere
-    where a stratum has no query that counts.
+    where a stratum has no query that counts. With weights the means are weighted, and queries are drawn as without.
     """
-    counted = [values[~np.isnan(values)] for values in strata]
+    known = [~np.isnan(values) for values in strata]
+    counted = [values[own] for values, own in zip(strata, known, strict=True)]
     if any(len(values) == 0 for values in counted):
         return Interval(float("nan"), float("nan"), float("nan"))
-    means = np.mean([_resampled_means(values, generator, resamples) for values in counted], axis=0)
+    heavy: Sequence[Floats | None] = [None] * len(counted)
+    if weights is not None:
+        heavy = [own_weights[own] for own_weights, own in zip(weights, known, strict=True)]
+    pairs = list(zip(counted, heavy, strict=True))
+    means = np.mean([_resampled_means(values, own, generator, resamples) for values, own in pairs], axis=0)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(np.mean([values.mean() for values in counted])), float(low), float(high))
+    return Interval(float(np.mean([mean_of(*pair) for pair in pairs])), float(low), float(high))
 
 
-def _resampled_means(values: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+def mean_of(values: Floats, weights: Floats | None = None) -> float:
+    """Return the mean over the queries that count, weighted where there are weights; NaN without any."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return float("nan")
+    return float(values[known].mean() if weights is None else np.average(values[known], weights=weights[known]))
+
+
+def _resampled_means(values: Floats, weights: Floats | None, generator: np.random.Generator, resamples: int) -> Floats:
     """Return the means of resamples draws of len(values) values with replacement, (resamples,)."""
     means = np.empty(resamples)
     block = max(1, BLOCK // len(values))
     for begin in range(0, resamples, block):
         end = min(begin + block, resamples)
-        means[begin:end] = values[generator.integers(len(values), size=(end - begin, len(values)))].mean(axis=1)
+        drawn = generator.integers(len(values), size=(end - begin, len(values)))
+        if weights is None:
+            means[begin:end] = values[drawn].mean(axis=1)
+        else:
+            means[begin:end] = (values * weights)[drawn].sum(axis=1) / weights[drawn].sum(axis=1)
     return means
 
 

@@ -186,3 +186,38 @@ def test_holm_keeps_the_order_and_never_lowers(p_values: list[float | None]) -> 
     ordered = [q for _, q in sorted(pairs)]
     assert ordered == sorted(ordered)
     assert len(pairs) != 1 or pairs[0][0] == pairs[0][1]
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 4)), min_size=1, max_size=8))
+def test_weighted_queries_are_tested_sign_by_sign(drawn: list[tuple[int, int]]) -> None:
+    difference = np.array([value for value, _ in drawn], dtype=float)
+    weights = np.array([weight for _, weight in drawn], dtype=float)
+    observed = abs(np.dot(weights, difference))
+    sums = [abs(np.dot(weights * difference, signs)) for signs in itertools.product((-1, 1), repeat=len(drawn))]
+    found = compare(difference, np.zeros_like(difference), generator(), weights=weights)
+    assert found.p_randomisation == pytest.approx(np.mean([own >= observed - 1e-9 for own in sums]), rel=1e-12)
+    assert found.difference == pytest.approx(np.repeat(difference, weights.astype(int)).mean(), abs=1e-12)
+    assert found.mean_a == found.difference and found.mean_b == 0.0
+
+
+def test_equal_weights_change_nothing() -> None:
+    a, b = generator().random((2, 40))
+    plain, weighted = compare(a, b, generator()), compare(a, b, generator(), weights=np.full(40, 2.0))
+    for name in ("difference", "low", "high", "p_randomisation", "p_t", "p_wilcoxon", "mean_a", "mean_b"):
+        assert getattr(weighted, name) == pytest.approx(getattr(plain, name), rel=1e-9), name
+
+
+def test_means_are_over_the_queries_that_both_score() -> None:
+    a, b = np.array([0.5, 0.2, np.nan, 0.9]), np.array([0.1, 0.2, 0.3, np.nan])
+    found = compare(a, b, generator())
+    assert (found.mean_a, found.mean_b, found.queries) == pytest.approx((0.35, 0.15, 2))
+
+
+def test_it_prints_in_a_line_and_becomes_plain_json() -> None:
+    a, b = generator().random((2, 30))
+    found = compare(a, b, generator())
+    assert len(repr(found)) < 150 and f"{found.difference:+.4f}" in repr(found)
+    plain = json.loads(json.dumps(found.as_dict()))
+    assert plain["interval"] == [found.low, found.high] and plain["queries"] == 30
+    nothing = compare(np.array([np.nan]), np.array([0.5]), generator())
+    assert nothing.as_dict()["difference"] is None and nothing.queries == 0

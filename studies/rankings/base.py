@@ -1,0 +1,143 @@
+"""What a ranking given from outside is: a name, the features that it needs, and the scores of the documents of Queries.
+
+Scores are float64 arrays (n_documents,), in the order of Queries, and finite; higher scores rank first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.errors import DataError, listed
+from ranktune.solvers.data.queries import Queries
+
+_NUMBERED = re.compile(r"[fF]([1-9]\d*)")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The features that a ranking needs, in their order: by name, by number, or as many columns as count.
+
+    names are None where the ranking knows its features by position; then count columns are needed, at least so many
+    if more is true. With neither names nor count the features do not matter.
+    """
+
+    names: tuple[str, ...] | None = None
+    count: int | None = None
+    more: bool = False
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the names are f1, f2, ...: those of features that have numbers only."""
+        return self.names is not None and all(_NUMBERED.fullmatch(name) for name in self.names)
+
+    def is_in(self, queries: Queries) -> bool:
+        """Return whether queries have these features."""
+        have, n = queries.feature_names, queries.n_features
+        if self.names is None:
+            return self.count is None or self.count == n or (self.count < n and self.more) or have is None
+        if have is not None:
+            return set(self.names) <= set(have)
+        return self._numbers(n) is not None or len(self.names) == n
+
+    def arranged(self, queries: Queries, what: str) -> Queries:
+        """Return queries with exactly these features. Raises DataError, which names the ranking what, else."""
+        have, n = queries.feature_names, queries.n_features
+        if self.names is not None and have is not None:
+            lacking = [name for name in self.names if name not in have]
+            if lacking:
+                raise DataError(f"{what} needs the features {listed(lacking)}, which the data do not have.")
+            where = {name: column for column, name in enumerate(have)}
+            return _selected(queries, np.array([where[name] for name in self.names], dtype=np.int64))
+        numbers = None if self.names is None else self._numbers(n)
+        if numbers is not None:
+            return _selected(queries, numbers)
+        count = len(self.names) if self.names is not None else self.count
+        if count is None or count == n:
+            return queries
+        if count < n and self.more:
+            return _selected(queries, np.arange(count))
+        if count > n and have is None and self.names is None:  # text files leave out trailing zeros
+            return _widened(queries, count)
+        hint = " If its features are numbered from 0, read the data so: one_based=False." if count == n + 1 else ""
+        raise DataError(f"{what} needs {count} features, and the data have {n}.{hint}")
+
+    def _numbers(self, n: int) -> Ints | None:
+        """Return the columns of names f1, f2, ..., which features without names have; None for other names."""
+        found = [_NUMBERED.fullmatch(name) for name in self.names or ()]
+        numbers = [int(one[1]) - 1 for one in found if one is not None]
+        return np.array(numbers, dtype=np.int64) if len(numbers) == len(found) and max(numbers, default=0) < n else None
+
+
+class Ranking(Protocol):
+    """A ranking given from outside."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables and messages."""
+
+    @property
+    def wanted(self) -> Wanted:
+        """The features that it needs."""
+
+    def scores(self, queries: Queries) -> Floats:
+        """Return the score of each document of queries. Raises DataError where it has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureRanking:
+    """A ranking that scores documents by their features; score takes Queries with the wanted features alone."""
+
+    name: str
+    wanted: Wanted
+    score: Callable[[Queries], Floats]
+
+    def scores(self, queries: Queries) -> Floats:
+        """Return the score of each document."""
+        arranged = replace(self.wanted.arranged(queries, self.name), rows=None)
+        return checked_scores(self.score(arranged), queries, self.name)
+
+
+def checked_scores(scores: object, queries: Queries, name: str) -> Floats:
+    """Return scores as an array, or raise DataError if there is not one finite number a document."""
+    try:
+        values = np.ascontiguousarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name}: its scores are not numbers. Give one number a document.") from None
+    if values.shape == (queries.n_documents, 1):
+        values = values[:, 0]
+    if values.shape != (queries.n_documents,):
+        raise DataError(
+            f"{name}: its scores have shape {values.shape} for {queries.n_documents} documents. Give one a document."
+        )
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        at = int(bad[0])
+        query = queries.query_ids[int(np.searchsorted(queries.starts, at, side="right")) - 1]
+        raise DataError(
+            f"{name}: the score of a document of query {query} is {values[at]} ({len(bad)} are not finite). Every "
+            "document needs a finite score."
+        )
+    return values
+
+
+def _selected(queries: Queries, columns: Ints) -> Queries:
+    names = None if queries.feature_names is None else tuple(queries.feature_names[k] for k in columns.tolist())
+    features: Features = queries.features[:, columns]
+    features = sparse.csr_array(features) if queries.is_sparse else np.ascontiguousarray(features)
+    return replace(queries, features=features, feature_names=names)
+
+
+def _widened(queries: Queries, count: int) -> Queries:
+    if isinstance(queries.features, np.ndarray):
+        return queries.with_features(np.pad(queries.features, ((0, 0), (0, count - queries.n_features))))
+    csr = queries.features
+    return queries.with_features(
+        sparse.csr_array((csr.data, csr.indices, csr.indptr), shape=(queries.n_documents, count))
+    )

@@ -1,0 +1,126 @@
+"""Models of other libraries, in files and in memory, scored by these libraries.
+
+A file is never unpickled. Where a library is not installed, an error says what to install.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranktune.solvers.core import libraries
+from ranktune.solvers.core.arrays import Floats, Matrix, dense
+from ranktune.solvers.core.errors import ModelFormatError
+from ranktune.solvers.data.queries import Queries
+from ranktune.studies.rankings.base import FeatureRanking, Wanted
+
+BLOCK_ROWS = 65_536
+"""Documents that are made dense at a time."""
+
+
+def lightgbm_file(path: Path) -> FeatureRanking:
+    """Return the ranking of a model file of LightGBM."""
+    lightgbm = libraries.load("lightgbm")
+    try:
+        booster = lightgbm.Booster(model_str=path.read_text(encoding="utf-8"))
+    except (lightgbm.basic.LightGBMError, UnicodeDecodeError, ValueError) as error:
+        raise ModelFormatError(f"LightGBM cannot read {path}: {error}. Save the model again.") from None
+    return of_lightgbm(booster, str(path))
+
+
+def of_lightgbm(booster: Any, name: str) -> FeatureRanking:
+    """Return the ranking of a lightgbm.Booster."""
+    names = tuple(booster.feature_name())
+    numbered = names == tuple(f"Column_{number}" for number in range(len(names)))
+    wanted = Wanted(count=len(names)) if numbered else Wanted(names, len(names))
+    return FeatureRanking(name, wanted, _in_blocks(lambda X: booster.predict(X)))
+
+
+def xgboost_file(path: Path) -> FeatureRanking:
+    """Return the ranking of a model file of XGBoost, JSON or UBJSON."""
+    xgboost = libraries.load("xgboost")
+    booster = xgboost.Booster()
+    try:
+        booster.load_model(str(path))
+    except xgboost.core.XGBoostError as error:
+        raise ModelFormatError(f"XGBoost cannot read {path}: {_last_line(error)}. Save the model again.") from None
+    return of_xgboost(booster, str(path))
+
+
+def of_xgboost(booster: Any, name: str) -> FeatureRanking:
+    """Return the ranking of an xgboost.Booster."""
+    xgboost = libraries.load("xgboost")
+    names = None if booster.feature_names is None else tuple(booster.feature_names)
+
+    def score(X: Matrix) -> Floats:
+        return np.asarray(booster.predict(xgboost.DMatrix(X, feature_names=booster.feature_names), output_margin=True))
+
+    return FeatureRanking(name, Wanted(names, int(booster.num_features())), _in_blocks(score))
+
+
+def onnx_file(path: Path) -> FeatureRanking:
+    """Return the ranking of an ONNX model with one input (n, n_features) of numbers; a feature_names entry is used."""
+    onnxruntime = libraries.load("onnxruntime")
+    try:
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:  # it has a class of errors for each status
+        raise ModelFormatError(
+            f"onnxruntime cannot read {path}: {_last_line(error)}. Export the model again."
+        ) from None
+    inputs, outputs = session.get_inputs(), [own.name for own in session.get_outputs()]
+    kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64}
+    if len(inputs) != 1 or inputs[0].type not in kinds or len(inputs[0].shape) != 2:
+        raise ModelFormatError(f"{path}: its input must be one matrix of numbers, a row a document.")
+    output = "score" if "score" in outputs else outputs[0]
+    names = session.get_modelmeta().custom_metadata_map.get("feature_names")
+    width = inputs[0].shape[1]
+    wanted = Wanted(_names(names), width if isinstance(width, int) else None)
+
+    def score(X: Matrix) -> Floats:
+        values = session.run([output], {inputs[0].name: X.astype(kinds[inputs[0].type])})[0]
+        return np.asarray(values, dtype=np.float64).reshape(len(X), -1)[:, -1]
+
+    return FeatureRanking(str(path), wanted, _in_blocks(score))
+
+
+def of_object(model: Any, name: str) -> FeatureRanking | None:
+    """Return the ranking of a model in memory: a booster, or an object with predict(X); None for other objects."""
+    for library, make in (("lightgbm", of_lightgbm), ("xgboost", of_xgboost)):
+        module = sys.modules.get(library)
+        if module is not None and isinstance(model, module.Booster):
+            return make(model, name)
+    if not callable(getattr(model, "predict", None)):
+        return None
+    names = getattr(model, "feature_names_in_", None)
+    count = getattr(model, "n_features_in_", None)
+    wanted = Wanted(None if names is None else tuple(map(str, names)), count)
+    return FeatureRanking(name, wanted, _in_blocks(lambda X: np.asarray(model.predict(X))))
+
+
+def _in_blocks(score: Callable[[Matrix], Floats]) -> Callable[[Queries], Floats]:
+    """Return score for Queries, whose features are made dense block by block."""
+
+    def of_queries(queries: Queries) -> Floats:
+        rows = range(0, queries.n_documents, BLOCK_ROWS)
+        return np.concatenate([score(dense(queries.features[first : first + BLOCK_ROWS])) for first in rows])
+
+    return of_queries
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Return the feature names in the metadata of an ONNX model, None where there are none."""
+    try:
+        names = json.loads(text or "null")
+    except ValueError:
+        return None
+    return tuple(map(str, names)) if isinstance(names, list) and names else None
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__

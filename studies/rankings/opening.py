@@ -1,0 +1,150 @@
+"""From what a user gives as a ranking (a file, a column, an array, a model) to a Ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, dense
+from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.base import Model, load_model
+from ranktune.studies import catalogue
+from ranktune.studies.rankings import libraries
+from ranktune.studies.rankings.base import FeatureRanking, Ranking, Wanted
+from ranktune.studies.rankings.ranklib import read_ranklib
+from ranktune.studies.rankings.scores import scores_by_line, scores_of_array, scores_of_run, scores_of_table
+from ranktune.studies.readers.frames import as_eager, is_frame
+from ranktune.studies.readers.tables.files import read_table
+from ranktune.studies.readers.tables.kinds import RUN, ending, first_line, table_kind
+
+COLUMN = "column:"
+"""Prefix of the name of a column."""
+PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
+_KINDS = (
+    "a model file of ours, of LightGBM (text), XGBoost (json, ubj), RankLib or ONNX, a file of scores (one a line, "
+    "csv, tsv, TREC run), or column:NAME"
+)
+
+
+def open_ranking(given: object, source: object = None, name: str = "the scores") -> Ranking:
+    """Return the ranking that a user gives.
+
+    Parameters
+    ----------
+    given : str, Path, array, data frame, Model or a model of another library
+        A file: a model of ours, of LightGBM, XGBoost, RankLib or ONNX; scores one a line in the order of the rows; a
+        table with columns qid, docid and score; or a TREC run. Or column:NAME, a column of the data; for numbered
+        features column:3 is the third. The name of a column alone will do where there is no such file. Or in memory:
+        scores (n_documents,), a frame as a table, a Model, a Booster, an object with predict(X).
+    source : object
+        The data, of which given may be a column.
+    name : str
+        What an object in memory is called.
+
+    Raises
+    ------
+    DataError, ModelFormatError, ParameterError
+        It cannot be read, is damaged, of an unknown kind, or needs a package that is not installed.
+    """
+    if isinstance(given, str | Path):
+        return _from_text(given, source)
+    if isinstance(given, Model):
+        return of_model(given, given.solver)
+    if isinstance(given, list | tuple | np.ndarray):
+        return scores_of_array(given, name)
+    if is_frame(given):
+        return scores_of_table(given, name)
+    if (found := libraries.of_object(given, type(given).__name__)) is not None:
+        return found
+    if hasattr(given, "to_numpy"):  # a series
+        return scores_of_array(given.to_numpy(), name)
+    raise ParameterError(f"a {type(given).__name__} gives no scores. Give scores (n_documents,), a model, or {_KINDS}.")
+
+
+def of_model(model: Model, name: str) -> FeatureRanking:
+    """Return the ranking of a model of ours."""
+    wanted = Wanted(model.feature_names, model.n_features)
+    return FeatureRanking(name, wanted, lambda queries: model.predict(queries))
+
+
+def _from_text(given: str | Path, source: object) -> Ranking:
+    text = str(given)
+    path = Path(given)
+    if path.is_file():
+        return _from_file(path)
+    if isinstance(given, str) and text.startswith(COLUMN):
+        return of_column(text.removeprefix(COLUMN), source)
+    if path.is_dir():
+        raise DataError(f"{path} is a folder. Give {_KINDS}.")
+    columns = _columns_of(source)
+    if text in columns:
+        return of_column(text, source)
+    hint = f" {nearest(text, columns)}" if columns else ""
+    raise DataError(f"{text}: there is no such file, and no such column of the data.{hint} Give {_KINDS}.")
+
+
+def of_column(name: str, source: object = None) -> FeatureRanking:
+    """Return the ranking by a column of the data, or by a numbered feature where the features have numbers only."""
+    named = catalogue.is_table(source) or (isinstance(source, Queries) and source.feature_names is not None)
+    names = (f"f{name}",) if not named and name.isdecimal() else (name,)
+    return FeatureRanking(f"{COLUMN}{name}", Wanted(names, 1), _first_column)
+
+
+def _columns_of(source: object) -> Collection[str]:
+    """Return the names of the columns of a table, or of the features of Queries; none of other sources."""
+    if isinstance(source, Queries):
+        return source.feature_names or ()
+    table = catalogue.open_table(source) if source is not None and catalogue.is_table(source) else None
+    return () if table is None else tuple(map(str, as_eager(table.frame).columns))
+
+
+def _first_column(queries: Queries) -> Floats:
+    values: Floats = dense(queries.features)[:, 0].astype(np.float64)
+    return values
+
+
+def _from_file(path: Path) -> Ranking:
+    with open(path, "rb") as file:
+        head = file.read(1 << 14)
+    if path.suffix.lower() in PICKLES or head[:1] == b"\x80":
+        raise ModelFormatError(
+            f"{path} is a pickle, which runs code when it is loaded: it is not read. Save the model in the format of "
+            'its library, such as booster.save_model("model.txt"), or its scores, one a line.'
+        )
+    start = head.lstrip()
+    if path.suffix.lower() == ".onnx":
+        return libraries.onnx_file(path)
+    if path.suffix.lower() == ".ubj" or (start[:1] == b"{" and b'"learner"' in head):
+        return libraries.xgboost_file(path)
+    if start[:1] == b"{" and ending(path) != ".jsonl":
+        model = load_model(path)
+        return of_model(model, str(path))
+    if start.startswith((b"tree\n", b"tree\r\n")):
+        return libraries.lightgbm_file(path)
+    if start.startswith(b"## "):
+        model = read_ranklib(path)
+        ranking = of_model(model, str(path))
+        return replace(ranking, wanted=Wanted(count=model.n_features, more=True))
+    if _is_number(first_line(path)):
+        return scores_by_line(path)
+    kind = table_kind(path)
+    if kind == RUN:
+        return scores_of_run(path)
+    return scores_by_line(path) if kind is None else scores_of_table(_frame(path, kind), str(path))
+
+
+def _frame(path: Path, kind: str) -> Any:
+    return read_table(path, kind).frame
+
+
+def _is_number(line: str) -> bool:
+    try:
+        float(line)
+    except ValueError:
+        return False
+    return True

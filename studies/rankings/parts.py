@@ -1,0 +1,96 @@
+"""The scores of a ranking on data: on one source of documents, and on the parts of a study's data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.queries import Queries
+from ranktune.studies import catalogue
+from ranktune.studies.rankings.base import Ranking
+from ranktune.studies.rankings.scores import IdScores, RowScores
+from ranktune.studies.readers.options import ReadOptions
+
+
+@dataclass(frozen=True)
+class Part:
+    """Queries, what they were read from, and by which options; source is None where they cannot be read again."""
+
+    queries: Queries
+    source: object = None
+    options: ReadOptions = field(default_factory=lambda: ReadOptions())
+
+
+def read_for(ranking: Ranking, source: object, options: ReadOptions) -> Queries:
+    """Return the queries of a source with the features that a ranking needs."""
+    wanted = ranking.wanted
+    if wanted.names is not None and (catalogue.is_table(source) or not wanted.is_numbered):
+        return catalogue.read(source, feature_names=wanted.names, **options)
+    if wanted.names is None and wanted.count is not None and not wanted.more:
+        return catalogue.read(source, n_features=wanted.count, **options)
+    return catalogue.read(source, **options)
+
+
+def scores_on(ranking: Ranking, part: Part) -> Floats:
+    """Return the score of each document of a part, (n_documents,), in the order of its queries.
+
+    Where the queries lack columns of the table that they were read from, such as one that is no feature, it is read
+    again. Raises DataError where the ranking cannot score them.
+    """
+    wanted, queries = ranking.wanted, part.queries
+    if wanted.names is None or wanted.is_in(queries) or part.source is None or not catalogue.is_table(part.source):
+        return ranking.scores(queries)
+    options = {name: value for name, value in part.options.items() if name not in ("features", "drop")}
+    again = catalogue.read(part.source, **cast(ReadOptions, options | {"features": wanted.names}))
+    if again.query_ids.tolist() != queries.query_ids.tolist() or again.n_documents != queries.n_documents:
+        raise DataError(f"{ranking.name}: the data have other rows when they are read again. Do not change them.")
+    return ranking.scores(again)
+
+
+def scores_of_parts(ranking: Ranking, parts: Sequence[Part | None]) -> list[Floats | None]:
+    """Return the scores on the parts train, vali and test of a split, None for a part without scores.
+
+    Models and columns score every part. Scores by row must be as many as the rows of test (of train, without test), or
+    as those of all parts, in the order train, vali, test. Scores by id cover the parts of which they hold any query;
+    there they must hold all. Raises DataError where no part is covered.
+    """
+    if isinstance(ranking, RowScores):
+        return _by_row(ranking, parts)
+    if not isinstance(ranking, IdScores):
+        return [None if part is None else scores_on(ranking, part) for part in parts]
+    covered = [part is not None and ranking.covers(part.queries) for part in parts]
+    given = [part.queries for part in parts if part is not None]
+    if not any(covered):
+        first = next(iter(ranking.by_query))
+        raise DataError(
+            f"{ranking.name} has scores of query {first} and others, and of none of the {given[0].n_queries} queries "
+            f"of the data, such as {given[0].query_ids[0]}. Query ids must be the same text in both."
+        )
+    ranking.warn_of_unknown(given)
+    pairs = zip(parts, covered, strict=True)
+    return [ranking.scores(part.queries) if part is not None and is_in else None for part, is_in in pairs]
+
+
+def _by_row(ranking: RowScores, parts: Sequence[Part | None]) -> list[Floats | None]:
+    sizes = [0 if part is None else part.queries.n_documents for part in parts]
+    n = len(ranking.values)
+    judged = 2 if sizes[2] else 0
+    if n == sizes[judged]:
+        own = parts[judged]
+        scores = None if own is None else ranking.scores(own.queries)
+        return [scores if number == judged else None for number in range(len(parts))]
+    if n != sum(sizes):
+        one = f"the {'test data have' if judged else 'data have'} {sizes[judged]} rows"
+        every = "" if sum(sizes) == sizes[judged] else f", and all data together {sum(sizes)} (train, vali, test)"
+        raise DataError(
+            f"{ranking.name} holds {n} scores: {one}{every}. Give one a row, in the order of the rows, or scores with "
+            "query and document ids."
+        )
+    ends = [sum(sizes[: number + 1]) for number in range(len(parts))]
+    return [
+        None if part is None else ranking.part(end - size, end).scores(part.queries)
+        for part, end, size in zip(parts, ends, sizes, strict=True)
+    ]

@@ -1,0 +1,209 @@
+"""Scores in files and tables: one a line in the order of the rows, by query and document id, or as a TREC run."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import narwhals as nw
+import numpy as np
+
+from ranktune.solvers.core.arrays import Array, Floats
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.queries import Queries
+from ranktune.studies.rankings.base import Wanted, checked_scores
+from ranktune.studies.readers.columns import DOCUMENTS, QUERIES
+from ranktune.studies.readers.frames import as_eager
+from ranktune.studies.readers.streams import Position, lines_of
+from ranktune.studies.readers.tables.runs import read_run
+
+SCORES = ("score", "scores", "prediction", "predictions", "pred", "y_pred")
+"""Recognised names of the column of scores, in any mix of capitals."""
+
+ByDocument = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """Scores in the order of the rows of the data; query_ids, where they are given, must be those of the rows."""
+
+    name: str
+    values: Floats
+    query_ids: Sequence[str] | None = None
+    wanted: Wanted = field(default=Wanted())
+
+    def scores(self, queries: Queries) -> Floats:
+        """Return the score of each document. Raises DataError where there is not one a row, or a query id differs."""
+        if len(self.values) != queries.n_documents:
+            raise DataError(
+                f"{self.name} holds {len(self.values)} scores, and the data have {queries.n_documents} rows. Give one "
+                "a row, in the order of the rows, or scores with query and document ids."
+            )
+        if self.query_ids is not None:
+            self._check_ids(queries)
+        return checked_scores(self.values if queries.rows is None else self.values[queries.rows], queries, self.name)
+
+    def part(self, first: int, last: int) -> RowScores:
+        """Return the scores of the rows from number first up to but without last."""
+        ids = None if self.query_ids is None else self.query_ids[first:last]
+        return RowScores(self.name, self.values[first:last], ids)
+
+    def _check_ids(self, queries: Queries) -> None:
+        expected = queries.in_caller_order(queries.query_ids[queries.query_of_document])
+        for row, (own, known) in enumerate(zip(self.query_ids or (), expected.tolist(), strict=True)):
+            if own != str(known):
+                raise DataError(
+                    f"{self.name}: row {row} has a score of query {own}, and the data have query {known} there. Give "
+                    "scores in the order of the rows of the data, or add a column of document ids."
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class IdScores:
+    """Scores by query id and document id, both as text.
+
+    A document that a TREC run does not rank comes below all that it ranks in its query. Scores of other kinds must
+    hold every document.
+    """
+
+    name: str
+    by_query: Mapping[str, ByDocument]
+    is_run: bool
+    wanted: Wanted = field(default=Wanted())
+
+    def covers(self, queries: Queries) -> bool:
+        """Return whether it ranks any of the queries."""
+        return any(str(query) in self.by_query for query in queries.query_ids.tolist())
+
+    def scores(self, queries: Queries) -> Floats:
+        """Return the score of each document.
+
+        Raises DataError for data without document ids, and for a query or, but for a run, a document without a score.
+        """
+        if queries.document_ids is None:
+            raise DataError(
+                f"{self.name} names documents, and the data have no document ids. Name their column "
+                '(document="COLUMN"), or give one score a row.'
+            )
+        names = [str(query) for query in queries.query_ids.tolist()]
+        absent = [name for name in names if name not in self.by_query]
+        if absent:
+            raise DataError(
+                f"{self.name} has no scores of {len(absent)} of {len(names)} queries: {listed(absent, 5)}. Query ids "
+                "must be the same text in both. Add scores for them, or leave these queries out of the data."
+            )
+        values = np.empty(queries.n_documents)
+        documents = [str(one) for one in queries.document_ids.tolist()]
+        for number, name in enumerate(names):
+            first, last = int(queries.starts[number]), int(queries.starts[number + 1])
+            values[first:last] = self._of_query(name, documents[first:last])
+        return checked_scores(values, queries, self.name)
+
+    def _of_query(self, query: str, documents: Sequence[str]) -> Floats:
+        known = self.by_query[query]
+        found = np.array([known.get(document, math.nan) for document in documents])
+        absent = np.isnan(found)
+        if not absent.any():
+            return found
+        if self.is_run:
+            lowest = min(known.values())
+            return np.where(absent, lowest - max(1.0, abs(lowest)), found)
+        raise DataError(
+            f"{self.name} has no score of document {documents[int(np.argmax(absent))]} of query {query} "
+            f"({np.count_nonzero(absent)} documents of that query). Every document needs one; document ids must be the "
+            "same text in both."
+        )
+
+    def warn_of_unknown(self, parts: Iterable[Queries]) -> None:
+        """Warn (RankTuneWarning) of documents, in queries of the parts, that none of the parts holds."""
+        held: dict[str, set[str]] = {}
+        for queries in parts:
+            if queries.document_ids is not None:
+                ids = queries.document_ids.tolist()
+                for number, query in enumerate(queries.query_ids.tolist()):
+                    own = ids[int(queries.starts[number]) : int(queries.starts[number + 1])]
+                    held.setdefault(str(query), set()).update(map(str, own))
+        unknown = sum(len(self.by_query[query].keys() - own) for query, own in held.items() if query in self.by_query)
+        if unknown:
+            warnings.warn(
+                f"{self.name} ranks {unknown} documents that the data do not hold: they are left out.",
+                RankTuneWarning,
+                stacklevel=2,
+            )
+
+
+def scores_by_line(path: Path) -> RowScores:
+    """Return the scores of a file with one number a line. Raises DataError for a line that is something else."""
+    position, values = Position(path), []
+    for line in lines_of(position):
+        if text := line.strip():
+            try:
+                values.append(float(text))
+            except ValueError:
+                raise DataError(
+                    f"{path}:{position.lines}: {text[:60]!r} is not a score. Give one number a line, a csv file with "
+                    "titles (qid, docid, score), a TREC run, or a model file."
+                ) from None
+    if not values:
+        raise DataError(f"{path}: holds no scores. Give one number a line.")
+    return RowScores(str(path), np.array(values))
+
+
+def scores_of_run(path: Path) -> IdScores:
+    """Return the scores of a TREC run."""
+    columns, (name,) = read_run(path)
+    return _by_ids(str(path), columns["qid"], columns["docid"], [float(own) for own in columns[name]], is_run=True)
+
+
+def scores_of_table(frame: object, name: str) -> RowScores | IdScores:
+    """Return the scores of a table: by the ids of queries and documents if it has both, else in the order of rows."""
+    table = as_eager(frame)
+    lower = {str(column).lower(): column for column in reversed(table.columns)}
+    query, document = (next((lower[own] for own in known if own in lower), None) for known in (QUERIES, DOCUMENTS))
+    others = [column for column in table.columns if column not in (query, document)]
+    named = [lower[own] for own in SCORES if own in lower]
+    numeric = [column for column in others if table[column].dtype.is_numeric()]
+    score = named[0] if named else numeric[0] if len(numeric) == 1 else None
+    if score is None or not table[score].dtype.is_numeric():
+        raise DataError(
+            f"{name} has no column of scores: its columns are {listed(map(str, table.columns))}. Call one score, with "
+            "numbers in it."
+        )
+    column = table[score]
+    if column.null_count():
+        raise DataError(f"{name}: {column.null_count()} scores are missing. Every row needs one.")
+    values = column.cast(nw.Float64).to_numpy()
+    ids = None if query is None else [str(own) for own in table[query].to_list()]
+    if document is None:
+        return RowScores(name, values, ids)
+    if ids is None:
+        raise DataError(
+            f"{name} has a column of document ids, {document!r}, and none of query ids. Add one, called qid."
+        )
+    return _by_ids(name, ids, table[document].to_list(), values.tolist(), is_run=False)
+
+
+def scores_of_array(values: Array | Sequence[float], name: str) -> RowScores:
+    """Return the scores of an array (n_documents,), in the order of the rows."""
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} are not numbers. Give one number a document.") from None
+    if found.ndim != 1:
+        raise DataError(f"{name} have shape {found.shape}: give one number a document, (n_documents,).")
+    return RowScores(name, found)
+
+
+def _by_ids(
+    name: str, queries: Sequence[object], documents: Sequence[object], values: Sequence[float], *, is_run: bool
+) -> IdScores:
+    found: dict[str, dict[str, float]] = {}
+    for query, document, value in zip(map(str, queries), map(str, documents), values, strict=True):
+        own = found.setdefault(query, {})
+        if document in own:
+            raise DataError(f"{name} has two scores of document {document} of query {query}. Keep one.")
+        own[document] = value
+    return IdScores(name, found, is_run)

@@ -1,0 +1,144 @@
+"""compare and `evaluate --against`: all sign patterns by brute force, SciPy, and the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner, Result
+
+import ranktune
+from ranktune.cli import app
+from ranktune.solvers.core.errors import DataError
+
+
+def made(n_queries: int, seed: int = 0) -> tuple[ranktune.Queries, np.ndarray, np.ndarray]:
+    """Queries of six documents whose rows are mixed, scores that rank them well, and scores that rank them worse."""
+    generator = np.random.default_rng(seed)
+    grades = generator.integers(0, 3, 6 * n_queries)
+    X = np.column_stack(
+        [grades + generator.normal(size=len(grades)), grades + 2.0 * generator.normal(size=len(grades))]
+    )
+    qid = generator.permutation(np.arange(len(grades)) % n_queries)
+    queries = ranktune.Queries.from_arrays(X, grades, qid=qid)
+    return queries, X[:, 0], X[:, 1]
+
+
+def values_of(scores: np.ndarray, queries: ranktune.Queries, metric: str) -> np.ndarray:
+    assert queries.rows is not None
+    found = ranktune.parse_metric(metric).per_query(scores[queries.rows], queries)
+    return np.asarray(found[~np.isnan(found)])
+
+
+@pytest.mark.parametrize("metric", ["ndcg@3", "map"])
+@pytest.mark.parametrize("n", [3, 7, 11])
+def test_few_queries_are_compared_by_all_patterns_of_signs(n: int, metric: str) -> None:
+    queries, good, worse = made(n)
+    a, b = values_of(good, queries, metric), values_of(worse, queries, metric)
+    sums = [abs(np.dot(signs, a - b)) for signs in itertools.product((-1, 1), repeat=len(a))]
+    found = ranktune.compare(good, worse, queries, metric)
+    assert found.p_randomisation == pytest.approx(np.mean([own >= abs((a - b).sum()) - 1e-12 for own in sums]))
+    assert (found.mean_a, found.mean_b) == pytest.approx((a.mean(), b.mean()))
+    assert found.difference == pytest.approx(a.mean() - b.mean())
+    assert (found.wins, found.losses) == ((a > b).sum(), (a < b).sum())
+    assert found.wins + found.ties + found.losses == found.queries == len(a)
+
+
+def test_many_queries_are_compared_as_scipy_does() -> None:
+    queries, good, worse = made(60, seed=4)
+    a, b = values_of(good, queries, "ndcg@3"), values_of(worse, queries, "ndcg@3")
+    theirs = stats.permutation_test(
+        (a, b), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", vectorized=True,
+        n_resamples=9999, rng=np.random.default_rng(0),
+    )  # fmt: skip
+    found = ranktune.compare(good, worse, queries, "ndcg@3")
+    assert 0.0005 < theirs.pvalue < 0.3
+    error = 4 * np.sqrt(2 * theirs.pvalue * (1 - theirs.pvalue) / 9999)
+    assert found.p_randomisation == pytest.approx(theirs.pvalue, abs=error)
+    interval = stats.bootstrap(((a - b),), np.mean, method="percentile", n_resamples=9999, rng=np.random.default_rng(0))
+    assert (found.low, found.high) == pytest.approx(tuple(interval.confidence_interval), abs=0.004)
+
+
+def test_weights_of_queries_count_queries_several_times() -> None:
+    queries, good, worse = made(9)
+    weights = np.arange(1.0, 10.0)
+    a, b = values_of(good, queries, "ndcg@3"), values_of(worse, queries, "ndcg@3")
+    assert len(a) == 9
+    found = ranktune.compare(good, worse, queries.weighted_by(weights), "ndcg@3")
+    assert found.difference == pytest.approx(np.repeat(a - b, weights.astype(int)).mean())
+    sums = [abs(np.dot(signs, weights * (a - b))) for signs in itertools.product((-1, 1), repeat=9)]
+    assert found.p_randomisation == pytest.approx(np.mean([own >= sums[0] - 1e-12 for own in sums]))
+
+
+def test_models_and_scores_may_be_mixed_and_sides_swapped() -> None:
+    queries, good, worse = made(20)
+    model = ranktune.RankSVM().fit(queries).as_model()
+    found = ranktune.compare(model, worse, queries)
+    assert found == ranktune.compare(model.predict(queries), "column:2", queries)
+    swapped = ranktune.compare(worse, model, queries)
+    assert (swapped.difference, swapped.wins) == pytest.approx((-found.difference, found.losses))
+    assert ranktune.compare(good, good, queries).p_randomisation == 1.0
+    with pytest.raises(DataError, match="119 scores"):
+        ranktune.compare(good, worse[1:], queries)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with data and a file of scores of each of two features."""
+    queries, good, worse = made(40)
+    assert queries.rows is not None
+    frame = ["qid,docid,grade,first,second,today"]
+    for at, row in enumerate(queries.rows.tolist()):
+        query = queries.query_of_document[at]
+        frame.append(f"{query},d{row},{queries.grades[at]:g},{good[row]!r},{worse[row]!r},{worse[row]!r}")
+    text = "\n".join(frame).replace("np.float64(", "").replace(")", "")
+    (tmp_path / "data.csv").write_text(text)
+    for name, column in (("good", 3), ("worse", 4)):
+        lines = [line.split(",")[column] for line in text.splitlines()[1:]]
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["evaluate", *arguments])
+
+
+def test_evaluate_against_prints_what_compare_finds_in_80_columns(folder: Path) -> None:
+    arguments = ["good.txt", "data.csv", "--against", "column:today", "--drop", "today", "--also", "map"]
+    found = json.loads(called(*arguments, "--json").stdout)
+    expected = ranktune.compare("good.txt", "worse.txt", "data.csv")
+    assert found["against"]["comparisons"]["ndcg@10"] == json.loads(json.dumps(expected.as_dict()))
+    means = found["metrics"]["ndcg@10"]["mean"], found["against"]["metrics"]["ndcg@10"]["mean"]
+    assert means == pytest.approx((expected.mean_a, expected.mean_b))
+    assert found == ranktune.evaluate("good.txt", "data.csv", also="map", against="today", drop="today") | {
+        "model": "good.txt",
+        "data": "data.csv",
+    }
+    printed = called(*arguments).stdout
+    assert max(map(len, printed.splitlines())) <= 80
+    for text in (f"{expected.difference:+.4f}", f"{expected.low:+.4f} to {expected.high:+.4f}", "A wins", "map"):
+        assert text in printed
+
+
+def exit_code(*arguments: Sequence[str] | str) -> int:
+    return called(*map(str, arguments)).exit_code
+
+
+def test_the_exit_code_says_whether_it_is_better(folder: Path) -> None:
+    assert exit_code("good.txt", "data.csv", "--against", "worse.txt", "--fail-unless-better") == 0
+    assert exit_code("worse.txt", "data.csv", "--against", "good.txt", "--fail-unless-better") == 4
+    assert exit_code("good.txt", "data.csv", "--against", "good.txt", "--fail-unless-better") == 4
+    assert exit_code("worse.txt", "data.csv", "--against", "good.txt") == 0
+    assert exit_code("worse.txt", "data.csv", "--fail-unless-better") == 2
+
+
+def test_a_ranking_that_cannot_be_read_is_one_message(folder: Path) -> None:
+    done = called("good.txt", "data.csv", "--against", "no.txt")
+    assert isinstance(done.exception, DataError) and "no.txt: there is no such file" in str(done.exception)

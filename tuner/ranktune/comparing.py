@@ -1,0 +1,174 @@
+"""The mean of a ranking on data, and the paired comparison of two: evaluate and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.rankings.base import Ranking
+from ranktune.studies.rankings.opening import open_ranking
+from ranktune.studies.rankings.parts import Part, read_for, scores_on
+from ranktune.studies.readers.options import ReadOptions
+from ranktune.tuner.statistics import comparisons
+from ranktune.tuner.statistics.comparisons import Comparison
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+
+
+def compare(
+    scores_a: object,
+    scores_b: object,
+    queries: object,
+    metric: str = "ndcg@10",
+    *,
+    level: float = 0.95,
+    random_state: int = 0,
+    **options: Unpack[ReadOptions],
+) -> Comparison:
+    """Return whether a ranks the same queries better than b: a paired comparison by query.
+
+    Parameters
+    ----------
+    scores_a, scores_b : array of shape (n_documents,), model, str or Path
+        What is compared: scores in the order of the rows; a model, ours or of another library; or a file of either, a
+        TREC run, or "column:NAME", a column of the data. A document that a TREC run does not rank comes below all that
+        it ranks in its query.
+    queries : Queries, str, Path, data frame or tuple
+        The documents with grades: what read takes. With query weights, means and tests are weighted.
+    metric : str, default="ndcg@10"
+        The metric.
+    level : float, default=0.95
+        Level of the interval.
+    random_state : int, default=0
+        Seed of the interval, and of the test where there are more than 2**12 patterns of signs.
+    **options
+        Options of read, such as qid="session" for a table.
+
+    Returns
+    -------
+    Comparison
+        mean_a, mean_b, difference, low and high (a bootstrap interval over queries), p_randomisation (two-sided, by
+        random signs of the queries' differences), wins, ties, losses and queries; as_dict() gives plain values.
+
+    Raises
+    ------
+    DataError
+        The data or scores cannot be read, or there is not one finite score a document.
+    ParameterError
+        The metric is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ranktune
+    >>> queries = ranktune.Queries.from_arrays(np.zeros((9, 1)), [2, 1, 0] * 3, group=[3, 3, 3])
+    >>> found = ranktune.compare([3, 2, 1] * 3, [1, 2, 3] * 3, queries, "mrr")
+    >>> found.wins, round(found.difference, 3), found.p_randomisation
+    (3, 0.5, 0.25)
+    """
+    first, read = ranked(scores_a, queries, options)
+    second = open_ranking(scores_b, queries, "scores_b")
+    name = str(parse_metric(metric))
+    ours = per_query(scores_on(first, Part(read)), read, (name,))[name]
+    theirs = per_query(scores_on(second, Part(read, queries, options)), read, (name,))[name]
+    generator = np.random.default_rng(random_state)
+    return comparisons.compare(ours, theirs, generator, level=level, weights=read.query_weights)
+
+
+def evaluate(
+    model: object,
+    data: object,
+    metric: str = "ndcg@10",
+    *,
+    also: Sequence[str] | str = (),
+    against: object = None,
+    **options: Unpack[ReadOptions],
+) -> Json:
+    """Return, for each metric, the mean of a model over the queries of data with its bootstrap interval.
+
+    Parameters
+    ----------
+    model : Model, str, Path, array or model of another library
+        A model, or the file of one: ours, of LightGBM, XGBoost, RankLib or ONNX. Or scores: an array (n_documents,), a
+        file (one a line, csv or tsv with columns qid, docid and score, TREC run), or "column:NAME" of the data.
+    data : str, Path, data frame, tuple, lightgbm.Dataset, xgboost.DMatrix or Queries
+        What read takes, with grades. With query weights, means and tests are weighted.
+    metric : str, default="ndcg@10"
+        The metric.
+    also : str or sequence of str, optional
+        Further metrics.
+    against : Model, str, Path, array or model of another library, optional
+        What to compare the model with, query by query. A document that a TREC run does not rank comes below all that it
+        ranks in its query.
+    **options
+        Options of read, such as qid="session" for a table.
+
+    Returns
+    -------
+    dict
+        The number of queries, and metrics: for each its mean, its 95 percent interval, and the number of queries that
+        it skips; mean and interval are None where it skips all. With against, the same of it, and comparisons: for each
+        metric what compare finds.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read, or lack features of the model.
+    ParameterError
+        A metric is unknown.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import ranktune
+    >>> frame = pd.DataFrame({"qid": [1, 1, 2, 2], "grade": [0, 1, 0, 1], "bm25": [0.1, 0.7, 0.2, 0.4]})
+    >>> train = ranktune.read(frame)
+    >>> model = ranktune.RankSVM().fit(train).as_model(feature_names=train.feature_names)
+    >>> ranktune.evaluate(model, frame, "map")["metrics"]["map"]["mean"]
+    1.0
+    >>> found = ranktune.evaluate(model, frame, "map", against="column:bm25")
+    >>> found["against"]["comparisons"]["map"]["difference"]
+    0.0
+    """
+    given = (metric, also) if isinstance(also, str) else (metric, *also)
+    names = tuple(dict.fromkeys(str(parse_metric(name)) for name in given))
+    ranking, queries = ranked(model, data, options)
+    ours = per_query(scores_on(ranking, Part(queries)), queries, names)
+    found: Json = {"queries": queries.n_queries, "metrics": _means(ours, queries)}
+    if against is not None:
+        other = open_ranking(against, data, "the scores of against")
+        theirs = per_query(scores_on(other, Part(queries, data, options)), queries, names)
+        paired = {
+            name: comparisons.compare(
+                ours[name], theirs[name], np.random.default_rng(0), weights=queries.query_weights
+            ).as_dict()
+            for name in names
+        }
+        found["against"] = {"model": other.name, "metrics": _means(theirs, queries), "comparisons": paired}
+    return found
+
+
+def ranked(given: object, data: object, options: ReadOptions) -> tuple[Ranking, Queries]:
+    """Return a ranking, and the queries of data with the features that it needs."""
+    ranking = open_ranking(given, data)
+    return ranking, read_for(ranking, data, options)
+
+
+def per_query(scores: Floats, queries: Queries, names: Sequence[str]) -> Mapping[str, Floats]:
+    """Return metric -> (n_queries,), NaN where a metric skips a query."""
+    return {name: parse_metric(name).per_query(scores, queries) for name in names}
+
+
+def _means(values: Mapping[str, Floats], queries: Queries) -> Json:
+    found: Json = {}
+    for name, own in values.items():
+        interval = bootstrap_interval(own, np.random.default_rng(0), weights=queries.query_weights)
+        skipped = int(np.isnan(own).sum())
+        empty = skipped == len(own)
+        limits = None if empty else [interval.low, interval.high]
+        found[name] = {"mean": None if empty else interval.mean, "interval": limits, "skipped": skipped}
+    return found
