@@ -21,9 +21,15 @@ Place: TypeAlias = str | float | None
 Places: TypeAlias = Iterable[Place]
 Numbers: TypeAlias = Iterable[float | None]
 
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00", "#7f7f7f")
-"""Distinct for colour-blind readers too. Source: Okabe & Ito 2008, with two greys of another lightness."""
-SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star", "hexagon")
+COLOURS = (
+    *("#005aff", "#ff5a00", "#1ea52d", "#b400d2", "#0096c3", "#a55a00"),
+    *("#ff3cd2", "#1e785a", "#d22d69", "#7887ff", "#b48787", "#786996"),
+)
+"""Far from each other for colour-blind readers too, with a contrast of at least 3 to the page, light and dark."""
+SYMBOLS = (
+    *("circle", "square", "diamond", "cross", "triangle-up", "x"),
+    *("star", "hexagon", "triangle-down", "bowtie", "hourglass", "pentagon"),
+)
 """With the colour, so that colour is never the only difference."""
 GREY, ACCENT = "#7f7f7f", "#d55e00"
 MAX_POINTS = 2_000

@@ -15,13 +15,13 @@ import math
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranktune.dashboards.records.file import Reader
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.records.trial import Trial
+from ranktune.dashboards.web.report import write_report
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.files import atomic_write
 from ranktune.tuner.study.home import StudyFolder
@@ -97,11 +97,8 @@ class StudyLog:
                 self.client.log_artifacts(self.run_id, str(path), place)
             elif path.exists():
                 self.client.log_artifact(self.run_id, str(path), place)
-        if find_spec("plotly") is not None:
-            from ranktune.dashboards.web.report import write_report
-
-            with tempfile.TemporaryDirectory() as folder:
-                self.client.log_artifact(self.run_id, str(write_report(self.folder, Path(folder, "report.html"))))
+        with tempfile.TemporaryDirectory() as folder:
+            self.client.log_artifact(self.run_id, str(write_report(self.folder, Path(folder, "report.html"))))
 
     def _read(self) -> StudyData:
         return open_study(self.folder, self._readers)

@@ -1,7 +1,7 @@
 """The live page: a read-only server of the studies in one home folder. Names are looked up, never joined to paths.
 
-/  /study/NAME  /compare/A/B        pages                  /static/...   page.css, page.js, plotly.min.js
-/api/studies  /api/study/NAME  /api/view/NAME/KEY  /api/compare/A/B  /api/trials/NAME.csv|json
+/  /study/NAME  /compare/A/B/...       pages                  /static/...   page.css, page.js, plotly.min.js
+/api/studies  /api/study/NAME  /api/view/NAME/KEY  /api/compare/A/B/... /api/trials/NAME.csv|json
 /events/NAME?view=KEY  server-sent events: "change" soon after the study's files have changed
 """
 
@@ -27,11 +27,20 @@ from starlette.routing import Route
 
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.watching import Watched, Watching
+from ranktune.dashboards.terminal.listing import listing
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.registry import VIEWS, panels_json, to_json, view_json
 from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.dashboards.web.guard import Guard, allowed_hosts
-from ranktune.dashboards.web.page import FOOT, content_policy, filled, plotly_js, static, study_json, views_json
+from ranktune.dashboards.web.page import (
+    content_policy,
+    filled,
+    payload_element,
+    plotly_js,
+    static,
+    study_json,
+    views_json,
+)
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import RankTuneError
 
@@ -41,6 +50,8 @@ MAX_SHARE = 0.02
 """Fraction of a core for keeping pages up to date: the cost of a view limits how often it is computed again."""
 PING_SECONDS = 15.0
 MAX_LISTENERS = 50
+MAX_COMPARED = 12
+"""Studies on one page; a figure has as many colours."""
 
 
 @dataclass
@@ -63,12 +74,12 @@ class Site:
         return [
             Route("/", self._front),
             Route("/study/{name}", self._study_page),
-            Route("/compare/{a}/{b}", self._compare_page),
+            Route("/compare/{names:path}", self._compare_page),
             Route("/static/{file}", _static),
             Route("/api/studies", self._studies),
             Route("/api/study/{name}", self._study),
             Route("/api/view/{name}/{key}", self._view),
-            Route("/api/compare/{a}/{b}", self._compare),
+            Route("/api/compare/{names:path}", self._compare),
             Route("/api/trials/{file}", self._trials),
             Route("/events/{name}", self._events),
         ]
@@ -92,29 +103,28 @@ class Site:
         names = self.watching.names()
         if self.first is not None and self.first in names:
             return RedirectResponse(request.url_for("_study_page", name=self.first).path, 307)
-        payload = {"mode": "live", "kind": "list", "home": str(self.home.resolve()), "foot": FOOT, "views": []}
+        payload = {"mode": "live", "kind": "list", "home": str(self.home.resolve()), "views": []}
         return _page("Studies - RankTune", payload)
 
     def _study_page(self, request: Request) -> Response:
         watched = self._found(request.path_params["name"])
         payload = {"kind": "study", "name": watched.name, "study": study_json(watched.data()), "views": views_json()}
-        return _page(f"{watched.name} - RankTune", payload | {"mode": "live", "foot": FOOT})
+        return _page(f"{watched.name} - RankTune", payload | {"mode": "live"})
 
     def _compare_page(self, request: Request) -> Response:
-        a, b = (self._found(request.path_params[which]) for which in ("a", "b"))
-        study = {"title": f"{a.name} and {b.name}", "facts": ["two studies compared"]}
-        payload = {"kind": "compare", "names": [a.name, b.name], "study": study, "mode": "live", "foot": FOOT}
+        names = [watched.name for watched in self._compared(request)]
+        study = {"title": " and ".join(names), "facts": [f"{len(names)} studies compared"]}
+        payload = {"kind": "compare", "names": names, "study": study, "mode": "live"}
         return _page("Compare - RankTune", payload | {"views": [{"key": "compare", "title": "Compare"}]})
 
+    def _compared(self, request: Request) -> list[Watched]:
+        names = request.path_params["names"].split("/")
+        if not 2 <= len(names) <= MAX_COMPARED:
+            raise HTTPException(404, f"A comparison is of 2 to {MAX_COMPARED} studies.")
+        return list(map(self._found, names))
+
     def _studies(self, _: Request) -> Response:
-        studies = []
-        for watched in filter(None, map(self.watching.find, self.watching.names())):
-            try:
-                studies.append(study_json(watched.data()))
-            except RankTuneError as error:
-                facts = [str(error)]
-                studies.append({"name": watched.name, "title": watched.name, "state": "stopped", "facts": facts})
-        return _json_response(_json({"studies": studies}))
+        return _json_response(_json({"studies": listing(self.home)}))
 
     def _study(self, request: Request) -> Response:
         return _json_response(_json(study_json(self._found(request.path_params["name"]).data())))
@@ -128,8 +138,8 @@ class Site:
         return _json_response(body)
 
     def _compare(self, request: Request) -> Response:
-        a, b = (self._found(request.path_params[which]).data() for which in ("a", "b"))
-        return _json_response(_json({"panels": panels_json(view_compare.panels(a, b))}))
+        studies = [watched.data() for watched in self._compared(request)]
+        return _json_response(_json({"panels": panels_json(view_compare.panels(*studies))}))
 
     def _trials(self, request: Request) -> Response:
         name, _, kind = request.path_params["file"].rpartition(".")
@@ -184,7 +194,7 @@ def make_app(
 ) -> Guard:
     """Return the guarded application of the studies in home; closing returns whether open connections are to end.
 
-    warm reads the first study before the first request. Raises ParameterError where plotly is not installed.
+    warm reads the first study before the first request.
     """
     site = Site(home, first, closing=closing)
     if warm:
@@ -201,7 +211,7 @@ def _page(title: str, payload: Json) -> Response:
     style = f'<link rel="stylesheet" href="{_address("page.css")}">'
     plotly = f'<script id="plotly" src="{_address("plotly.min.js")}" async></script>'
     scripts = f'{plotly}\n<script type="module" src="{_address("page.js")}"></script>'
-    text = filled(title=title, payload=payload, style=style, scripts=scripts)
+    text = filled(title=title, payload=payload_element(payload), style=style, scripts=scripts)
     return HTMLResponse(text, headers={"cache-control": "no-store"})
 
 

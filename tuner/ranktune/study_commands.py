@@ -261,17 +261,11 @@ def _show(result: Given, as_json: bool) -> None:
 
 
 def _finish(result: Result, as_json: bool) -> None:
-    """Print the result of a study, and write its report if the extra for it is installed."""
-    from importlib.util import find_spec
-
+    """Print the result of a study, and write its report."""
+    from ranktune.pages import write
     from ranktune.solvers.core.errors import RankTuneError
 
     _show(result.as_dict(), as_json)
-    if find_spec("plotly") is None:
-        print('Install "ranktune[dashboard]" for a report with figures.', file=sys.stderr)
-        return
-    from ranktune.pages import write
-
     folder = Path(result.folder)
     try:
         print(f"Report: {write(folder.name, folder.parent, None)}", file=sys.stderr)

@@ -1,6 +1,12 @@
 // The page of a study, live or as a report. All text from data is set as text, never as markup.
 
-const payload = JSON.parse(document.getElementById("payload").textContent);
+async function payloadOf(node) {
+  if (node.type === "application/json") return JSON.parse(node.textContent);
+  const packed = Uint8Array.from(atob(node.textContent), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
+const payload = await payloadOf(document.getElementById("payload"));
 const live = payload.mode === "live";
 const root = document.documentElement;
 const byId = (id) => document.getElementById(id);
@@ -76,7 +82,7 @@ function template(narrow) {
       },
       hoverlabel: { bgcolor: colour("--card"), bordercolor: colour("--quiet"), font: { color: colour("--text") } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--quiet"), activecolor: colour("--accent") },
-      colorway: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00", "#7f7f7f"],
+      colorway: payload.colours,
     },
   };
 }
@@ -143,8 +149,8 @@ function asJson({ columns, rows }) {
 }
 
 class Rows {
-  constructor(panel) {
-    Object.assign(this, { panel, sort: null, down: false, words: "", most: 50 });
+  constructor(panel, { first, extra = [] } = {}) { // first: how the first cell of a row is drawn; extra: more tools
+    Object.assign(this, { panel, first, extra, sort: null, down: false, words: "", most: 50 });
     this.node = el("div", { "data-testid": `table-${panel.key}` });
     this.body = el("div");
     this.count = el("span", { class: "count", role: "status" });
@@ -178,7 +184,7 @@ class Rows {
       ? ["csv", "json"].map((type) => el("a", { class: "button", href: `/api/trials/${encodeURIComponent(payload.name)}.${type}`, download: "" }, type.toUpperCase()))
       : [["CSV", "text/csv", asCsv, "csv"], ["JSON", "application/json", asJson, "json"]].map(([label, type, made, end]) =>
           el("button", { type: "button", "aria-label": `Save as ${label}`, onclick: () => saved(`${panel.key}.${end}`, made(panel.table), type) }, label));
-    return el("div", { class: "tablebar" }, filter || null, this.count, ...links);
+    return el("div", { class: "tablebar" }, filter || null, this.count, ...this.extra, ...links);
   }
   found() {
     const words = this.words.toLowerCase().split(/\s+/).filter(Boolean);
@@ -207,7 +213,7 @@ class Rows {
       "aria-sort": this.sort === k ? (this.down ? "descending" : "ascending") : null,
     }, el("button", { type: "button", "data-column": k, onclick: () => this.by(k) }, clipped(name, 60))));
     const body = some.map((row) => el("tr", { class: this.panel.key.startsWith("leaderboard") && row === this.panel.table.rows[0] ? "first" : null },
-      ...row.map((cell, k) => el("td", { class: this.numeric[k] ? "number" : this.wide[k] ? "long" : "short" }, this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell))))));
+      ...row.map((cell, k) => el("td", { class: this.numeric[k] ? "number" : this.wide[k] ? "long" : "short" }, k === 0 && this.first ? this.first(row) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell))))));
     const table = el("table", {}, el("caption", { class: "hidden" }, clipped(this.panel.title)), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body));
     const more = found.length > some.length
       ? el("button", { type: "button", onclick: () => { this.most += 200; this.draw(); } }, `Show ${Math.min(200, found.length - some.length)} more`)
@@ -309,7 +315,7 @@ function top() {
     kept("ranktune-theme", root.dataset.theme === "dark" ? "light" : "dark");
     setTheme(root.dataset.theme === "dark" ? "light" : "dark");
   } });
-  byId("top").replaceChildren(el("div", { class: "who", id: "who" }), el("div", { class: "tools", id: "tools" }, theme));
+  byId("top").replaceChildren(el("div", { class: "who", id: "who" }), el("div", { class: "tools", id: "tools" }, payload.kind === "list" ? null : el("button", { type: "button", onclick: async () => { await laidOut(); print(); } }, "Print"), theme));
   setTheme(themeNow());
 }
 
@@ -398,11 +404,11 @@ document.addEventListener("visibilitychange", () => { // a browser has few conne
 
 async function compareTool() {
   const { studies } = await fetchJson("/api/studies");
-  const others = studies.filter((study) => study.name !== payload.name);
+  const others = studies.filter((one) => one.study !== payload.name);
   if (!others.length) return;
   const choose = el("select", { "aria-label": "Compare with another study", onchange: () => {
     if (choose.value) location.href = `/compare/${encodeURIComponent(payload.name)}/${encodeURIComponent(choose.value)}`;
-  } }, el("option", { value: "" }, "Compare with…"), ...others.map((study) => el("option", { value: study.name }, clipped(study.name, 60))));
+  } }, el("option", { value: "" }, "Compare with…"), ...others.map((one) => el("option", { value: one.study }, clipped(one.study, 60))));
   byId("tools").prepend(choose);
 }
 
@@ -411,14 +417,62 @@ function navigation() {
   addEventListener("hashchange", show);
 }
 
+// ---- the list of studies
+
+const listed = {
+  study: (one) => one.study, data: (one) => one.data ?? "", metric: (one) => one.metric ?? "", best: (one) => one.solver ?? "",
+  validation: (one) => one.best ?? null, test: (one) => one.test ?? null, trials: (one) => one.done ?? null,
+  state: (one) => one.state, changed: (one) => one.changed.slice(0, 16).replace("T", " "),
+  tags: (one) => (one.tags ?? []).join(", "), note: (one) => one.note ?? "",
+};
+
 async function list() {
   header({ title: "Studies", facts: [payload.home] });
   const { studies } = await fetchJson("/api/studies");
-  const rows = studies.map((study) => el("section", { class: "panel", "data-testid": "study" },
-    el("h2", { dir: "auto" }, el("a", { href: `/study/${encodeURIComponent(study.name)}` }, clipped(study.name, 160))),
-    el("p", { class: "facts" }, el("span", { class: `state ${study.state}` }, words[study.state] ?? study.state), ...study.facts.map((fact) => el("span", { dir: "auto" }, clipped(fact, 200))))));
-  byId("main").replaceChildren(...(rows.length ? rows : [el("p", { class: "lede" }, "There are no studies here yet. `ranktune tune` makes one.")]));
+  if (!studies.length) {
+    byId("main").replaceChildren(el("p", { class: "lede" }, "There are no studies here yet. `ranktune tune` makes one."));
+    return;
+  }
+  const chosen = new Set();
+  const compare = el("button", { type: "button", disabled: true, onclick: () => {
+    location.href = `/compare/${[...chosen].map(encodeURIComponent).join("/")}`;
+  } }, "Compare");
+  const first = ([name]) => el("label", { class: "pick" },
+    el("input", { type: "checkbox", checked: chosen.has(name), "aria-label": `Compare ${clipped(name, 60)}`, onchange: (event) => {
+      event.target.checked ? chosen.add(name) : chosen.delete(name);
+      compare.disabled = chosen.size < 2;
+      compare.textContent = chosen.size < 2 ? "Compare" : `Compare ${chosen.size}`;
+    } }),
+    el("a", { href: `/study/${encodeURIComponent(name)}`, dir: "auto" }, clipped(name, 160)));
+  const columns = Object.keys(listed).filter((key) => key === "study" || studies.some((one) => ![null, ""].includes(listed[key](one))));
+  const rows = studies.reverse().map((one) => columns.map((key) => listed[key](one)));
+  const table = new Rows({ key: "studies", title: "Studies", table: { columns, rows } }, { first, extra: [compare] });
+  byId("main").replaceChildren(el("section", { class: "panel", "data-testid": "studies" }, table.node));
 }
+
+// ---- printing: every view, one after the other, in light colours
+
+async function laidOut() {
+  if (root.dataset.printing || payload.kind === "list") return;
+  root.dataset.printing = "yes";
+  root.dataset.theme = "light";
+  for (const { key } of payload.views) if (!views.get(key)?.fresh) await refresh(key);
+  byId("main").replaceChildren(...payload.views.map(({ key, title }) => {
+    const view = views.get(key);
+    for (const panel of view.panels.values()) panel.node.hidden = false;
+    return el("section", { class: "printed" }, el("h2", {}, title), view.node);
+  }));
+  await Promise.all([...document.querySelectorAll(".plot")].map(draw));
+}
+addEventListener("beforeprint", laidOut);
+addEventListener("afterprint", async () => {
+  if (!root.dataset.printing) return;
+  delete root.dataset.printing;
+  for (const view of views.values()) view.fresh = false;
+  byId("main").replaceChildren();
+  setTheme(themeNow());
+  await show();
+});
 
 top();
 byId("foot").textContent = payload.foot;

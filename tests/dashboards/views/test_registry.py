@@ -227,7 +227,7 @@ def test_two_studies_compared(tmp_path: Path) -> None:
     assert [row for row in panels["settings"].table.rows] == [["seed", 0, 7]]
     assert panels["race"].figure is not None and len(panels["race"].figure["data"]) == 2
     assert panels["race"].table.columns == ("trials", "a", "b")
-    assert panels["leaderboard-first"].table.rows and panels["leaderboard-second"].note == "The study is not finished."
+    assert panels["leaderboard-1"].table.rows and panels["leaderboard-2"].note == "The study is not finished."
     same = {panel.key: panel for panel in view_compare.panels(a, a)}
     assert same["settings"].note == "Every setting is the same."
     other = study_data(tmp_path / "c", [("", trials_of(LABELS, 8), None)], solvers=LABELS, metric="map")

@@ -184,6 +184,37 @@ def test_a_report_of_little_says_so(browser: Any, reports: dict[str, str], name:
     opened.page.context.close()
 
 
+def test_every_view_is_printed_with_its_figures_in_light_colours(browser: Any, reports: dict[str, str]) -> None:
+    opened = tab(browser, "file://", theme="dark")
+    page = opened.page
+    page.goto(reports["finished"])
+    page.wait_for_selector("html[data-ready]")
+    assert len(page.pdf()) > 50_000
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function("document.querySelectorAll('.printed').length > 0")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('svg.main-svg'))"
+    )
+    assert page.locator(".printed > h2").all_inner_texts() == [view.title for view in VIEWS]
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.wait_for_selector("main > [data-testid=view-overview]")
+    assert page.locator(".printed").count() == 0
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    opened.quiet()
+    page.context.close()
+
+
+def test_every_tab_can_be_seen_on_a_phone(browser: Any, reports: dict[str, str]) -> None:
+    opened = tab(browser, "file://", 390)
+    opened.page.goto(reports["finished"])
+    opened.page.wait_for_selector("html[data-ready]")
+    for link in opened.page.locator("nav a").all():
+        box = link.bounding_box()
+        assert box and 0 <= box["x"] and box["x"] + box["width"] <= 390
+    opened.page.context.close()
+
+
 def test_keyboard_filter_sort_and_theme(browser: Any, reports: dict[str, str]) -> None:
     opened = tab(browser, "file://")
     page = opened.page
@@ -261,7 +292,7 @@ def test_the_list_and_comparing(browser: Any, served: tuple[str, Path]) -> None:
     page.goto(address)
     page.wait_for_selector("html[data-ready]")
     opened.fits()
-    names = page.locator("[data-testid=study] a").all_inner_texts()
+    names = page.locator("[data-testid=studies] tbody a").all_inner_texts()
     assert sorted(names) == sorted(path.name for path in home.iterdir())
     for name in (LINE[0], "חיפוש \"a\" 'b' &amp;"):
         page.goto(address)
@@ -269,6 +300,13 @@ def test_the_list_and_comparing(browser: Any, served: tuple[str, Path]) -> None:
         page.wait_for_selector("[data-testid=view-overview][data-ready]")
         assert page.locator("h1").inner_text() == name
         opened.fits()
+    page.goto(address)
+    for name in ("done", "going", "empty"):
+        page.get_by_label(f"Compare {name}", exact=True).check()
+    page.get_by_role("button", name="Compare 3").click()
+    page.wait_for_url(f"{address}/compare/done/going/empty")
+    page.wait_for_selector("[data-testid=view-compare][data-ready]")
+    opened.fits()
     page.goto(f"{address}/study/done")
     page.get_by_label("Compare with another study").select_option("going")
     page.wait_for_url(f"{address}/compare/done/going")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
+import gzip
 import json
 import re
+from base64 import b64decode
 from html.parser import HTMLParser
 
-import pytest
-
+from ranktune.dashboards.figures.plotly import COLOURS
 from ranktune.dashboards.web import page
-from ranktune.solvers.core.errors import ParameterError
 from tests.support.study_samples import HOSTILE
 
 
@@ -40,11 +39,11 @@ HARD = [*HOSTILE, "</script><script>alert(1)</script>", "<!--<script>", "]]>", "
 
 
 def test_names_survive_as_data_and_change_no_element() -> None:
-    harmless = Elements(page.filled(title="t", payload={"names": ["a"]}, style="", scripts=""))
+    harmless = Elements(page.filled(title="t", payload=page.payload_element({"names": ["a"]}), style="", scripts=""))
     for text in HARD:
-        found = Elements(page.filled(title=text, payload={"names": [text]}, style="", scripts=""))
+        found = Elements(page.filled(title=text, payload=page.payload_element({"names": [text]}), style="", scripts=""))
         assert found.tags == harmless.tags
-        assert json.loads(found.texts["script#payload"]) == {"names": [text]}
+        assert json.loads(found.texts["script#payload"])["names"] == [text]
         assert found.texts.get("title#", "").split() == text.replace("\0", "�").split() or "\0" in text
 
 
@@ -64,13 +63,18 @@ def test_the_policy_names_every_style_that_plotly_writes_and_no_host() -> None:
     assert "unsafe-inline" not in parts["style-src"] + parts["script-src"]
 
 
-def test_without_plotly_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    page.plotly_js.cache_clear()
-    monkeypatch.setattr(page, "find_spec", lambda name: None)
-    with pytest.raises(ParameterError, match=r'pip install "ranktune\[dashboard\]"'):
-        page.plotly_js()
-    monkeypatch.undo()
-    assert importlib.util.find_spec("plotly") and len(page.plotly_js()) > 1_000_000
+def test_plotly_is_the_bundle_of_the_figures_that_pages_have() -> None:
+    text = page.plotly_js().decode()
+    assert text.startswith("/**\n* plotly.js (cartesian - minified)") and len(text) < 1_600_000
+    assert "</script" not in text.lower() and "<!--" not in text  # it is embedded in reports
+
+
+def test_packed_data_are_the_same_data() -> None:
+    payload = {"a": "</script><!--&é", "b": list(range(500))}
+    plain = re.fullmatch(r"<script[^>]*>(.*)</script>", page.payload_element(payload))
+    packed = re.fullmatch(r"<script[^>]*>([A-Za-z0-9+/=]*)</script>", page.packed_element(payload))
+    assert plain and packed and gzip.decompress(b64decode(packed[1])).decode() == plain[1]
+    assert json.loads(plain[1]) == {**payload, "colours": list(COLOURS), "foot": page.FOOT}
 
 
 def test_our_own_files_name_no_other_place() -> None:

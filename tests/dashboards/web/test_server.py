@@ -74,7 +74,7 @@ def test_pages_and_data(home: Path) -> None:
     app = make_app(home)
     front = asked(app, "/")
     assert front.status_code == 200 and "text/html" in front.headers["content-type"]
-    names = [study["name"] for study in asked(app, "/api/studies").json()["studies"]]
+    names = [study["study"] for study in asked(app, "/api/studies").json()["studies"]]
     assert set(names) == {"mine", "other", "empty", LINE[0]}
     assert asked(app, "/study/mine").status_code == 200
     assert asked(app, "/api/study/mine").json()["state"] == "finished"
@@ -187,8 +187,8 @@ def test_an_unreadable_study_is_reported_and_hides_no_other(tmp_path: Path) -> N
     declare(tmp_path, "bad")
     (tmp_path / "bad" / "study.json").write_text('{"format": 99}')
     app = make_app(tmp_path)
-    studies = {study["name"]: study for study in asked(app, "/api/studies").json()["studies"]}
-    assert "has format" in studies["bad"]["facts"][0] and studies["good"]["total"] == 20
+    studies = {study["study"]: study for study in asked(app, "/api/studies").json()["studies"]}
+    assert "has format" in studies["bad"]["state"] and studies["good"]["trials"] == 20
     answer = asked(app, "/api/view/bad/overview")
     assert answer.status_code == 500 and "has format" in answer.text and "Traceback" not in answer.text
 
