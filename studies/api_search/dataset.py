@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.api_search import NAME
@@ -32,7 +33,6 @@ from ranktune.studies.api_search.docstrings import Page, parse
 from ranktune.studies.api_search.documentation import Documented, installed
 from ranktune.studies.api_search.features import FEATURE_NAMES, PairFeatures
 from ranktune.studies.api_search.names import PublicNames
-from ranktune.tuner.splits.archive import cache_folder
 from ranktune.tuner.splits.split import Split
 
 PACKAGES = ("joblib", "numpy", "optuna", "scipy", "sklearn")

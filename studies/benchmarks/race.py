@@ -20,6 +20,7 @@ import numpy as np
 import typer
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies import catalogue
 from ranktune.studies.benchmarks.regret import mann_whitney, markdown
@@ -28,7 +29,6 @@ from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Silent, TrialReport
-from ranktune.tuner.splits.archive import cache_folder
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

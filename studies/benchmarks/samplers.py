@@ -23,6 +23,7 @@ import typer
 from optuna.samplers import BaseSampler, CmaEsSampler, NSGAIISampler
 from optuna.trial import Trial
 
+from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies.benchmarks.fronts import hypervolume
 from ranktune.studies.benchmarks.problems import Problem, problems
@@ -31,7 +32,6 @@ from ranktune.tuner.gp.hyperparameters import fit
 from ranktune.tuner.samplers.history import PAIRED, read
 from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler
 from ranktune.tuner.samplers.thompson import ThompsonSampler
-from ranktune.tuner.splits.archive import cache_folder
 
 VARIANTS: dict[str, Callable[..., BaseSampler]] = {
     "thompson:ei": partial(ThompsonSampler, acquisition="ei"),

@@ -14,13 +14,13 @@ from typer.testing import CliRunner
 
 import ranktune
 from ranktune import api
+from ranktune.app import app
 from ranktune.arguments import (
     ResumeArguments,
     RunArguments,
     TuneArguments,
     WorkArguments,
 )
-from ranktune.cli import app
 from ranktune.options import takes_options
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.study.declaration import Study

@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import ranktune
-from ranktune.cli import app
+from ranktune.app import app
 from ranktune.explain_command import explanation
 from ranktune.solvers.boosting.lightgbm import LambdaMART
 from ranktune.solvers.core.errors import DataError, ParameterError

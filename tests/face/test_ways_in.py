@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ranktune
-from ranktune.cli import app
+from ranktune.app import app
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.input_samples import SAMPLES, Sample, expected, in_folder

@@ -1,6 +1,6 @@
 """The command `ranktune explain`: its options and its tables.
 
-As in ranktune.cli, heavy modules are imported inside the functions.
+As in ranktune.app, heavy modules are imported inside the functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The commands for models and data: predict, evaluate, explain, export, data, solvers, warm, related, reproduce.
 
-As in ranktune.cli, heavy modules are imported inside the functions.
+As in ranktune.app, heavy modules are imported inside the functions.
 """
 
 from __future__ import annotations

@@ -16,20 +16,13 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-import platformdirs
-
+from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import DataError, StudyError
 
 KINDS = (".json", ".npy", ".npz")
 DIGEST = "packed.sha256"
 
 _elsewhere: dict[str, Path] = {}
-
-
-def cache_folder() -> Path:
-    """Return the user's cache folder: RANKTUNE_CACHE, or that of the platform."""
-    chosen = os.environ.get("RANKTUNE_CACHE")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("ranktune", appauthor=False)
 
 
 def is_first_use(version: str) -> bool:

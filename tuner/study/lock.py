@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from ranktune.solvers.core.errors import StudyError, printable
+from ranktune.tuner.study.command_line import command_line
 
 LOCK = "lock"
 PATIENCE = 1.0
@@ -209,7 +208,6 @@ def _started(pid: int) -> str:
 
 
 def _command() -> str:
-    """Return the command line of this process, without passwords."""
-    words = [os.path.basename(word) if k == 0 else word for k, word in enumerate(getattr(sys, "argv", []))]
-    text = " ".join(re.sub(r"(://[^:/@\s]*):\S*@", r"\1:***@", word) for word in words)
+    """Return the command line of this process, without secrets."""
+    text = command_line()
     return text if len(text) <= _COMMAND_LENGTH else text[: _COMMAND_LENGTH - 3] + "..."

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.studies.api_search.cache import load_arrays, remove_old, save_arrays
-from ranktune.tuner.splits.archive import cache_folder
 
 ARRAYS = {"numbers": np.arange(1000.0), "text": np.array("a\nb\u00e9"), "none": np.zeros((0, 3), dtype=np.int8)}
 

@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def another(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Run a process that holds the study until it is killed."""
     code = (
-        "import sys, time, pathlib; from ranktune.tuner.study.lock import owning\n"
+        "import sys, time, pathlib; from ranktune.tuner.study.lock import owning; sys.argv[0] = 'bin/ranktune'\n"
         "with owning(pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", code, str(folder), *arguments]
@@ -69,8 +69,8 @@ def test_the_message_names_the_holder_since_when_and_what_to_do(folder: Path) ->
     assert before.astimezone(UTC) <= datetime.fromisoformat(found.began) <= datetime.now(UTC)
     message = str(caught.value)
     assert message.startswith(f"study 's' is being run by process {process.pid} on {found.host} since 2")
-    assert f"since {datetime.fromisoformat(found.began).astimezone():%Y-%m-%d %H:%M:%S} (-c {folder}" in message
-    assert "postgresql://me:***@db/x" in message and "word" not in message
+    assert f"since {datetime.fromisoformat(found.began).astimezone():%Y-%m-%d %H:%M:%S} (ranktune {folder}" in message
+    assert "--storage ***" in message and "word" not in message
     assert message.endswith("Wait for it, work for it (--join), or choose another name (--name).")
 
 

@@ -1,0 +1,98 @@
+"""The commands together: parse, call, print. Results go to standard output, everything else to standard error.
+
+Heavy modules are imported inside the commands, so that --help is instant. Exit code 2: invalid input, which the message
+names; 3: all trials of a study failed; 4: --fail-unless-better, and the model is not better; 70: an unexpected error
+(`ranktune.crashes`); 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ranktune import crashes, model_commands, study_commands
+
+app = typer.Typer(
+    name="ranktune",
+    help="Tune, select and ship ranking models.\n\n"
+    "Input: documents grouped by query, with grades. Output: a chosen model, with confidence intervals, saved.\n\n"
+    "Start here:  ranktune tune   (embedded example data)\n\n"
+    "Your data:   ranktune tune train.txt --test test.txt --metric ndcg@10",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    add_completion=True,
+)
+for group in (study_commands.commands, model_commands.commands):
+    for command in group.registered_commands:
+        assert command.callback is not None
+        command.callback = crashes.handled(command.callback)  # before Typer, to which EOFError is a user's "no"
+        app.registered_commands.append(command)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Tune, select and ship ranking models."""
+    if show_version:
+        from ranktune import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning without its place in the source."""
+    print(f"warning: {_readable(message)}", file=sys.stderr)
+
+
+def _readable(message: object) -> str:
+    """Return a message without control characters, with arguments written as options."""
+    from ranktune.solvers.core.errors import printable
+
+    return printable(_as_options(str(message)), keep="\n")
+
+
+_OPPOSITE = {"one_based=False": "--zero-based"}
+"""Arguments whose option has the opposite meaning."""
+
+
+def _as_options(message: str) -> str:
+    """Return message with the arguments of the current command written as options: --missing zero."""
+    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    command = next((commands[word] for word in sys.argv[1:] if word in commands), None)
+    options = {p.name: p.opts[0] for p in command.params if p.opts[0].startswith("--")} if command else {}
+    for argument, option in _OPPOSITE.items():
+        if option in options.values():
+            message = message.replace(argument, option)
+
+    def as_option(found: re.Match[str]) -> str:
+        option = options.get(found["name"])
+        value = found["value"].strip("'\"")
+        return found[0] if option is None else f"{option} {value}"
+
+    return re.sub(r"""(?<![\w.-])(?P<name>[a-z_]+)=(?P<value>'[^']*'|"[^"]*"|[\w.@-]*\w)""", as_option, message)
+
+
+def run() -> None:
+    """Run the command line; a RankTuneError is one message and exit code 2 or 3, never a traceback."""
+    from ranktune.solvers.core.errors import AllFailed, RankTuneError
+
+    gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
+    warnings.showwarning = _show_warning
+    with suppress(OSError):  # a folder that was removed
+        sys.path.append(str(Path.cwd()))  # where modules of the user's are: --solver module:Name
+    try:
+        app()
+    except RankTuneError as error:
+        crashes.print_traceback(error)
+        print(f"error: {_readable(error)}", file=sys.stderr)
+        sys.exit(3 if isinstance(error, AllFailed) else 2)

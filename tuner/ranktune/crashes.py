@@ -1,0 +1,129 @@
+"""The last handler of the command line: an error that nothing else handles becomes one message and a crash file.
+
+The message says what was being done and what happened. The file, which only the user can read, has the traceback for a
+report. RANKTUNE_DEBUG=1 prints the traceback as well.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import secrets
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import NoReturn, ParamSpec
+
+import typer
+
+Parameters = ParamSpec("Parameters")
+
+CRASHED = 70
+"""Exit code of an error that nothing else handles (EX_SOFTWARE)."""
+DEBUG = "RANKTUNE_DEBUG"
+MOST = 300
+"""Characters of an error's own text in the message."""
+
+
+def is_debugging() -> bool:
+    """Return whether tracebacks are to be printed."""
+    return os.environ.get(DEBUG, "") not in ("", "0")
+
+
+def handled(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Return a command whose unexpected errors end the process with one message."""
+
+    @wraps(command)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        from ranktune.solvers.core.errors import RankTuneError
+
+        try:
+            command(*args, **kwargs)
+        except (RankTuneError, typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:  # nobody reads the output
+                raise
+            crash(error)
+
+    return call
+
+
+def crash(error: Exception) -> NoReturn:
+    """End the process with the message of an error that nothing else handles."""
+    print_traceback(error)
+    print(f"error: {report_crash(error)}", file=sys.stderr)
+    sys.exit(CRASHED)
+
+
+def report_crash(error: BaseException) -> str:
+    """Write the crash file of an error, and return the message."""
+    from ranktune.solvers.core.errors import printable
+    from ranktune.tuner.study.command_line import command_line
+    from ranktune.tuner.study.secrets import without_secrets
+
+    own = without_secrets(" ".join(str(error).split()))
+    own = own if len(own) <= MOST else f"{own[: MOST - 3]}..."
+    command = command_line()
+    path = _written(without_secrets(_details(error, command)))
+    where = f"The details are in {path}" if path else f"Set {DEBUG}=1 to see the details"
+    return printable(f"`{command}` was ended by {_cause(error)}{': ' if own else ''}{own}. {where}; {_remedy(error)}.")
+
+
+def _cause(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "a lack of memory"
+    return (
+        f"{'an error of the system' if isinstance(error, OSError) else 'an unexpected error'}, {type(error).__name__}"
+    )
+
+
+def _remedy(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "give it more memory or less data"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room there"
+    return "please report it with that file"
+
+
+def _details(error: BaseException, command: str) -> str:
+    from ranktune import __version__
+
+    about = (
+        f"RankTune {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        f"command: {command}",
+        f"time: {datetime.now(UTC).isoformat(timespec='seconds')}",
+    )
+    return "\n".join(about) + "\n\n" + "".join(traceback.format_exception(error))
+
+
+def _written(text: str) -> Path | None:
+    """Write a crash file into the cache folder, else into the folder of temporary files; None if neither takes it."""
+    from ranktune.solvers.core.caches import private_folder
+    from ranktune.solvers.core.files import atomic_write
+
+    name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.txt"
+    folders: tuple[Callable[[], Path], ...] = (
+        lambda: private_folder("crashes"),
+        lambda: Path(tempfile.gettempdir()),
+    )
+    for folder in folders:
+        with suppress(OSError, RuntimeError):  # Path.expanduser raises RuntimeError without a home
+            path = folder() / name
+            atomic_write(path, text, mode=0o600)
+            return path
+    return None
+
+
+def print_traceback(error: BaseException) -> None:
+    """Print the traceback of an error if the user asked for it."""
+    if is_debugging():
+        from ranktune.tuner.study.secrets import without_secrets
+
+        print(without_secrets("".join(traceback.format_exception(error))), file=sys.stderr)
