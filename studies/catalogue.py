@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, cast
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.data.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.base import Model
 from ranktune.studies.api_search import NAME as API_SEARCH
+from ranktune.studies.inspection import refusal, suspects_besides
 from ranktune.studies.readers import options as known_options
 from ranktune.studies.readers.alignment import aligned
 from ranktune.studies.readers.archives import read_npz
-from ranktune.studies.readers.columns import Wanted
+from ranktune.studies.readers.columns import UnusableColumns, Wanted
 from ranktune.studies.readers.judgments import read_judgments
 from ranktune.studies.readers.letor import is_letor_folder, read_letor
 from ranktune.studies.readers.options import ArchiveOptions, FolderOptions, LoadOptions, ReadOptions
@@ -22,7 +26,7 @@ from ranktune.studies.readers.text import read_text
 from ranktune.tuner.splits.split import Split
 
 if TYPE_CHECKING:
-    from ranktune.studies.readers.frames import Table
+    from ranktune.studies.readers.frames import Known, Table
 
 __all__ = ["NAMES", "Split", "load", "read"]
 
@@ -98,6 +102,7 @@ def read(
     *,
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
+    encoding: Encoding | None = None,
     graded: bool = True,
     **options: Unpack[ReadOptions],
 ) -> Queries:
@@ -114,6 +119,9 @@ def read(
     feature_names : sequence of str, optional
         Names of the features. Of tables and frames these columns are taken, in this order; other sources must have
         these features if they have names.
+    encoding : Encoding, optional
+        How the columns of another table became the features of these names: tables and frames are taken alike, and need
+        no options about columns of the same names. Without it, how columns become features is learnt.
     graded : bool, default=True
         Whether grades matter. If not, tables and frames need no column of grades.
     **options
@@ -144,12 +152,11 @@ def read(
     names = None if feature_names is None else tuple(feature_names)
     n_features = len(names) if n_features is None and names is not None else n_features
     what = str(source) if isinstance(source, str | Path) else "the data"
+    known = _known(names, encoding)
     if "grade" in _options_of(source):
-        _fit_to_model(options, names, graded=graded)
-    if isinstance(source, str | Path):
-        queries = _read_path(Path(source), str(source), n_features, options)
-    else:
-        queries = _read_object(source, options)
+        _fit_to_model(options, names, encoding, graded=graded)
+    queries = _read(source, options, known, n_features)
+    _check_alike(queries, known, what)
     return queries if n_features is None else aligned(queries, n_features, names, what)
 
 
@@ -158,8 +165,23 @@ def is_table(source: object) -> bool:
     return _options_of(source) == known_options.FRAME
 
 
-def open_table(source: object) -> Table | None:
-    """Return a table file or a data frame as a table, which load and read take too; None for any other source."""
+def read_for(model: Model, source: object, *, graded: bool = True, **options: Unpack[ReadOptions]) -> Queries:
+    """Return the queries of a source with the features of a model; a table is taken as its training table was."""
+    return read(
+        source,
+        n_features=model.n_features,
+        feature_names=model.feature_names,
+        encoding=model.encoding,
+        graded=graded,
+        **options,
+    )
+
+
+def open_table(source: object, encoding: Encoding | None = None) -> Table | None:
+    """Return a table file or a data frame as a table, which load and read take too; None for any other source.
+
+    The columns that an encoding knows as categories or dates are read as text where a file does not say their type.
+    """
     if isinstance(source, str | Path):
         path = Path(source)
         kind = table_kind(path) if path.exists() else None
@@ -167,7 +189,7 @@ def open_table(source: object) -> Table | None:
             return None
         from ranktune.studies.readers.tables.files import read_table  # imports narwhals, which only tables need
 
-        return read_table(path, kind)
+        return read_table(path, kind, () if encoding is None else tuple(encoding.columns))
     from ranktune.studies.readers.frames import Table, is_frame
 
     if isinstance(source, Table):
@@ -175,10 +197,29 @@ def open_table(source: object) -> Table | None:
     return Table(source) if is_frame(source) else None
 
 
-def _fit_to_model(options: ReadOptions, names: tuple[str, ...] | None, *, graded: bool) -> None:
+def _known(names: tuple[str, ...] | None, encoding: Encoding | None) -> Known | None:
+    if names is None or encoding is None:
+        return None
+    from ranktune.studies.readers.frames import Known
+
+    return Known(names, encoding)
+
+
+def _check_alike(queries: Queries, known: Known | None, what: str) -> None:
+    if known is not None and not alike(queries.encoding, known.encoding):
+        raise DataError(
+            f"{what}: its dates or categories were taken in another way than those of the training data. Give the "
+            "table itself instead of Queries, or read it by the feature_names and the encoding of the training Queries."
+        )
+
+
+def _fit_to_model(
+    options: ReadOptions, names: tuple[str, ...] | None, encoding: Encoding | None, *, graded: bool
+) -> None:
     """Change options to the columns of a model: its features are known, and without grades only they matter."""
     if names is not None:
-        options.setdefault("features", names)
+        columns = names if encoding is None else tuple(dict.fromkeys(encoding.sources(names).values()))
+        options.setdefault("features", columns)
         options.pop("drop", None)
         options.pop("group_by_time", None)
     if not graded:
@@ -187,26 +228,33 @@ def _fit_to_model(options: ReadOptions, names: tuple[str, ...] | None, *, graded
         options.pop("weight", None)
 
 
-def _read_object(source: object, options: ReadOptions) -> Queries:
-    from ranktune.studies.readers.frames import is_frame
+def _read(source: object, options: ReadOptions, known: Known | None, n_features: int | None = None) -> Queries:
+    if isinstance(source, str | Path):
+        return _read_path(Path(source), str(source), n_features, options, known)
+    return _read_object(source, options, known)
+
+
+def _read_object(source: object, options: ReadOptions, known: Known | None) -> Queries:
+    from ranktune.studies.readers.frames import from_parts, is_frame
     from ranktune.studies.readers.tables.native import native_reader
 
     _check_options(options, source)
     if isinstance(source, Queries):
         return source
     if isinstance(source, tuple) and len(source) == 3:
-        names = [str(name) for name in source[0].columns] if is_frame(source[0]) else None
-        return Queries.from_arrays(source[0], source[1], qid=source[2], feature_names=names)
+        if is_frame(source[0]):
+            return from_parts(*source, known)
+        return Queries.from_arrays(source[0], source[1], qid=source[2])
     table = open_table(source)
     if table is not None:
-        return _from_table(table, options)
+        return _from_table(table, options, known)
     reader = native_reader(source)
     if reader is not None:
         return reader(source)
     raise DataError(f"cannot read data from {type(source).__name__}. {_GIVE}.")
 
 
-def _read_path(path: Path, given: str, n_features: int | None, options: ReadOptions) -> Queries:
+def _read_path(path: Path, given: str, n_features: int | None, options: ReadOptions, known: Known | None) -> Queries:
     if _is_folder(path):
         kind = "a LETOR folder, which load() reads" if is_letor_folder(path) else "a folder"
         raise DataError(f"{path}: is {kind}, not one file. Name a file in it.")
@@ -218,9 +266,9 @@ def _read_path(path: Path, given: str, n_features: int | None, options: ReadOpti
     _check_options(options, path)
     if path.suffix == ".npz":
         return read_npz(path, **cast(ArchiveOptions, options))
-    table = open_table(path)
+    table = open_table(path, None if known is None else known.encoding)
     if table is not None:
-        return _from_table(table, options)
+        return _from_table(table, options, known)
     if is_judgment_line(first_line(path)):
         raise DataError(
             f"{path}: holds TREC judgments and no features. Give the documents as data, such as a TREC run or a csv "
@@ -229,17 +277,39 @@ def _read_path(path: Path, given: str, n_features: int | None, options: ReadOpti
     return read_text(path, **cast(FolderOptions, {"n_features": n_features, **options}))
 
 
-def _from_table(table: Table, options: ReadOptions) -> Queries:
-    from ranktune.studies.readers.frames import queries_of
+def _from_table(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
+    from ranktune.studies.readers.frames import as_eager, queries_of
 
     qrels = options.get("qrels")
     judged = None if qrels is None else read_judgments(qrels)
     try:
-        return queries_of(table, Wanted.of(options), options.get("missing", "keep"), judged)
+        table = replace(table, frame=as_eager(table.frame))
+        if known is not None:
+            options = _with_roles(options, known.encoding, table)
+        wanted, missing = Wanted.of(options), options.get("missing", "keep")
+        try:
+            return queries_of(table, wanted, missing, judged, known)
+        except UnusableColumns as error:
+            found = suspects_besides(list(error.columns), table, wanted, missing, judged)
+            raise refusal(error.columns, found) from None
     except DataError as error:
         if table.path is None:
             raise
         raise DataError(f"{table.path}: {error}") from None
+
+
+_OPTIONS = {"query": "qid", "grade": "grade", "document": "document", "weight": "weight"}
+"""Role of a column -> option that names it."""
+
+
+def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadOptions:
+    """Return options with those that are not given as they were for the training table, if the columns are there."""
+    from ranktune.studies.readers.frames import as_eager
+
+    present = set(as_eager(table.frame).columns)
+    columns = {option: getattr(encoding, role) for role, option in _OPTIONS.items()}
+    found = {option: name for option, name in columns.items() if name in present}
+    return cast(ReadOptions, {"missing": encoding.missing, **found, **options})
 
 
 def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:
@@ -255,7 +325,10 @@ def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Qu
         shared["layout"] = "sparse" if train.is_sparse else "dense"
         return read(source, n_features=train.n_features, **shared)
     what = str(source) if isinstance(source, str | Path) else what
-    return aligned(read(source, **shared), train.n_features, train.feature_names, what)
+    trained = _known(train.feature_names, train.encoding)
+    queries = _read(source, shared, trained)
+    _check_alike(queries, trained, what)
+    return aligned(queries, train.n_features, train.feature_names, what)
 
 
 def _api_search(progress: Callable[[str], None] | None) -> Split:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies.readers.columns import DOCUMENTS, GRADES, QUERIES, Wanted, roles
+from ranktune.studies.readers.columns import DOCUMENTS, GRADES, QUERIES, RULE, UnusableColumns, Wanted, described
+from ranktune.studies.readers.judgments import Judgments
+from ranktune.studies.readers.options import Missing
 
 if TYPE_CHECKING:
     from ranktune.studies.readers.frames import Table
@@ -23,7 +26,11 @@ MIN_DOCUMENTS, MIN_QUERIES, MIN_PAIRS = 50, 10, 200
 """Fewer of them prove nothing."""
 NEARLY_ALL = 0.99
 
+MOST_NAMED = 10
+"""Suspects that a warning names one by one."""
+
 _UNKNOWN = "If it is not known when documents are ranked"
+_ALL_UNKNOWN = "Those that are not known when documents are ranked should be left out"
 _POSITIONS = ("position", "pos", "rank", "ranking")
 _WEIGHTS = ("weight", "weights", "query_weight")
 
@@ -41,47 +48,88 @@ class Suspect:
     kind: str
     reason: str
 
-    @property
-    def warning(self) -> str:
-        """What was found, and the remedy."""
-        remedy = f'drop="{self.name}"' if self.is_named else "remove it from the data"
-        return f"feature {self.name} {self.reason} {_UNKNOWN}: {remedy}."
+
+def warning_of(found: Sequence[Suspect]) -> str:
+    """Return what was found, and the one option that leaves all of it out."""
+    named, drop = [f"{one.name} {one.reason}" for one in found[:MOST_NAMED]], ",".join(one.name for one in found)
+    if len(found) > MOST_NAMED:
+        named.append(f"{len(found) - MOST_NAMED} more: `ranktune data` says what was found.")
+    if len(found) == 1:
+        remedy = f'drop="{drop}"' if found[0].is_named else "remove it from the data"
+        return f"feature {named[0]} {_UNKNOWN}: {remedy}."
+    remedy = f'drop="{drop}"' if found[0].is_named else "remove them from the data"
+    return f"{len(found)} features look wrong. {' '.join(named)} {_ALL_UNKNOWN}: {remedy}."
 
 
 def suspects(queries: Queries) -> list[Suspect]:
-    """Return the features that look like an id, a position or a leak of the grade, found on a sample of the queries."""
+    """Return the features that look like an id, a position or a leak of the grade, found on a sample of the queries.
+
+    A feature that was made of a column is judged as a leak alone, and stands for the column.
+    """
     sample = _sample(queries)
     if sample.n_queries < MIN_QUERIES or sample.n_documents < MIN_DOCUMENTS:
         return []
     names, pairs = queries.feature_names, _pairs(sample)
-    found = []
+    found: dict[str, Suspect] = {}
     for column in range(sample.n_features):
-        values = _column(sample, column)
-        kind, reason = _judged(values, sample, pairs)
-        if kind:
-            found.append(Suspect(str(column + 1) if names is None else names[column], names is not None, kind, reason))
-    return found
+        name = str(column + 1) if names is None else names[column]
+        source = name if queries.encoding is None else queries.encoding.sources([name])[name]
+        kind, reason = _judged(_column(sample, column), sample, pairs, made=source != name)
+        if kind and source not in found:
+            found[source] = Suspect(source, names is not None, kind, reason)
+    return list(found.values())
 
 
-def column_report(table: Table, wanted: Wanted, found: Sequence[Suspect] | None, *, judged: bool = False) -> list[Json]:
+def suspects_besides(
+    unusable: Sequence[str], table: Table, wanted: Wanted, missing: Missing = "keep", judged: Judgments | None = None
+) -> list[Suspect]:
+    """Return the suspects among the features of a table without columns that cannot be features."""
+    from ranktune.studies.readers.frames import queries_of
+
+    drop = [wanted.drop] if isinstance(wanted.drop, str) else list(wanted.drop)
+    try:
+        return suspects(queries_of(table, replace(wanted, drop=[*drop, *unusable]), missing, judged))
+    except DataError:
+        return []
+
+
+def refusal(columns: Mapping[str, str], found: Sequence[Suspect]) -> DataError:
+    """Return the error about columns that cannot be features, which names the suspects among the others too."""
+    if not found:
+        return UnusableColumns(columns)
+    drop = ",".join([*columns, *(one.name for one in found)])
+    return DataError(
+        f"no feature can be made of {described(columns)}. {RULE} Of the others look wrong: "
+        f"{' '.join(f'{one.name} {one.reason}' for one in found)} Leave out what is not known when documents are "
+        f'ranked: drop="{drop}".'
+    )
+
+
+def column_report(
+    table: Table, wanted: Wanted, found: Sequence[Suspect] | None, missing: Missing = "keep", *, judged: bool = False
+) -> list[Json]:
     """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
 
     found is None where the table cannot be read as it is. judged: the grades are in another file.
     """
-    from ranktune.studies.readers.frames import as_eager  # imports narwhals, which only tables need
+    from ranktune.studies.readers.frames import as_eager, taken_as  # imports narwhals, which only tables need
 
-    frame, grouped = as_eager(table.frame), table.sizes is not None
-    own = roles(frame.columns, wanted, known_features=table.features, grouped=grouped, judged=judged)
-    features, reasons = set(own.features), {one.name: one.reason for one in found or ()}
+    frame = as_eager(table.frame)
+    own, features = taken_as(table, wanted, missing, judged=judged)
+    unusable = [name for name, one in features.items() if not one.is_usable]
+    if found is None:
+        found = suspects_besides(unusable, table, wanted, missing)
+    reasons = {one.name: one.reason for one in found}
     report = []
-    for name in frame.columns:
-        if name in features:
-            taken, note = "feature", _note(str(name), reasons.get(str(name)))
-            if found is None and not (frame[name].dtype.is_numeric() or note):
-                note = f"Not a number: --drop {name}"
+    for label in frame.columns:
+        name = str(label)
+        if label not in set(own.features):
+            taken, note = own.keys.get(label) or f"not used ({own.dropped[label]})", ""
+        elif features[name].is_usable:
+            taken, note = features[name].what, _note(name, reasons.get(name))
         else:
-            taken, note = own.keys.get(name) or f"not used ({own.dropped[name]})", ""
-        report.append({"column": str(name), "type": str(frame[name].dtype), "taken_as": taken, "note": note})
+            taken, note = features[name].what, f"Cannot be a feature: --drop {name}"
+        report.append({"column": name, "type": str(frame[label].dtype), "taken_as": taken, "note": note})
     return report
 
 
@@ -139,8 +187,11 @@ def _column(queries: Queries, number: int) -> Floats:
     return values
 
 
-def _judged(values: Floats, queries: Queries, pairs: _Pairs) -> tuple[str, str]:
-    """Return the kind of suspect that a feature is and what was found, two empty texts if it is none."""
+def _judged(values: Floats, queries: Queries, pairs: _Pairs, *, made: bool) -> tuple[str, str]:
+    """Return the kind of suspect that a feature is and what was found, two empty texts if it is none.
+
+    made: it was made of a column, such as the level of a category.
+    """
     if not values.min() < values.max():
         return "", ""
     if len(pairs.better) >= MIN_PAIRS:
@@ -151,7 +202,7 @@ def _judged(values: Floats, queries: Queries, pairs: _Pairs) -> tuple[str, str]:
             return LEAK, f"alone orders {1.0 - agreement:.1%} of the pairs of documents in the reverse of their grades."
         if _explained(values, queries.grades) >= NEARLY_ALL:
             return LEAK, "is nearly a function of the grade."
-    if not np.array_equal(values, np.round(values)):
+    if made or not np.array_equal(values, np.round(values)):
         return "", ""
     if _are_positions(values, queries):
         return POSITION, "counts the documents of a query from first to last, like a position."

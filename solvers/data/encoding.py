@@ -120,6 +120,13 @@ class Encoding:
         return cls(**roles, missing=missing, columns={name: _kind(one) for name, one in columns.items()})
 
 
+def alike(one: Encoding | None, other: Encoding | None) -> bool:
+    """Return whether features of the same names mean the same where both are known to come from tables."""
+    if one is None or other is None:
+        return True
+    return all(one.columns[name] == other.columns[name] for name in one.columns.keys() & other.columns.keys())
+
+
 def microseconds(time: datetime) -> int:
     """Return a time as microseconds since 1970; without a zone, in UTC."""
     return ((time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)

@@ -171,7 +171,8 @@ class Model(ABC):
         ----------
         X : array-like, scipy sparse matrix, data frame or Queries, shape (n_documents, n_features)
             The features, NaN where a value is missing. Columns of a data frame, and named features of Queries, are
-            matched by name where the model has feature names, in any order and among any others.
+            matched by name where the model has feature names, in any order and among any others. Dates and categories
+            of a data frame become features as those of the training table did.
         qid : array-like of shape (n_documents,), optional
             The query of each row. It matters only to models that scale the features of each query.
         group : array-like of int, optional
@@ -264,11 +265,15 @@ class Model(ABC):
         return replace(queries, features=features, feature_names=self.feature_names)
 
     def _columns_of(self, X: Any) -> Any:
-        """Return the model's columns of a data frame in the model's order; anything else as it is."""
+        """Return the model's features of a data frame in the model's order; anything else as it is."""
         columns = getattr(X, "columns", None)
         if columns is None or self.feature_names is None:
             return X
         labels = list(columns)
+        if self.encoding is not None and self.encoding.columns and not set(self.feature_names) <= set(map(str, labels)):
+            from ranktune.solvers.data.frame_columns import encoded_of
+
+            return encoded_of(X, self.feature_names, self.encoding)
         return X[[labels[k] for k in self._positions(tuple(str(label) for label in labels))]]
 
     def _positions(self, names: tuple[str, ...]) -> list[int]:

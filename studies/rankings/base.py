@@ -15,6 +15,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.core.errors import DataError, listed
+from ranktune.solvers.data.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
 
 _NUMBERED = re.compile(r"[fF]([1-9]\d*)")
@@ -25,12 +26,14 @@ class Wanted:
     """The features that a ranking needs, in their order: by name, by number, or as many columns as count.
 
     names are None where the ranking knows its features by position; then count columns are needed, at least so many
-    if more is true. With neither names nor count the features do not matter.
+    if more is true. encoding says how the columns of a table become the features of these names. With neither names nor
+    count the features do not matter.
     """
 
     names: tuple[str, ...] | None = None
     count: int | None = None
     more: bool = False
+    encoding: Encoding | None = None
 
     @property
     def is_numbered(self) -> bool:
@@ -40,6 +43,8 @@ class Wanted:
     def is_in(self, queries: Queries) -> bool:
         """Return whether queries have these features."""
         have, n = queries.feature_names, queries.n_features
+        if not alike(self.encoding, queries.encoding):
+            return False
         if self.names is None:
             return self.count is None or self.count == n or (self.count < n and self.more) or have is None
         if have is not None:

@@ -68,7 +68,7 @@ def open_ranking(given: object, source: object = None, name: str = "the scores")
 
 def of_model(model: Model, name: str) -> FeatureRanking:
     """Return the ranking of a model of ours."""
-    wanted = Wanted(model.feature_names, model.n_features)
+    wanted = Wanted(model.feature_names, model.n_features, encoding=model.encoding)
     return FeatureRanking(name, wanted, lambda queries: model.predict(queries))
 
 

@@ -28,7 +28,7 @@ def read_for(ranking: Ranking, source: object, options: ReadOptions) -> Queries:
     """Return the queries of a source with the features that a ranking needs."""
     wanted = ranking.wanted
     if wanted.names is not None and (catalogue.is_table(source) or not wanted.is_numbered):
-        return catalogue.read(source, feature_names=wanted.names, **options)
+        return catalogue.read(source, feature_names=wanted.names, encoding=wanted.encoding, **options)
     if wanted.names is None and wanted.count is not None and not wanted.more:
         return catalogue.read(source, n_features=wanted.count, **options)
     return catalogue.read(source, **options)
@@ -44,7 +44,8 @@ def scores_on(ranking: Ranking, part: Part) -> Floats:
     if wanted.names is None or wanted.is_in(queries) or part.source is None or not catalogue.is_table(part.source):
         return ranking.scores(queries)
     options = {name: value for name, value in part.options.items() if name not in ("features", "drop")}
-    again = catalogue.read(part.source, **cast(ReadOptions, options | {"features": wanted.names}))
+    encoding = wanted.encoding or queries.encoding  # of which at least the columns of ids and grades are known
+    again = catalogue.read(part.source, feature_names=wanted.names, encoding=encoding, **cast(ReadOptions, options))
     if again.query_ids.tolist() != queries.query_ids.tolist() or again.n_documents != queries.n_documents:
         raise DataError(f"{ranking.name}: the data have other rows when they are read again. Do not change them.")
     return ranking.scores(again)

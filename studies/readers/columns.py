@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Any, Self, TypeAlias
 
-from ranktune.solvers.core.errors import DataError, nearest
+from ranktune.solvers.core.errors import DataError, listed, nearest
 
 GRADES = ("grade", "label", "relevance", "rel", "y")
 QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
@@ -75,6 +75,29 @@ class Roles:
         what = ("query id", "grade", "document id", "query weight", "time")
         columns = (self.query, self.grade, self.document, self.weight, self.time)
         return {column: role for column, role in zip(columns, what, strict=True) if column is not None}
+
+
+RULE = "Features are numbers, dates, and categories, whose values recur in several queries."
+
+
+class UnusableColumns(DataError):
+    """Columns that cannot be features: name -> what they hold."""
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        self.columns = columns
+        super().__init__(
+            f"no feature can be made of {described(columns)}. {RULE} Leave out what is neither: "
+            f'drop="{",".join(columns)}".'
+        )
+
+    def __reduce__(self) -> tuple[type[UnusableColumns], tuple[Mapping[str, str]]]:
+        """Pickle the columns: a worker process may read the data."""
+        return type(self), (self.columns,)
+
+
+def described(columns: Mapping[str, str]) -> str:
+    """Return names of columns with what was found in each."""
+    return listed(f"{name!r} ({what})" for name, what in columns.items())
 
 
 def roles(

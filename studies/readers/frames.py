@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 import narwhals as nw
 import numpy as np
-from narwhals.typing import IntoDataFrame, IntoSeries
+from numpy.typing import ArrayLike
 
-from ranktune.solvers.core.arrays import Array, Matrix
+from ranktune.solvers.core.arrays import Array, Ids, Ints, Matrix
 from ranktune.solvers.core.errors import DataError, listed
+from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.frame_columns import Frame, Series, encoded, numbers
+from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies.readers.columns import Wanted, roles
+from ranktune.studies.readers.columns import Roles, Wanted, roles
+from ranktune.studies.readers.encoding import Taken, learn, taken
 from ranktune.studies.readers.judgments import Judgments
 from ranktune.studies.readers.options import Missing, check_missing
-
-Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
-Series: TypeAlias = nw.Series[IntoSeries]
 
 
 def is_frame(value: object) -> bool:
@@ -110,10 +112,30 @@ class Table:
     path: Path | None = None
 
 
-def queries_of(table: Table, wanted: Wanted, missing: Missing = "keep", judged: Judgments | None = None) -> Queries:
+class Known(NamedTuple):
+    """The features that a table must give, those of a model or of the training data, and how columns become them."""
+
+    feature_names: tuple[str, ...]
+    encoding: Encoding
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that give the features."""
+        return tuple(dict.fromkeys(self.encoding.sources(self.feature_names).values()))
+
+
+def queries_of(
+    table: Table,
+    wanted: Wanted,
+    missing: Missing = "keep",
+    judged: Judgments | None = None,
+    known: Known | None = None,
+) -> Queries:
     """Return the rows of a table grouped by query, with the grades of judged where it is given."""
     check_missing(missing)
     frame = as_eager(table.frame)
+    if known is not None and wanted.features is not None:
+        _check_columns(known.columns, [str(name) for name in frame.columns])
     found = roles(
         frame.columns,
         wanted,
@@ -121,30 +143,84 @@ def queries_of(table: Table, wanted: Wanted, missing: Missing = "keep", judged: 
         grouped=table.sizes is not None,
         judged=judged is not None,
     )
-    _check_numeric([frame[name] for name in found.features])
-    X = _matrix([frame[name] for name in found.features], missing)
-    ids = None if found.query is None else _ids(frame[found.query], found.query)
-    documents = None if found.document is None else _ids(frame[found.document], found.document)
+    ids = None if found.query is None else _ids(frame.get_column(found.query), found.query)
+    sizes = None if found.query is not None else table.sizes
+    known = _known(frame, found, missing, known, ids, sizes)
+    X = encoded(frame, known.feature_names, known.encoding, missing)
+    documents = None if found.document is None else _ids(frame.get_column(found.document), found.document)
     y: Matrix
     if judged is not None:
         y = judged.grades(ids, documents)
     elif wanted.grade is None or found.grade is None:
         y = np.zeros(len(frame))
     else:
-        y = _numbers(frame[found.grade], "grade")
-    queries = Queries.from_arrays(
-        X,
-        y,
-        qid=ids,
-        group=None if found.query is not None else table.sizes,
-        document_ids=documents,
-        feature_names=[str(name) for name in found.features],
-    )
+        y = numbers(frame.get_column(found.grade), "grade")
+    queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
+    queries = replace(queries, encoding=known.encoding)
     if found.weight is not None:
-        queries = with_weights(queries, _numbers(frame[found.weight], "weight"), f"weight column {found.weight!r}")
+        weights = numbers(frame.get_column(found.weight), "weight")
+        queries = with_weights(queries, weights, f"weight column {found.weight!r}")
     if found.time is not None:
-        queries = _by_time(queries, _times(frame[found.time], found.time))
+        queries = _by_time(queries, _times(frame.get_column(found.time), found.time))
     return queries
+
+
+def from_parts(X: object, y: ArrayLike, qid: Ids, known: Known | None = None) -> Queries:
+    """Return the rows of a frame of features grouped by query, with grades and query ids that are apart."""
+    frame = as_eager(X)
+    names = [str(name) for name in frame.columns]
+    if known is not None:
+        _check_columns(known.columns, names)
+        found = Roles(
+            None, None, None, None, None, tuple(label for label in frame.columns if str(label) in known.columns)
+        )
+    else:
+        found = Roles(None, None, None, None, None, tuple(frame.columns))
+    known = _known(frame, found, "keep", known, qid, None)
+    matrix = encoded(frame, known.feature_names, known.encoding, "keep")
+    queries = Queries.from_arrays(matrix, y, qid=qid, feature_names=known.feature_names)
+    return replace(queries, encoding=known.encoding)
+
+
+def _known(
+    frame: Frame, found: Roles, missing: str, known: Known | None, ids: Ids | None, sizes: Sequence[int] | None
+) -> Known:
+    """Return the features of a table and how its columns become them: learnt, or those that are known."""
+    names = [str(label) for label in found.features]
+    if known is not None:
+        _check_columns(known.columns, names)
+        extra = [name for name in names if name not in set(known.columns)]
+        if extra:
+            raise DataError(f"features that the training data does not have: {listed(extra)}. Leave those columns out.")
+        return known
+    encoding = learn(frame, found, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing)
+    return Known(tuple(name for own in names for name in encoding.features_of(own)), encoding)
+
+
+def taken_as(table: Table, wanted: Wanted, missing: Missing, *, judged: bool) -> tuple[Roles, dict[str, Taken]]:
+    """Return how the columns of a training table are taken, and as what the feature columns."""
+    frame = as_eager(table.frame)
+    found = roles(frame.columns, wanted, known_features=table.features, grouped=table.sizes is not None, judged=judged)
+    ids = None if found.query is None else _ids(frame.get_column(found.query), found.query)
+    sizes = None if found.query is not None else table.sizes
+    return found, taken(frame, found, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing)
+
+
+def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> Ints:
+    """Return the number of the query of each row, (n_rows,)."""
+    grouping = group_rows(n_rows, ids, sizes)
+    numbers = np.repeat(np.arange(len(grouping.ids)), np.diff(grouping.starts))
+    if grouping.rows is None:
+        return numbers
+    found = np.empty_like(numbers)
+    found[grouping.rows] = numbers
+    return found
+
+
+def _check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
+    lacking = [name for name in needed if name not in set(present)]
+    if lacking:
+        raise DataError(f"lacks the features {listed(lacking)} of the training data. Add those columns.")
 
 
 def as_eager(frame: object) -> Frame:
@@ -183,7 +259,7 @@ def _times(column: Series, name: str) -> Array:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise DataError(f"the time column {name!r} has no value in row {row}. Every row needs one; fill it in.")
     if column.dtype.is_numeric():
-        return _numbers(column, "time")
+        return numbers(column, "time")
     try:
         return np.array([_seconds(value) for value in column.to_list()])
     except (TypeError, ValueError):
@@ -210,68 +286,6 @@ def _by_time(queries: Queries, times: Array) -> Queries:
     places = queries.documents_of(order)
     rows = np.arange(queries.n_documents) if queries.rows is None else queries.rows
     return replace(queries.select(order), rows=rows[places])
-
-
-def _check_numeric(features: list[Series]) -> None:
-    """Raise DataError that names all features that are no numbers, and how to leave them out."""
-    wrong = [column for column in features if not _is_numeric(column)]
-    if not wrong:
-        return
-    drop = f'drop="{",".join(str(column.name) for column in wrong)}"'
-    if len(wrong) == 1:
-        problem = f"the feature column {wrong[0].name!r} holds {wrong[0].dtype}, not numbers. Turn it into numbers, or"
-        raise DataError(f"{problem} leave it out: {drop}.")
-    problem = f"the feature columns {listed(f'{column.name!r} ({column.dtype})' for column in wrong)} hold no numbers."
-    raise DataError(f"{problem} Turn them into numbers, or leave them out: {drop}.")
-
-
-def _is_numeric(column: Series) -> bool:
-    return bool(column.dtype.is_numeric() or column.dtype == nw.Boolean or _is_empty(column))
-
-
-def _is_empty(column: Series) -> bool:
-    """Return whether all values are missing, whatever type the column has."""
-    return bool(column.null_count() == len(column))
-
-
-def _matrix(series: list[Series], missing: Missing) -> Matrix:
-    _check_numeric(series)
-    dtype = np.float32 if all(column.dtype == nw.Float32 for column in series) else np.float64
-    matrix = np.empty((len(series[0]), len(series)), dtype=dtype)
-    for number, column in enumerate(series):
-        matrix[:, number] = _numbers(column, "feature", missing)
-    return matrix
-
-
-def _numbers(column: Series, what: str, missing: Missing = "error") -> Matrix:
-    """Return the numbers of a column, finite but for missing ones that are kept, which are NaN."""
-    name, dtype = column.name, column.dtype
-    if not _is_numeric(column):
-        raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers. Turn it into numbers.")
-    if _is_empty(column):
-        values = np.full(len(column), np.nan)
-    else:
-        values = (column if dtype.is_float() or not column.null_count() else column.cast(nw.Float64)).to_numpy()
-    if values.dtype not in (np.float32, np.float64):
-        values = values.astype(np.float64)
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return values
-    infinite, absent = np.flatnonzero(np.isinf(values)), np.flatnonzero(np.isnan(values))
-    of_feature = what == "feature"
-    if len(infinite) and missing != "zero":
-        remedy = ', or read it as 0: missing="zero"' if of_feature else ""
-        raise DataError(
-            f"the {what} column {name!r} is {values[infinite[0]]} in row {infinite[0]}. Every value must be finite: "
-            f"correct it, or remove the row{remedy}."
-        )
-    if missing == "error":
-        remedy = ', or keep them: missing="keep"' if of_feature else ""
-        raise DataError(
-            f"the {what} column {name!r} has {len(absent)} missing values, the first in row {absent[0]}. "
-            f"Fill them in, remove those rows{remedy}."
-        )
-    return values if missing == "keep" else np.where(bad, values.dtype.type(0), values)
 
 
 def _ids(column: Series, name: str) -> Array:

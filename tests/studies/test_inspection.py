@@ -12,7 +12,17 @@ from scipy import sparse
 
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies import catalogue
-from ranktune.studies.inspection import ID, LEAK, MOST_DOCUMENTS, POSITION, column_report, suspects
+from ranktune.studies.catalogue import read
+from ranktune.studies.inspection import (
+    ID,
+    LEAK,
+    MOST_DOCUMENTS,
+    MOST_NAMED,
+    POSITION,
+    column_report,
+    suspects,
+    warning_of,
+)
 from ranktune.studies.readers.columns import Wanted
 from ranktune.studies.readers.frames import Table
 
@@ -53,7 +63,35 @@ def test_each_kind_is_found_and_nothing_else() -> None:
     found = suspects(queries())
     assert {one.name: one.kind for one in found} == KINDS
     (copy,) = (one for one in found if one.name == "copy")
-    assert copy.warning.startswith("feature copy alone orders 100.0% of the pairs") and 'drop="copy"' in copy.warning
+    text = warning_of([copy])
+    assert text.startswith("feature copy alone orders 100.0% of the pairs") and 'drop="copy"' in text
+
+
+def test_one_warning_names_all_and_one_option_drops_them() -> None:
+    found = suspects(queries())
+    text = warning_of(found)
+    assert text.startswith(f"{len(KINDS)} features look wrong. ") and text.endswith(f'drop="{",".join(KINDS)}".')
+    assert all(f"{one.name} {one.reason}" in text for one in found)
+    many = [replace(found[0], name=f"id{k}") for k in range(MOST_NAMED + 3)]
+    assert "3 more: `ranktune data`" in warning_of(many) and f'"{",".join(one.name for one in many)}"' in warning_of(
+        many
+    )
+
+
+def test_features_of_a_category_or_a_date_stand_for_their_column() -> None:
+    generator = np.random.default_rng(1)
+    days = pl.datetime_range(pl.date(2026, 1, 1), pl.date(2030, 1, 1), "1d", eager=True)[:N].shuffle(1)
+    frame = pl.DataFrame(
+        {
+            "qid": QID,
+            "grade": Y,
+            "sold": [f"to {y:.0f}" for y in Y],
+            "day": days,
+            "brand": generator.choice(list("abc"), N),
+        }
+    )
+    found = suspects(read(frame))
+    assert [(one.name, one.kind) for one in found] == [("sold", LEAK)]
 
 
 def test_sparse_features_are_judged_alike() -> None:
@@ -74,7 +112,7 @@ def test_missing_values_count_as_the_lowest() -> None:
 def test_features_without_names_are_numbered() -> None:
     unnamed = Queries.from_arrays(queries().features, Y, qid=QID)
     assert [one.name for one in suspects(unnamed)] == [str(list(COLUMNS).index(name) + 1) for name in KINDS]
-    assert all("remove it from the data" in one.warning for one in suspects(unnamed))
+    assert "remove them from the data" in warning_of(suspects(unnamed))
 
 
 def test_few_queries_prove_nothing() -> None:
@@ -115,4 +153,4 @@ def test_columns_are_reported_as_they_are_taken() -> None:
 def test_where_a_table_cannot_be_read_the_columns_that_are_no_numbers_are_named() -> None:
     frame = pl.DataFrame({"qid": [1], "label": [1], "f": [0.5], "brand": ["a"]})
     report = {one["column"]: one["note"] for one in column_report(Table(frame), Wanted(), None)}
-    assert report == {"qid": "", "label": "", "f": "", "brand": "Not a number: --drop brand"}
+    assert report == {"qid": "", "label": "", "f": "", "brand": "Cannot be a feature: --drop brand"}

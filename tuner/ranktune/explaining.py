@@ -8,7 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
-from ranktune.reading import model_of, read_for
+from ranktune.reading import model_of
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, dense
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
@@ -17,6 +17,7 @@ from ranktune.solvers.explanation.contributions import contributions, is_exact
 from ranktune.solvers.explanation.effects import grid_of, partial_effects
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
+from ranktune.studies import catalogue
 from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.evaluation.refit import score_on
 from ranktune.tuner.selection.importance import feature_importance, names_of, sampled
@@ -107,7 +108,7 @@ def explain(
         raise ParameterError("documents are compared within a query, and none is given: say which.")
     if query is not None and effect_of is not None:
         raise ParameterError("a query and the effect of a feature are different explanations: ask for one.")
-    queries = chosen.arranged(read_for(chosen, data, options, graded=query is None and effect_of is None))
+    queries = chosen.arranged(catalogue.read_for(chosen, data, graded=query is None and effect_of is None, **options))
     if query is not None:
         return _of_query(chosen, queries, query, documents)
     if effect_of is not None:

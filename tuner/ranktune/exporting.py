@@ -179,8 +179,7 @@ def _checked(model: Model, format: str, content: str | bytes, data: str, reading
     from ranktune.solvers.export.check import agreement
     from ranktune.studies import catalogue
 
-    names = model.feature_names
-    queries = catalogue.read(data, n_features=model.n_features, feature_names=names, graded=False, **reading)
+    queries = catalogue.read_for(model, data, graded=False, **reading)
     return agreement(model, format, content, queries)
 
 
@@ -209,11 +208,11 @@ def _distilled(model: Model, format: str, distil: Distilling, reading: ReadOptio
     from ranktune.studies import catalogue
     from ranktune.tuner.selection.copying import copied
 
-    data, names = distil.data, model.feature_names
+    data = distil.data
     if data in catalogue.NAMES and not Path(data).exists():
         queries = catalogue.load(data)[0].train
     else:
-        queries = catalogue.read(data, n_features=model.n_features, feature_names=names, **reading)
+        queries = catalogue.read_for(model, data, **reading)
     found = copied(model, queries, [format], distil.trees)
     if np.isnan(found.loss.mean):
         return found.model, f"Distilled. What it loses is not known: {found.metric} is defined on no query of {data}."

@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies import catalogue
-from ranktune.studies.inspection import suspects
+from ranktune.studies.inspection import suspects, warning_of
 from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Progress, Silent
@@ -24,9 +24,6 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.settings import NO_TEST
-
-MOST_WARNINGS = 10
-"""Features that look wrong and are named one by one."""
 
 Sources: TypeAlias = tuple[object, object, object]
 """data, vali and test: each a path, a name, an object in memory, or None."""
@@ -59,11 +56,8 @@ def _loaded(study: Study, sources: Sources, progress: Progress) -> list[Split]:
 
 def _warn_of_suspects(queries: Queries) -> None:
     found = suspects(queries)
-    for one in found[:MOST_WARNINGS]:
-        warnings.warn(one.warning, RankTuneWarning, stacklevel=2)
-    if len(found) > MOST_WARNINGS:
-        more = len(found) - MOST_WARNINGS
-        warnings.warn(f"{more} more features look wrong: `ranktune data` lists them.", RankTuneWarning, stacklevel=2)
+    if found:
+        warnings.warn(warning_of(found), RankTuneWarning, stacklevel=2)
 
 
 def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptions]) -> Floats:
@@ -100,16 +94,9 @@ def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptio
     [0, 2, 3, 1]
     """
     chosen = model_of(model)
-    return chosen.predict(read_for(chosen, data, options, graded=False))
+    return chosen.predict(catalogue.read_for(chosen, data, graded=False, **options))
 
 
 def model_of(model: Model | str | Path) -> Model:
     """Return a model as it is, or load it from its file."""
     return model if isinstance(model, Model) else load_model(model)
-
-
-def read_for(model: Model, data: object, options: ReadOptions, *, graded: bool = True) -> Queries:
-    """Return the queries of data with the features of model: by name where both have names, else by number."""
-    return catalogue.read(
-        data, n_features=model.n_features, feature_names=model.feature_names, graded=graded, **options
-    )

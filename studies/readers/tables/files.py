@@ -29,8 +29,11 @@ from ranktune.studies.readers.tables.runs import read_run, read_runs, runs_in
 _EMPTY_CELLS = ["NULL", "null", "NA", "NaN", "nan", "None"]
 
 
-def read_table(path: Path, kind: str) -> Table:
-    """Return a table file as a frame of polars, or of pandas where polars is not installed."""
+def read_table(path: Path, kind: str, texts: Sequence[str] = ()) -> Table:
+    """Return a table file as a frame of polars, or of pandas where polars is not installed.
+
+    texts are columns that csv and tsv files hold as text even where all values look like numbers.
+    """
     if kind == RUN:
         scored, scores = read_runs(runs_in(path)) if path.is_dir() else read_run(path)
         return Table(_frame_of(path, scored), scores, path=path)
@@ -39,10 +42,10 @@ def read_table(path: Path, kind: str) -> Table:
         return Table(_frame_of(path, documents), logged, path=path)
     if kind in (PARQUET, ARROW):
         return Table(_read_binary(path, kind), path=path)
-    return _read_csv(path, SEPARATORS[kind])
+    return _read_csv(path, SEPARATORS[kind], texts)
 
 
-def _read_csv(path: Path, separator: str) -> Table:
+def _read_csv(path: Path, separator: str, texts: Sequence[str]) -> Table:
     sizes_file = group_file(path)
     sizes = None if sizes_file is None else group_sizes(sizes_file)
     cells = count_cells(first_line(path), separator)
@@ -61,9 +64,15 @@ def _read_csv(path: Path, separator: str) -> Table:
         options = {
             "separator": separator, "infer_schema_length": None, "null_values": _EMPTY_CELLS,
             "has_header": titles is None, "new_columns": titles,
+            "schema_overrides": dict.fromkeys(texts, library.String),
         }  # fmt: skip
     else:
-        options = {"sep": separator, "names": titles, "header": None if titles else 0}
+        options = {
+            "sep": separator,
+            "names": titles,
+            "header": None if titles else 0,
+            "dtype": dict.fromkeys(texts, str),
+        }
     return Table(_called(path, library, "read_csv", source, options), sizes=sizes, path=path)
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def test_single_precision_stays_single(library: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"bm25": ["a", "b", "c"]}, "feature column 'bm25' holds.*drop=\"bm25\""),
+        ({"bm25": ["a", "b", "c"]}, "no feature can be made of 'bm25' \\(text, 3 different values\\).*drop=\"bm25\""),
         ({"bm25": ["a", "b", "c"], "clicks": ["x", "y", "z"]}, "'bm25' .* and 'clicks' .*drop=\"bm25,clicks\""),
         ({"clicks": [1.0, 2.0, float("inf")]}, "'clicks'.*row 2"),
         ({"grade": ["good", "bad", "good"]}, "grade column 'grade' holds"),
@@ -74,12 +74,15 @@ def test_bad_columns_are_named(library: Any, change: dict[str, list[Any]], word:
 
 
 @frames
-def test_all_columns_without_numbers_are_named_with_the_option_that_drops_them(library: Any) -> None:
-    more = {"sku": ["x-1", "x-2", "x-3"], "added": [date(2026, 1, k) for k in (1, 2, 3)], "sold": [True, False, True]}
+def test_all_columns_that_cannot_be_features_are_named_with_the_option_that_drops_them(library: Any) -> None:
+    more = {
+        "sku": ["x-1", "x-2", "x-3"], "added": [date(2026, 1, k) for k in (1, 2, 3)], "sold": [True, False, True],
+        "shelf": [timedelta(1)] * 3,
+    }  # fmt: skip
     frame = library.DataFrame({**COLUMNS, **more})
-    with pytest.raises(DataError, match=r"'sku' .* and 'added' .*drop=\"sku,added\""):
+    with pytest.raises(DataError, match=r"'sku' \(text, 3 .*\) and 'shelf' \(.*drop=\"sku,shelf\""):
         from_frame(frame)
-    assert from_frame(frame, drop="sku,added").feature_names == ("bm25", "clicks", "sold")
+    assert from_frame(frame, drop="sku,shelf").feature_names == ("bm25", "clicks", "added:age_days", "sold")
 
 
 @frames

@@ -1,0 +1,226 @@
+"""The columns of data frames as numbers, in all libraries that narwhals supports.
+
+Empty text is a missing value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TypeAlias
+
+import narwhals as nw
+import numpy as np
+from narwhals.typing import IntoDataFrame, IntoSeries
+
+from ranktune.solvers.core.arrays import Array, Floats, Matrix
+from ranktune.solvers.core.errors import DataError, listed
+from ranktune.solvers.data.encoding import DAY, Age, Category, Encoding, Kind, microseconds
+
+Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
+Series: TypeAlias = nw.Series[IntoSeries]
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
+
+
+def encoded_of(frame: object, feature_names: Sequence[str], encoding: Encoding) -> Matrix:
+    """Return features of the rows of a data frame of any library, (n_rows, n_features)."""
+    table = nw.from_native(frame, eager_only=True, pass_through=True)
+    if not isinstance(table, nw.DataFrame):
+        raise DataError(
+            f"categories and dates of a {type(frame).__name__} are not known: give a pandas or polars frame."
+        )
+    return encoded(table, feature_names, encoding, encoding.missing)
+
+
+def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, missing: str) -> Matrix:
+    """Return features of the rows of a frame, (n_rows, n_features): float32 if all columns are, else float64.
+
+    missing is "keep", "error" or "zero". Raises DataError for a column that is not there or cannot be encoded.
+    """
+    sources = encoding.sources(feature_names)
+    columns = list(dict.fromkeys(sources.values()))
+    labels = {str(label): label for label in frame.columns}
+    lacking = [name for name in columns if name not in labels]
+    if lacking:
+        raise DataError(f"lacks the features {listed(lacking)} of the training data. Add those columns.")
+    plain = [
+        frame.get_column(labels[name]).dtype for name in columns if not isinstance(encoding.columns.get(name), Category)
+    ]
+    dtype = np.float32 if plain and all(one == nw.Float32 for one in plain) else np.float64
+    where = {name: k for k, name in enumerate(feature_names)}
+    matrix = np.empty((len(frame), len(feature_names)), dtype=dtype)
+    for name in columns:
+        if name in where:
+            matrix[:, where[name]] = numbers(frame.get_column(labels[name]), "feature", missing)
+            continue
+        values = _features(frame.get_column(labels[name]), encoding.columns[name], missing)
+        for own, part in zip(encoding.features_of(name), values, strict=True):
+            if own in where:
+                matrix[:, where[own]] = part
+    return matrix
+
+
+def _features(column: Series, kind: Kind, missing: str) -> list[Array]:
+    """Return the features that a column that is not numeric gives, (n_rows,) each."""
+    if isinstance(kind, Age):
+        return [finite((kind.microseconds - dates(column)) / DAY, column.name, "feature", missing)]
+    values = np.array(_codes(column, kind.levels))
+    if missing == "error":
+        finite(np.where(values == _MISSING, np.nan, 0.0), column.name, "feature", missing)
+    wanted = (*range(len(kind.levels)), _MISSING) if kind.has_missing else range(len(kind.levels))
+    return [values == code for code in wanted]
+
+
+_OTHER, _MISSING = -1, -2
+
+
+def _codes(column: Series, levels: Sequence[str]) -> list[int]:
+    """Return the number of the level of each row."""
+    if not _is_countable(column):
+        raise DataError(
+            f"the column {column.name!r} held categories in the training data, such as {levels[0]!r}, and here it "
+            f"holds {column.dtype}. Give what the training data had."
+        )
+    codes = {level: code for code, level in enumerate(levels)}
+    return [_MISSING if text is None else codes.get(text, _OTHER) for text in texts(column)]
+
+
+def _is_countable(column: Series) -> bool:
+    """Return whether the values of a column can be those of a category."""
+    dtype = column.dtype
+    if dtype.is_float():
+        values = column.to_numpy()
+        return bool((np.isnan(values) | (values == np.round(values))).all())
+    return is_text(column) or dtype.is_integer() or dtype == nw.Boolean or is_empty(column)
+
+
+def is_text(column: Series) -> bool:
+    """Return whether a column holds text or categories."""
+    dtype = column.dtype
+    if isinstance(dtype, nw.Categorical | nw.Enum | nw.String):
+        return True
+    return dtype == nw.Object and _holds(column, (str, int)) and not _holds(column, (bool, int))
+
+
+def is_date(column: Series) -> bool:
+    """Return whether a column holds dates, as such or as ISO 8601 text."""
+    if isinstance(column.dtype, nw.Date | nw.Datetime):
+        return True
+    if column.dtype == nw.Object and _holds(column, (date,)):
+        return True
+    if not isinstance(column.dtype, nw.String | nw.Object):
+        return False
+    try:
+        dates(column)
+    except DataError:
+        return False
+    return not is_empty(column)
+
+
+def is_numeric(column: Series) -> bool:
+    """Return whether a column holds numbers or truth values, or nothing at all."""
+    dtype = column.dtype
+    if dtype.is_numeric() or dtype == nw.Boolean or is_empty(column):
+        return True
+    return bool(dtype == nw.Object and _holds(column, (bool, int, float, Decimal)))
+
+
+def is_empty(column: Series) -> bool:
+    """Return whether all values are missing, whatever type the column has."""
+    return bool(column.null_count() == len(column))
+
+
+def _holds(column: Series, kinds: tuple[type, ...]) -> bool:
+    """Return whether all values of a column that are not missing are of these types."""
+    return all(isinstance(value, kinds) for value in _values(column) if value is not None)
+
+
+def _values(column: Series) -> list[object]:
+    """Return the values of a column, None where one is missing."""
+    values = column.to_list()
+    if not column.null_count():
+        return values
+    return [None if absent else value for value, absent in zip(values, column.is_null().to_list(), strict=True)]
+
+
+def texts(column: Series) -> list[str | None]:
+    """Return the values of a column as text, None where one is missing."""
+    return [_text(value) for value in _values(column)]
+
+
+def _text(value: object) -> str | None:
+    """Return a value as text, the same for 7, "7" and 7.0."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return None if np.isnan(value) else f"{value:.0f}" if value.is_integer() else str(value)
+    return None if value is None else str(value)
+
+
+def dates(column: Series) -> Floats:
+    """Return the dates in a column in microseconds since 1970, NaN where one is missing, or raise DataError."""
+    if isinstance(column.dtype, nw.Datetime) and not is_empty(column):
+        times = column.dt.timestamp("us")
+        absent = column.is_null().to_numpy()
+        return np.where(absent, np.nan, times.fill_null(0).to_numpy().astype(np.float64))
+    return np.array([_microseconds(value, column.name, row) for row, value in enumerate(_values(column))])
+
+
+def _microseconds(value: object, name: str, row: int) -> float:
+    if value is None or value == "":
+        return np.nan
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    try:
+        time = datetime.fromisoformat(value) if isinstance(value, str) and _DATE.match(value) else value
+    except ValueError:
+        time = None
+    if not isinstance(time, datetime):
+        raise DataError(
+            f"the column {name!r} held dates in the training data, and here it holds {str(value)[:40]!r} in row {row}. "
+            "Dates are of a type of dates, or ISO 8601 text such as 2026-01-31T12:00."
+        )
+    return float(microseconds(time))
+
+
+def numbers(column: Series, what: str, missing: str = "error") -> Matrix:
+    """Return the numbers of a column, finite but for missing ones that are kept, which are NaN."""
+    name, dtype = column.name, column.dtype
+    if not is_numeric(column):
+        raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers. Turn it into numbers.")
+    if is_empty(column):
+        values = np.full(len(column), np.nan)
+    elif dtype == nw.Object:
+        values = np.array([np.nan if value is None else float(value) for value in _values(column)])  # type: ignore[arg-type]
+    else:
+        values = (column if dtype.is_float() or not column.null_count() else column.cast(nw.Float64)).to_numpy()
+    if values.dtype not in (np.float32, np.float64):
+        values = values.astype(np.float64)
+    return finite(values, name, what, missing)
+
+
+def finite(values: Matrix, name: str, what: str, missing: str) -> Matrix:
+    """Return the values of the column of that name, all finite but for missing ones that are kept, which are NaN."""
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return values
+    infinite, absent = np.flatnonzero(np.isinf(values)), np.flatnonzero(np.isnan(values))
+    of_feature = what == "feature"
+    if len(infinite) and missing != "zero":
+        remedy = ', or read it as 0: missing="zero"' if of_feature else ""
+        raise DataError(
+            f"the {what} column {name!r} is {values[infinite[0]]} in row {infinite[0]}. Every value must be finite: "
+            f"correct it, or remove the row{remedy}."
+        )
+    if missing == "error":
+        remedy = ', or keep them: missing="keep"' if of_feature else ""
+        raise DataError(
+            f"the {what} column {name!r} has {len(absent)} missing values, the first in row {absent[0]}. "
+            f"Fill them in, remove those rows{remedy}."
+        )
+    return values if missing == "keep" else np.where(bad, values.dtype.type(0), values)
