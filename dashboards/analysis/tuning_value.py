@@ -22,7 +22,7 @@ import numpy as np
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace
-from ranktune.dashboards.records.study import SplitData, StudyData
+from ranktune.dashboards.records.study import SplitData, StudyData, tuning_gained
 from ranktune.dashboards.records.trial import Trial, best_so_far
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.samplers.registry import STARTUP
@@ -37,6 +37,8 @@ MIN_TRIALS = 10
 """Trials with a value below which nothing is simulated: it would show the prior."""
 MAX_OBSERVATIONS = 100
 """Observations that the surrogate is fitted to; half of them where there are several splits."""
+MIN_RANDOM_TRIALS = 5
+"""Trials drawn at random, of each split, below which nothing is said about random search."""
 CONFIGURATIONS, FUNCTIONS, ORDERS = 1024, 128, 8
 MAX_TRIALS_AHEAD = 2000
 """Simulated trials beyond the known ones."""
@@ -66,6 +68,8 @@ def panel(data: StudyData) -> Panel:
     known_floors = [floor for floor in floors if floor is not None]
     default = float(np.mean(known_floors)) if len(known_floors) == len(floors) else None
     known = [random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
+    if min(len(_known(own)) - 1 for own in known) < MIN_RANDOM_TRIALS:
+        known = [np.full(0, np.nan) for _ in known]
     random = mean_of_splits(known)
     beyond = expected_random_search(data, known, max(data.study.n_trials if data.ends_by_count else 0, len(curve)))
     figure = best_so_far_figure(data, {"best so far": curve}, default, random, beyond)
@@ -192,22 +196,25 @@ def _step_trace(curve: Floats, name: str, colour: str, dash: str) -> Trace:
 
 
 def _note(data: StudyData, curve: Floats, default: float | None, random: Floats, beyond: Expected | None) -> str:
-    parts = []
-    if default is not None:
+    parts = [tuning_gained(data.result)] if data.result is not None else []
+    if not any(parts) and default is not None:
         gain = float(np.nanmax(curve)) - default
-        parts.append(f"Tuning gained {gain:.4f} over the best of the solvers' defaults on validation queries.")
+        parts.append(
+            f"The best so far is {gain:.4f} above the best of the solvers' defaults on validation queries. The best of "
+            "many values is too high: test queries show what tuning gained."
+        )
     drawn = len(_known(random)) - 1
     if drawn > 0:
-        trials = "trial that was" if drawn == 1 else "trials that were"
         parts.append(
-            f"The curve of random search is the mean over random orders of the {drawn} {trials} drawn at random."
+            f"The curve of random search is the mean over random orders of the {drawn} trials that were drawn "
+            "at random."
         )
     if beyond is not None:
         parts.append(_expected_note(curve, beyond))
     parts.append('For random search with the full budget, run the study with sampler "random" and compare the two.')
     if len(data.splits) > 1:
         parts.append(f"Values are means over {len(data.splits)} folds.")
-    return " ".join(parts)
+    return " ".join(filter(None, parts))
 
 
 def _expected_note(curve: Floats, beyond: Expected) -> str:

@@ -134,6 +134,20 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def tuning_gained(result: JsonView) -> str:
+    """Return what tuning gained on the test queries over the best of the solvers' defaults; "" if that is not known."""
+    found = result.get("tuning")
+    if found is None:
+        return ""
+    if found["gain"] is None:
+        return f"Gain of tuning: none, the model is the best of the solvers' defaults ({found['default']})."
+    low, high = found["gain_interval"]
+    return (
+        f"Gain of tuning on test: {found['gain']:+.4f} ({low:+.4f} to {high:+.4f}) over the best of the solvers' "
+        f"defaults ({found['default']})."
+    )
+
+
 def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> StudyData:
     """Return the study in folder as it is now. Raises StudyError where there is no readable study.
 

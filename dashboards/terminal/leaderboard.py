@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from ranktune.dashboards.records.study import tuning_gained
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.tuner.selection.results import ALIKE, BETTER
@@ -70,7 +71,7 @@ def conclusion(result: JsonView) -> str:
     )
     scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
     lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
-    lines += filter(None, [_outside(result), compositions(result), served(result)])
+    lines += filter(None, [_outside(result), tuning_gained(result), compositions(result), served(result)])
     alike = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == ALIKE]
     if alike:
         lines.append(f"Not significantly different (Holm, 0.05): {', '.join(alike)}.")

@@ -1,4 +1,4 @@
-"""The studies of a home folder, and the progress of an unfinished one."""
+"""The studies of a home folder, and the progress of one that is running or was interrupted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits
-from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.home import StudyFolder, all_folders
@@ -30,13 +30,13 @@ def _line(folder: StudyFolder) -> Json:
         return line | {
             "data": result["data"],
             "metric": result["metric"],
-            "state": "finished",
+            "state": "running" if folder.held() else "finished",
             "done": result["trials"],
             "trials": result["trials"],
             "stopped": result["stopped"],
             "failed": sum(failure["number"] is not None for failure in result["failures"]),
             "solver": best["solver"],
-            "best": best["vali"],
+            "best": next((best[name] for name in ("vali", "again") if best.get(name) is not None), result["estimate"]),
             "test": best["test"],
         }
     except RankTuneError as error:
@@ -44,8 +44,9 @@ def _line(folder: StudyFolder) -> Json:
 
 
 def state(path: Path) -> Json:
-    """Return the progress of an unfinished study: finished trials, how they ended, and the best by validation.
+    """Return the progress of a study without a result: finished trials, how they ended, and the best by validation.
 
+    It is "running", or "interrupted" if no process runs it. trials, those wanted, is None where they are not counted.
     Only trials that were evaluated in full can be the best.
     """
     from ranktune.dashboards.records.study import reader_of
@@ -59,11 +60,11 @@ def state(path: Path) -> Json:
         "study": path.name,
         "data": study.data,
         "metric": study.metric,
-        "state": "unfinished",
+        "state": "running" if folder.held() else "interrupted",
         "done": len(trials),
         "stopped": own.stopped,
         "failed": own.failed,
-        "trials": study.n_trials * len(folder.split_names()),
+        "trials": study.n_trials * len(folder.split_names()) if study.ends_by_count else None,
         "solver": None if best is None else best.solver,
         "best": None if best is None else best.value,
         "test": None,
@@ -81,9 +82,14 @@ def listing_table(studies: list[Json]) -> FittedTable:
         "changed": [line["changed"][:16].replace("T", " ") for line in studies],
     }
     right = {
-        "trials": [f"{line['done']} of {line['trials']}" if "done" in line else "" for line in studies],
-        "vali": [four_digits(line.get("best")) for line in studies],
+        "trials": [counted(line) if "done" in line else "" for line in studies],
+        "score": [four_digits(line.get("best")) for line in studies],
         "test": [four_digits(line.get("test")) for line in studies],
     }
     escaped = {name: list(map(escape, cells)) for name, cells in left.items()}
-    return FittedTable(escaped, right, ("changed", "metric", "data"))
+    return FittedTable(escaped, right, ("data", "metric", "trials", "solver", "test"))
+
+
+def counted(line: JsonView) -> str:
+    """Return the number of finished trials, "5 of 20" where it is known how many there will be."""
+    return str(line["done"]) if line["trials"] in (None, line["done"]) else f"{line['done']} of {line['trials']}"

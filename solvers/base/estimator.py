@@ -8,17 +8,61 @@ validated by scikit-learn itself.
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
+from html import escape
 from typing import Any, Self
 
 import numpy as np
 
+from ranktune.solvers.core.arrays import Floats, Ids, Sizes
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+
+SAME_AS = {
+    "trees": ("n_estimators", "num_iterations", "num_boost_round", "iterations", "num_trees"),
+    "rounds": ("n_estimators", "num_iterations", "num_boost_round", "iterations"),
+    "learning_rate": ("eta", "shrinkage_rate"),
+    "leaves": ("num_leaves", "max_leaves", "max_leaf_nodes"),
+    "depth": ("max_depth",),
+    "min_documents": ("min_child_samples", "min_data_in_leaf", "min_samples_leaf"),
+    "min_weight": ("min_child_weight", "min_sum_hessian_in_leaf"),
+    "l2": ("reg_lambda", "lambda_l2", "l2_leaf_reg"),
+    "feature_share": ("colsample_bytree", "feature_fraction", "rsm"),
+    "row_share": ("subsample", "bagging_fraction"),
+    "query_share": ("subsample", "bagging_fraction"),
+    "bins": ("max_bin", "max_bins", "border_count"),
+    "loss": ("objective",),
+    "truncation": ("lambdarank_truncation_level",),
+    "patience": ("early_stopping_rounds", "early_stopping_round"),
+    "metric": ("eval_metric",),
+    "threads": ("n_jobs", "num_threads", "nthread", "thread_count"),
+    "random_state": ("seed", "random_seed"),
+}
+"""Parameters, and what LightGBM, XGBoost, CatBoost and scikit-learn call them."""
 
 
 class Estimator:
     """Base of estimators: the arguments of __init__ are the parameters, kept as attributes of the same names."""
 
     n_features_in_: int
+
+    def __new__(cls, *_: object, **parameters: object) -> Self:
+        """Raise TypeError for an unknown parameter, with the name that it has here."""
+        known = inspect.signature(cls.__init__).parameters if parameters else {}
+        takes_any = any(own.kind is own.VAR_KEYWORD for own in known.values())
+        for name in parameters:
+            if name not in known and not takes_any:
+                raise TypeError(cls._unknown(name))
+        return super().__new__(cls)
+
+    @classmethod
+    def _unknown(cls, name: str) -> str:
+        """Return that there is no such parameter, with what it is called here."""
+        known = cls._parameter_names()
+        ours = next((own for own in known if name in SAME_AS.get(own, ())), None)
+        hint = nearest(name, known) if ours is None else f"Here it is called '{ours}'."
+        return f"{cls.__name__} has no parameter '{name}'. {hint}"
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -33,7 +77,7 @@ class Estimator:
         known = self._parameter_names()
         for name, value in parameters.items():
             if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter '{name}'. {nearest(name, known)}")
+                raise ParameterError(self._unknown(name))
             setattr(self, name, value)
         return self
 
@@ -42,6 +86,85 @@ class Estimator:
         defaults = {name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()}
         changed = [f"{n}={v!r}" for n, v in self.get_params().items() if not _same(v, defaults[n])]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
+        """Score documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
+            The features. They may be NaN (missing) if the training data had missing values.
+        qid, group : array-like, optional
+            Which rows are a query, as in fit; only for models that score a query as a whole.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            The scores in the order of the rows; higher is better.
+        """
+        raise NotImplementedError
+
+    def score(
+        self,
+        X: object,
+        y: object = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        metric: str = "ndcg@10",
+    ) -> float:
+        """Return the mean of a metric over the queries of documents with grades.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
+            The features; Queries hold grades and queries too.
+        y : array-like of shape (n_documents,)
+            The grades.
+        qid, group : array-like, optional
+            Which rows are a query, as in fit.
+        metric : str, default="ndcg@10"
+            The metric. Queries that it skips do not count.
+
+        Returns
+        -------
+        float
+            NaN where the metric skips every query.
+
+        Examples
+        --------
+        >>> from ranktune import RankSVM
+        >>> ranker = RankSVM().fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+        >>> ranker.score([[3.0], [4.0], [1.0], [0.0]], [0, 1, 2, 0], qid=[1, 1, 2, 2])
+        1.0
+        """
+        if not isinstance(X, Queries):
+            X = Queries.from_arrays(*self._validated(X, y, reset=False), qid=qid, group=group)
+        queries = replace(X, rows=None)
+        values = parse_metric(metric).per_query(self.predict(queries), queries)
+        counted = values[~np.isnan(values)]
+        return float(counted.mean()) if len(counted) else float("nan")
+
+    def _repr_html_(self) -> str:
+        """Return the class and its parameters for notebooks; those that differ from their defaults are bold."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        rows = "".join(
+            f"<tr><td>{name}</td><td>{escape(repr(value))}</td></tr>"
+            if _same(value, defaults[name].default)
+            else f"<tr><td><b>{name}</b></td><td><b>{escape(repr(value))}</b></td></tr>"
+            for name, value in self.get_params().items()
+        )
+        return f"<details><summary><code>{escape(repr(self))}</code></summary><table>{rows}</table></details>"
+
+    def get_metadata_routing(self) -> object:
+        """Return what scikit-learn routes here where metadata routing is enabled: qid and group, without a request."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        for method in (request.fit, request.score, request.predict):
+            for name in ("qid", "group"):
+                method.add_request(param=name, alias=True)
+        return request
 
     def __sklearn_tags__(self) -> object:
         """Return tags for scikit-learn: sparse X and missing values (NaN) are accepted, y is required."""

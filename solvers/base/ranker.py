@@ -306,23 +306,6 @@ class BaseRanker(Estimator):
     def _steps(self, queries: Queries) -> Iterator[Step]:
         raise NotImplementedError
 
-    def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """Score documents.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
-            The features. They may be NaN (missing) if the training data had missing values.
-        qid, group : array-like, optional
-            Which rows are a query, as in fit; only for models that score a query as a whole.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            The scores in the order of the rows; higher is better.
-        """
-        raise NotImplementedError
-
     def as_model(
         self,
         *,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
+
+MANY_ROWS = 1000
+"""Rows that are hardly of one query."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,13 @@ def group_rows(
     qid is one id a row, of any hashable type and in any order. group is the number of rows of each query, in
     the order of the rows (LightGBM's and XGBoost's convention).
     """
+    if qid is None and group is None and n_rows > MANY_ROWS:
+        warnings.warn(
+            f"all {n_rows} rows are taken as one query. Give the query of each row (qid=), or the sizes of the queries "
+            "(group=).",
+            RankTuneWarning,
+            stacklevel=4,
+        )
     if qid is not None and group is not None:
         raise DataError("both qid= and group= were given: they say the same thing twice. Pass one of them.")
     if group is not None:

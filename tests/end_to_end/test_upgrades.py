@@ -54,7 +54,7 @@ def test_the_studies_of_a_release_are_listed_and_shown(home: Path) -> None:
     lines = {line["study"]: line for line in listing(home)}
     assert {name: (line["state"], line["done"], line["trials"]) for name, line in lines.items()} == {
         FINISHED: ("finished", TRIALS, TRIALS),
-        UNFINISHED: ("unfinished", INTERRUPTED_AT, TRIALS),
+        UNFINISHED: ("interrupted", INTERRUPTED_AT, TRIALS),
     }
     result = load_result(home / FINISHED / "result.json")
     assert lines[FINISHED]["solver"] == result["best"]["solver"]

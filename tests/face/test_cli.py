@@ -260,5 +260,5 @@ def test_an_interrupt_says_how_to_go_on(folder: Path) -> None:
     assert "ranktune resume" in errors
     assert "Traceback" not in errors
     found = json.loads(ranktune("show", "stopped", "--json", cwd=folder).stdout)
-    assert found["state"] == "unfinished"
+    assert found["state"] == "interrupted"
     assert "of 100000 trials" in ranktune("show", "stopped", cwd=folder).stdout

@@ -45,6 +45,7 @@ def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]
     live.trial(report(6, None, 0.5, "OSError: gone"))
     (task,) = live._bar.tasks
     assert (task.completed, task.fields["best"]) == (6, "best 0.5000 (RankSVM)")
+    assert task.fields["count"] == "6/10"
     live.close()
     shown = capsys.readouterr().err
     assert "reading [bold]x[/bold]" in shown
@@ -65,3 +66,36 @@ def test_what_was_stopped_is_said_to_be_behind_and_is_counted(capsys: pytest.Cap
     (task,) = live._bar.tasks
     assert task.fields["best"] == "best 0.5000 (RankSVM), 1 stopped early"
     live.close()
+
+
+def test_under_a_time_limit_the_bar_is_one_of_time_and_no_number_of_trials_is_promised(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    timed = TrialReport("", 0, 1, None, "RankSVM", 0.5, None, 0.5, "RankSVM", seconds_left=30.0)
+    lines = Lines()
+    lines.split("", None, 0)
+    lines.trial(timed)
+    said = capsys.readouterr().err
+    assert said.startswith("trials\ntrial 1  RankSVM") and "0:30 left" in said and " of " not in said
+    live = Live()
+    live.split("", None, 0)
+    live.trial(timed)
+    (task,) = live._bar.tasks
+    assert task.fields["count"] == "1" and task.fields["left"] == "0:30 left"
+    assert task.total == pytest.approx(30.0, abs=5.0) and task.completed < 5.0
+    live.close()
+
+
+def test_a_stage_after_the_trials_has_a_bar_and_no_time_left_of_the_trials() -> None:
+    live = Live()
+    live.stage("reading x")
+    live.split("", 10, 0)
+    live.trial(TrialReport("", 9, 10, 10, "RankSVM", 0.5, None, 0.5, "RankSVM", seconds_left=12.0))
+    live.stage("refitting the best of each solver")
+    trials, stage = live._bar.tasks
+    assert trials.fields["left"] == "" and trials.finished
+    assert stage.description == "refitting the best of each solver" and stage.total is None
+    live.stage("blending them")
+    assert [task.finished for task in live._bar.tasks] == [True, True, False]
+    live.close()
+    assert all(task.finished for task in live._bar.tasks)

@@ -269,7 +269,7 @@ def _how_far(folder: StudyFolder) -> str:
     """Return the state of an interrupted study, and how to continue it."""
     if not (folder.path / "study.json").exists():
         return "The study had not begun. Nothing was saved."
-    from ranktune.dashboards.terminal.listing import state  # it loads the library of tables
+    from ranktune.dashboards.terminal.listing import counted, state  # it loads the library of tables
 
     name = folder.path.name
     next_step = f"`ranktune resume {name}` continues the study."
@@ -278,7 +278,7 @@ def _how_far(folder: StudyFolder) -> str:
     except StudyError:  # such as a database that cannot be reached
         return f"Finished trials are in the record. {next_step}"
     best = "" if found["best"] is None else f", best {found['metric']} {found['best']:.4f} ({found['solver']})"
-    return f"{found['done']} of {found['trials']} trials are in the record{best}. {next_step}"
+    return f"{counted(found)} trials are in the record{best}. {next_step}"
 
 
 @takes(WorkArguments)

@@ -129,13 +129,15 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the result of a study, or the state of an unfinished one."""
-    from ranktune.dashboards.terminal.listing import state
+    from ranktune.dashboards.terminal.listing import counted, state
     from ranktune.tuner.selection.results import load_result
     from ranktune.tuner.study.home import find_folder, home_folder
 
     folder = find_folder(home_folder(home), name)
     if folder.result.exists():
         _show(load_result(folder.result), as_json)
+        if folder.held():
+            print(f"It is being continued: `ranktune dashboard {name}` shows it live.", file=sys.stderr)
         return
     found = state(folder.path)
     if as_json:
@@ -143,9 +145,10 @@ def show(
     else:
         best = "" if found["best"] is None else f", best {found['metric']} {found['best']:.4f} by validation"
         ended = "".join(f", {found[how]} {said}" for how, said in _INCOMPLETE if found[how])
-        print(
-            f"{name}: {found['done']} of {found['trials']} trials{ended}{best}. `ranktune resume {name}` continues it."
-        )
+        next_step = f"`ranktune resume {name}` continues it"
+        if found["state"] == "running":
+            next_step = f"It is running: `ranktune dashboard {name}` shows it live"
+        print(f"{name}: {counted(found)} trials{ended}{best}. {next_step}.")
 
 
 @commands.command()

@@ -34,11 +34,11 @@ class Lines:
         """Print what is done outside trials."""
         self._print(text)
 
-    def split(self, name: str, total: int, done: int) -> None:
+    def split(self, name: str, total: int | None, done: int) -> None:
         """Print that the trials of a split begin."""
         self._best = None
         before = f", {done} done before" if done else ""
-        self._print(f"{_label(name)}{total} trials{before}")
+        self._print(f"{_label(name)}{'trials' if total is None else f'{total} trials'}{before}")
 
     def trial(self, report: TrialReport) -> None:
         """Print how a trial report."""
@@ -50,7 +50,8 @@ class Lines:
         if report.stopped:
             outcome = f"stopped after {report.stopped}, significantly worse"
         best = "" if report.best is None else f"  best {report.best:.4f} ({report.best_solver})"
-        head = f"{_label(report.split)}trial {report.done} of {report.total}"
+        of = "" if report.total is None else f" of {report.total}"
+        head = f"{_label(report.split)}trial {report.done}{of}"
         self._print(f"{head}  {report.solver}  {outcome}{best}  {_time_left(report)}".rstrip())
 
     def event(self, text: str) -> None:
@@ -73,7 +74,11 @@ class Verbose(Lines):
 
 
 class Live:
-    """A bar with the trials done, the best value and the time left; the bar of a finished split stays visible."""
+    """A bar for the trials of each split, with the best value and the time left, and a bar for each later stage.
+
+    Where the trials are not counted, the bar shows the time that has passed of the time there is. That of a stage,
+    whose duration is not known, moves to and fro.
+    """
 
     def __init__(self) -> None:
         from rich import progress  # only a terminal needs it
@@ -81,26 +86,38 @@ class Live:
 
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}", markup=False),
-            progress.BarColumn(bar_width=24),
-            progress.MofNCompleteColumn(),
+            progress.BarColumn(bar_width=16),
+            progress.TextColumn("{task.fields[count]}", markup=False),
             progress.TextColumn("{task.fields[best]}", markup=False),
             progress.TimeElapsedColumn(),
-            progress.TextColumn("elapsed{task.fields[left]}", markup=False),
+            progress.TextColumn("{task.fields[left]}", markup=False),
             console=Console(stderr=True),
         )
         self._task: TaskID | None = None
+        self._stage: TaskID | None = None
+        self._begun = 0.0
         self._stopped = 0
 
     def stage(self, text: str) -> None:
-        """Print a line above the bar."""
+        """Print a line above the bar, or begin the bar of a stage after the trials."""
         self._bar.start()
-        self._bar.console.print(printable(text), markup=False, highlight=False, style="dim")
+        self._end_stage()
+        if self._task is None:
+            self._bar.console.print(printable(text), markup=False, highlight=False, style="dim")
+            return
+        self._bar.update(self._task, left="")
+        self._bar.stop_task(self._task)
+        self._stage = self._bar.add_task(printable(text), total=None, count="", best="", left="")
 
-    def split(self, name: str, total: int, done: int) -> None:
+    def split(self, name: str, total: int | None, done: int) -> None:
         """Begin a bar."""
         self._bar.start()
-        self._stopped = 0
-        self._task = self._bar.add_task(f"{_label(name)}trials", total=total, completed=done, best="", left="")
+        self._end_stage()
+        self._stopped, self._begun = 0, time.monotonic()
+        count = _count(done, total)
+        self._task = self._bar.add_task(
+            f"{_label(name)}trials", total=total, completed=done, count=count, best="", left=""
+        )
 
     def trial(self, report: TrialReport) -> None:
         """Advance the bar."""
@@ -108,17 +125,34 @@ class Live:
         self._stopped += bool(report.stopped)
         best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
         best += f", {self._stopped} stopped early" if self._stopped else ""
-        left = _time_left(report)
-        self._bar.update(self._task, completed=report.done, best=best, left=left and f", {left}")
+        completed, total = float(report.done), report.total
+        if total is None and report.seconds_left is not None:
+            completed = time.monotonic() - self._begun
+        whole = completed + (report.seconds_left or 0.0) if total is None else float(total)
+        count = _count(report.done, total)
+        self._bar.update(self._task, completed=completed, total=whole, count=count, best=best, left=_time_left(report))
         if report.error is not None:
-            self.stage(f"trial {report.number} ({report.solver}) failed: {report.error}")
+            self._bar.console.print(
+                printable(f"trial {report.number} ({report.solver}) failed: {report.error}"),
+                markup=False, highlight=False, style="dim",
+            )  # fmt: skip
 
     def event(self, text: str) -> None:
         """Print nothing."""
 
     def close(self) -> None:
         """Stop the bar and show the cursor."""
+        self._end_stage()
         self._bar.stop()
+
+    def _end_stage(self) -> None:
+        if self._stage is not None:
+            self._bar.update(self._stage, total=1, completed=1)
+            self._stage = None
+
+
+def _count(done: int, total: int | None) -> str:
+    return str(done) if total is None else f"{done}/{total}"
 
 
 def _time_left(report: TrialReport) -> str:

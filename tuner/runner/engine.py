@@ -31,6 +31,7 @@ from ranktune.tuner.selection.rescoring import rescored
 from ranktune.tuner.selection.results import DISTILLED, Failure, Result, Row, SplitResult
 from ranktune.tuner.selection.serving import Served, restriction, served, warn_if_unserved
 from ranktune.tuner.selection.time_reserve import reserve
+from ranktune.tuner.selection.tuning_gain import DefaultModel, best_default, default_model, tuning_gain
 from ranktune.tuner.splits.archive import is_first_use, note_use
 from ranktune.tuner.splits.split import WHOLE
 from ranktune.tuner.statistics.intervals import Interval
@@ -156,6 +157,7 @@ class _Part:
     name: str
     entries: list[Entry]
     served: Served
+    default: DefaultModel | None
     estimate: Interval
     expected: Interval | None
     trials: int
@@ -213,6 +215,7 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             entries = end.entries
             warn_if_unserved(study, entries)
             found += [entry.candidate for entry in entries if entry.candidate.solver == DISTILLED]
+        default = default_model(study, problem, best_default(record, space), entries[0], run.executor, deadline)
         run.stage("reporting", "")
         run.executor.call(save_entries, entries, problem, own)
         expected = _estimate(study, entries[0].candidate, [*choice.ordered, *found], found, record)
@@ -220,6 +223,7 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             problem.name,
             entries,
             end,
+            default,
             expected,
             expected_on_test(expected, entries[0], study.metric),
             len(record.trials()),
@@ -306,6 +310,11 @@ def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
         ended_early=" ".join(dict.fromkeys(part.ended_early for part in parts if part.ended_early)),
         folds=splits,
         restriction=restriction(study, [part.served for part in judged], generator),
+        tuning=tuning_gain(
+            [part.default for part in judged],
+            [part.entries[0].test[study.metric] for part in judged if part.entries[0].test],
+            np.random.default_rng([study.seed, 7]),
+        ),
     )
 
 

@@ -144,7 +144,7 @@ class TrialLoop:
         Raises AllFailed if the last MAX_FAILURES trials failed, and Interrupted after a signal: running trials had
         some seconds to finish, the others are put back for the next run.
         """
-        self.progress.split(self.split, self.study.n_trials, min(self.done, self.study.n_trials))
+        self.progress.split(self.split, self._wanted, min(self.done, self.study.n_trials))
         with Interrupts() as interrupts:
             try:
                 with interrupts.deferred(self.dispatcher.in_processes):
@@ -278,9 +278,19 @@ class TrialLoop:
                 "What had finished is in the record; `ranktune resume` goes on."
             )
 
+    @property
+    def _wanted(self) -> int | None:
+        """The trials that are wanted, None where the study ends at a time or when little gain is expected."""
+        return self.study.n_trials if self.study.ends_by_count else None
+
     def _seconds_left(self) -> float | None:
-        """Return how long the split will go on: the mean time of its trials for each to come, and that of its end."""
+        """Return how long the split will go on: the mean time of its trials for each to come, and that of its end.
+
+        Where the trials are not counted it is the time until the deadline, None without one.
+        """
         ran = self.done - self.done_before
+        if not self.study.ends_by_count:
+            return None if self.deadline.left == float("inf") else max(self.deadline.left, 0.0)
         if ran == 0:
             return None
         now = self.clock.now()
@@ -303,7 +313,7 @@ class TrialLoop:
             split=self.split,
             number=trial.number,
             done=self.done,
-            total=self.study.n_trials,
+            total=self._wanted,
             solver=trial.task.solver,
             value=written.value,
             error=written.user_attrs.get(ERROR),

@@ -16,8 +16,10 @@ class TrialReport:
         Name of the split.
     number, solver
         The trial.
-    done, total : int
-        Finished trials of the split, and those wanted.
+    done : int
+        Finished trials of the split.
+    total : int or None
+        Those wanted; None where the study ends at a time, or when little gain is expected.
     value : float or None
         The metric, an estimate if the trial was stopped; None if it failed.
     error : str or None
@@ -25,7 +27,7 @@ class TrialReport:
     best, best_solver : float or None, str or None
         The best complete trial of the split so far.
     seconds_left : float or None
-        Until the split has ended, its last stage included, as far as its trials say.
+        Until the split has ended, its last stage included, as far as its trials and its time limit say.
     stopped : str
         The part of the plan after which the trial was significantly worse than the best; empty if it was complete.
     """
@@ -33,7 +35,7 @@ class TrialReport:
     split: str
     number: int
     done: int
-    total: int
+    total: int | None
     solver: str
     value: float | None
     error: str | None
@@ -49,7 +51,7 @@ class Progress(Protocol):
     def stage(self, text: str) -> None:
         """Show what happens outside of trials, as reading and refitting."""
 
-    def split(self, name: str, total: int, done: int) -> None:
+    def split(self, name: str, total: int | None, done: int) -> None:
         """Show that the trials of a split begin, of which an earlier run has done some."""
 
     def trial(self, report: TrialReport) -> None:
@@ -68,7 +70,7 @@ class Silent:
     def stage(self, text: str) -> None:
         """Show nothing."""
 
-    def split(self, name: str, total: int, done: int) -> None:
+    def split(self, name: str, total: int | None, done: int) -> None:
         """Show nothing."""
 
     def trial(self, report: TrialReport) -> None:

@@ -95,6 +95,21 @@ class Restriction:
 
 
 @dataclass(frozen=True)
+class TuningGain:
+    """What tuning gained: the delivered model against the best of the solvers' defaults, on the test queries.
+
+    default  the solver whose defaults are best by validation; over several splits that of most of them
+    gain     the metric of the delivered model less that of the default, paired by query, with its interval; None
+             where the delivered model is the default itself
+    p_value  two-sided, of that gain
+    """
+
+    default: str
+    gain: Interval | None
+    p_value: float | None
+
+
+@dataclass(frozen=True)
 class Failure:
     """A failed trial and its error; number is None where the refit of a chosen configuration failed."""
 
@@ -163,6 +178,8 @@ class Result:
         The results of the single splits.
     restriction : Restriction or None
         What the systems that must load the model cost; None if none was named.
+    tuning : TuningGain or None
+        What tuning gained over the solvers' defaults on the test queries; None without them.
 
     Examples
     --------
@@ -192,6 +209,7 @@ class Result:
     ended_early: str = ""
     folds: tuple[SplitResult, ...] = field(default=())
     restriction: Restriction | None = None
+    tuning: TuningGain | None = None
 
     @property
     def best_model(self) -> Model:
@@ -207,6 +225,8 @@ class Result:
         if self.restriction is not None:
             own = self.restriction
             plain["restriction"] = asdict(own) | _interval("cost", own.cost) | _interval("loss", own.loss)
+        if self.tuning is not None:
+            plain["tuning"] = asdict(self.tuning) | _interval("gain", self.tuning.gain)
         return {name: _finite(value) for name, value in plain.items()}
 
     def save(self, path: Path) -> None:
@@ -216,14 +236,18 @@ class Result:
         temporary.replace(path)
 
 
+_LATER: Json = {"folds": (), "stopped": 0, "ended_early": "", "restriction": None, "tuning": None}
+"""Fields that results of older versions may lack, and what stands for them."""
+
+
 def load_result(path: Path) -> Json:
     """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
     try:
         found: Json = json.loads(path.read_text(encoding="utf-8"))
-        required = {field.name for field in fields(Result)} - {"folds", "stopped", "ended_early", "restriction"}
+        required = {field.name for field in fields(Result)} - set(_LATER)
         if not isinstance(found, dict) or not required <= set(found):
             raise ValueError("it is no result of a study")
-        found = {"stopped": 0, "ended_early": "", "restriction": None} | found  # older studies
+        found = {name: value for name, value in _LATER.items() if name != "folds"} | found
     except (OSError, ValueError) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
     return found

@@ -129,6 +129,11 @@ class Study(Settings):
         return self.trials
 
     @property
+    def ends_by_count(self) -> bool:
+        """Whether it ends after a number of trials that is known, not at a time or when little gain is expected."""
+        return (self.timeout is None and self.until is None) or self.n_trials != TRIALS_BY_TIME
+
+    @property
     def limits(self) -> dict[str, float]:
         """The most that the chosen model may cost, by cost; without costs of features, their number is their cost."""
         limits = parse_limits(self.within)

@@ -172,7 +172,7 @@ def test_distributions_include_estimates_and_defaults_are_the_requested_paramete
     assert (row["Trials"], row["Stopped early"], row["Failed"]) == (5, 4, 0)
     assert row["Median"] == pytest.approx(0.33)
     assert (row["Best"], row["Best trial"], row["Defaults"]) == (0.6, 0, 0.55)
-    assert "0.0500 over the best of the solvers' defaults" in panel(data, "overview", "worth").note
+    assert "0.0500 above the best of the solvers' defaults" in panel(data, "overview", "worth").note
 
 
 def test_times_of_stopped_trials_are_those_of_all_parts(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from ranktune.dashboards.views.registry import build
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.samplers.belief import fit_belief
 from ranktune.tuner.samplers.registry import STARTUP
+from tests.support.page_studies import concluded
 from tests.support.study_samples import (
     HOSTILE,
     along,
@@ -234,3 +235,25 @@ def test_a_study_that_runs_is_compared_where_it_is(tmp_path: Path) -> None:
     assert f"after the 20 trials so far {found.mean[19]:.4f}" in panel.note
     timed = replace(data, study=replace(data.study, timeout=60.0))
     assert panel_of(timed).table.rows[-1][0] == 20  # nobody knows how many there will be
+
+
+def test_nothing_is_said_about_random_search_from_a_few_random_trials(tmp_path: Path) -> None:
+    few = [replace(one, number=one.number + STARTUP - 6) for one in trials_of(SOLVERS, BUDGET) if one.number >= 2]
+    own = [*trials_of(SOLVERS, 2), *few]  # the defaults, then 4 trials that were drawn at random
+    note = panel_of(study_of(tmp_path, [replace(one, number=k if k < 2 else k + 4) for k, one in enumerate(own)])).note
+    assert "drawn at random" not in note and "expected to reach" not in note and "gained" not in note.split(".")[0]
+    enough = panel_of(study_of(tmp_path, trials_of(SOLVERS, BUDGET))).note
+    assert "of the 8 trials that were drawn at random" in enough
+
+
+def test_a_finished_study_says_what_tuning_gained_on_test_and_none_where_it_did_not(tmp_path: Path) -> None:
+    data = study_of(tmp_path, trials_of(SOLVERS, BUDGET))
+    gain = {"default": "RankSVM", "gain": 0.0123, "gain_interval": [-0.001, 0.026], "p_value": 0.07}
+    finished = replace(data, result=concluded("s") | {"tuning": gain})
+    note = panel_of(finished).note
+    assert note.startswith(
+        "Gain of tuning on test: +0.0123 (-0.0010 to +0.0260) over the best of the solvers' defaults (RankSVM)."
+    )
+    none = {"default": "RankSVM", "gain": None, "gain_interval": None, "p_value": None}
+    note = panel_of(replace(data, result=concluded("s") | {"tuning": none})).note
+    assert note.startswith("Gain of tuning: none, the model is the best of the solvers' defaults (RankSVM).")

@@ -117,3 +117,11 @@ def test_what_ranker_was_composed_of_is_counted_over_folds() -> None:
         "Ranker does best composed of pairwise_hinge + uniform + l2 + newton on 2, softmax + l1 + owlqn on 1 folds."
     )
     assert compositions({"leaderboard": [{"solver": "RankSVM", "params": {}}]}) == ""
+
+
+def test_the_gain_of_tuning_is_that_on_test_or_none() -> None:
+    gain = {"default": "RankSVM", "gain": -0.002, "gain_interval": [-0.004, 0.001], "p_value": 0.3}
+    text = shown(result(tuning=gain))
+    assert "Gain of tuning on test: -0.0020 (-0.0040 to +0.0010) over the best of the solvers' defaults" in text
+    assert "Gain of tuning: none" in shown(result(tuning=gain | {"gain": None, "gain_interval": None}))
+    assert "Gain of tuning" not in shown(result())

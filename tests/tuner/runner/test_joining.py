@@ -134,7 +134,7 @@ def declared(folder: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch) ->
     url, arrays = postgres.new_database(), folder / "arrays"
 
     class Enough(Silent):
-        def split(self, name: str, total: int, done: int) -> None:
+        def split(self, name: str, total: int | None, done: int) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,0 +1,70 @@
+"""What is listed of studies: score, date and state, of those that run too."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from ranktune.cli import app
+from ranktune.dashboards.terminal.listing import listing, listing_table
+from ranktune.tuner.study.lock import owning
+from tests.support.page_studies import append, declare, finish
+from tests.support.study_samples import trials_of
+
+
+def listed(home: Path, width: int = 80) -> str:
+    console = Console(file=StringIO(), width=width)
+    console.print(listing_table(listing(home)))
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def test_a_blend_has_a_score(tmp_path: Path) -> None:
+    declare(tmp_path, "s")
+    result = finish(tmp_path, "s", ("Blend", "RankSVM"))
+    result["best"] |= {"vali": None, "vali_interval": None}
+    (tmp_path / "s" / "result.json").write_text(json.dumps(result))
+    (line,) = listing(tmp_path)
+    assert line["best"] == result["estimate"]
+    result["best"] |= {"again": 0.61}
+    (tmp_path / "s" / "result.json").write_text(json.dumps(result))
+    assert "0.6100" in listed(tmp_path)
+
+
+def test_the_state_is_running_while_a_process_runs_it(tmp_path: Path) -> None:
+    declare(tmp_path, "s")
+    append(tmp_path, "s", trials_of(("LambdaRank", "RankSVM"), 3))
+    assert [line["state"] for line in listing(tmp_path)] == ["interrupted"]
+    arguments = ["show", "s", "--home", str(tmp_path)]
+    stopped = CliRunner().invoke(app, arguments).stdout
+    assert "3 of 20 trials" in stopped and "`ranktune resume s` continues it." in stopped
+    with owning(tmp_path / "s"):
+        assert [line["state"] for line in listing(tmp_path)] == ["running"]
+        running = CliRunner().invoke(app, arguments).stdout
+        assert "It is running" in running and "resume" not in running
+        finish(tmp_path, "s")
+        assert [line["state"] for line in listing(tmp_path)] == ["running"]
+    assert [line["state"] for line in listing(tmp_path)] == ["finished"]
+
+
+def test_no_number_of_trials_is_promised_where_none_is_known(tmp_path: Path) -> None:
+    declare(tmp_path, "s", timeout=60.0, trials=None)
+    append(tmp_path, "s", trials_of(("LambdaRank", "RankSVM"), 3))
+    assert "3 trials" in CliRunner().invoke(app, ["show", "s", "--home", str(tmp_path)]).stdout
+    assert "500" not in listed(tmp_path, 120)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_name_state_score_and_date_are_there_in_any_terminal(tmp_path: Path, width: int) -> None:
+    name = "a-study-with-quite-a-long-name"
+    declare(tmp_path, name, data="/some/folder/" + 40 * "x" + ".txt")
+    finish(tmp_path, name)
+    text = listed(tmp_path, width)
+    assert max(map(len, text.splitlines())) <= width
+    (row,) = [line for line in text.splitlines() if "finished" in line]
+    shown = "".join(text.split())
+    assert name[:16] in shown and "0.5000" in row and listing(tmp_path)[0]["changed"][:10] in row
