@@ -24,6 +24,7 @@ from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
+from ranktune.tuner.selection.explaining import save_explanations, time_for
 from ranktune.tuner.selection.finals import Choice, Entry, blended_candidates, keep_within, refit_all, save_entries
 from ranktune.tuner.selection.finished_trials import best_candidates, failures
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
@@ -168,7 +169,7 @@ class _Part:
 
 
 def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
-    given = deadline.left
+    given, begun = deadline.left, time.monotonic()
     study, own = run.study, run.folder.split(problem.name)
     space = study.union_space()
     label = f"{problem.name}: " if problem.name else ""
@@ -218,6 +219,8 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
         default = default_model(study, problem, best_default(record, space), entries[0], run.executor, deadline)
         run.stage("reporting", "")
         run.executor.call(save_entries, entries, problem, own)
+        seconds = time_for(time.monotonic() - begun, deadline.left)
+        run.executor.call(save_explanations, entries, problem, study.metric, own, seconds)
         expected = _estimate(study, entries[0].candidate, [*choice.ordered, *found], found, record)
         return _Part(
             problem.name,

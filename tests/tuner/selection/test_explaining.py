@@ -1,0 +1,118 @@
+"""What a study keeps of its models' explanations is what their functions find, and takes no more than its time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.explanation.contributions import linear_terms
+from ranktune.solvers.explanation.spread import contribution_spread
+from ranktune.solvers.models.base import load_model
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.models.trees import stumps
+from ranktune.tuner.selection.evidence import read_evidence
+from ranktune.tuner.selection.explaining import LONGEST, SHORTEST, time_for
+from ranktune.tuner.selection.explanations import EXPLANATIONS, read_explanations, write_explanations
+from ranktune.tuner.selection.results import Result
+from tests.support.engine_samples import SOLVERS, judged
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    home = tmp_path_factory.mktemp("home")
+    return ranktune.tune(
+        judged(40, 0), test=judged(30, 2), solvers=SOLVERS, trials=6, sampler="random", name="known", home=home, jobs=1
+    )
+
+
+def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
+    folder = Path(result.folder)
+    found = read_explanations(folder / EXPLANATIONS)
+    assert (found.label, found.part, found.metric) == (result.best.solver, "test", "ndcg@10")
+    assert (found.queries, found.total) == (30, 30)
+    losses = {one.feature: one.loss.mean for one in found.importance}
+    assert set(list(losses)[:2]) == {"feature 1", "feature 2"}  # those of the truth
+    assert list(losses.values()) == sorted(losses.values(), reverse=True)
+    model, test = load_model(result.model), judged(30, 2)
+    assert set(found.spreads) == {row.solver for row in result.leaderboard}
+    worst = read_evidence(folder / "evidence.npz").closely[0]
+    own = next(one for one in found.closely if one.query == worst.query)
+    scores = model.predict(test.select([int(worst.query)]))
+    assert list(own.scores) == pytest.approx(sorted(scores, reverse=True)[:10])
+    assert own.mean == pytest.approx(scores.mean())
+    for score, row in zip(own.scores, own.contributions, strict=True):
+        assert sum(row) == pytest.approx(score - own.mean, abs=1e-9)
+    assert len(found.effects) == 5
+    assert all(np.diff(effect.values).min() > 0.0 for effect in found.effects)
+
+
+def test_the_spread_of_a_linear_model_is_weight_times_deviation() -> None:
+    own = judged(20, 1)
+    model = LinearModel(np.array([2.0, 0.0, -1.0, 0.5, 0.0]), "RankSVM")
+    found = contribution_spread(model, own, np.random.default_rng(0), 1.0)
+    X = np.split(np.asarray(own.features), own.starts[1:-1])
+    expected = np.abs(model.weights) * np.sqrt(np.mean([part.var(axis=0) for part in X], axis=0))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    assert np.isnan(contribution_spread(model, own, np.random.default_rng(0), 0.0)).all()
+    assert linear_terms(model, own).shape == (own.n_documents, 3)
+
+
+def test_the_spread_of_stumps_is_the_deviation_of_each() -> None:
+    own = judged(20, 1)
+    short = Queries.from_arrays(np.asarray(own.features)[:100], own.grades[:100], group=[10] * 10)
+    model = TreeModel(stumps([0, 3], [0.0, 0.5], [1.0, 3.0]), 5, "RankBoost")
+    found = contribution_spread(model, short, np.random.default_rng(0), 1.0)
+    X = np.asarray(short.features).reshape(10, 10, 5)
+    for j, threshold, weight in ((0, 0.0, 1.0), (3, 0.5, 3.0)):
+        values = weight * (X[:, :, j] > threshold)
+        assert found[j] == pytest.approx(np.sqrt(values.var(axis=1).mean()))
+    assert (found[[1, 2, 4]] == 0.0).all()
+
+
+def test_the_time_is_a_small_share_of_that_of_the_study() -> None:
+    assert time_for(1.0, np.inf) == SHORTEST
+    assert time_for(100.0, np.inf) == pytest.approx(3.0)
+    assert time_for(1e6, np.inf) == LONGEST
+    assert time_for(100.0, 4.0) == 1.0
+    assert time_for(100.0, -1.0) == 0.0
+
+
+def test_what_is_written_is_read_back(result: Result, tmp_path: Path) -> None:
+    found = read_explanations(Path(result.folder) / EXPLANATIONS)
+    write_explanations(found, tmp_path / EXPLANATIONS)
+    assert read_explanations(tmp_path / EXPLANATIONS) == found
+    empty = replace(found, importance=(), effects=(), spreads={}, closely=())
+    write_explanations(empty, tmp_path / EXPLANATIONS)
+    assert read_explanations(tmp_path / EXPLANATIONS) == empty
+
+
+DAMAGES: dict[str, Any] = {
+    "label": 3,
+    "queries": -1,
+    "repeats": 1.5,
+    "importance": [{"feature": "a", "loss": {"mean": "x", "low": 0, "high": 0}}],
+    "effects": [{"feature": "a", "values": [1.0], "shares": [], "effects": [1.0]}],
+    "spreads": {"a": {"linear": {"b": 1.0}}},
+    "closely": [{"query": "q"}],
+}
+
+
+@pytest.mark.parametrize("name", [*DAMAGES, "not json", "absent"])
+def test_damaged_files_are_refused(name: str, result: Result, tmp_path: Path) -> None:
+    path = tmp_path / EXPLANATIONS
+    content = json.loads((Path(result.folder) / EXPLANATIONS).read_text())
+    content |= {name: DAMAGES[name]} if name in DAMAGES else {}
+    path.write_text("{" if name == "not json" else json.dumps(content))
+    if name == "absent":
+        path.unlink()
+    with pytest.raises(StudyError, match="cannot read"):
+        read_explanations(path)

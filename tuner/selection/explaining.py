@@ -1,0 +1,179 @@
+"""Explains the models of a split at its end, in a given time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.explanation.contributions import contributions, dense_columns, is_exact
+from ranktune.solvers.explanation.effects import POINTS, grid_of, partial_effects
+from ranktune.solvers.explanation.spread import SECONDS, contribution_spread
+from ranktune.solvers.metrics.metrics import Metric, parse_metric
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.blend import BlendModel, parts_of
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.tuner.selection.explanations import (
+    EXPLANATIONS,
+    Effect,
+    ExplainedQuery,
+    Explanations,
+    largest,
+    write_explanations,
+)
+from ranktune.tuner.selection.finals import Entry
+from ranktune.tuner.selection.importance import Importance, feature_importance, groups_of, names_of, sampled
+from ranktune.tuner.study.home import writing
+from ranktune.tuner.study.problem import Problem
+
+SHARE, SHORTEST, LONGEST = 0.03, 0.5, 20.0
+"""The time is this share of that of the study, and at least and at most so many seconds."""
+SPREADS, CLOSELY, IMPORTANCE, EFFECTS = 0.3, 0.2, 0.4, 0.1
+"""How the time is divided."""
+MIN_QUERIES, TIMED = 10, 50
+"""Queries that an importance needs, and on which the time of scoring is measured."""
+MAX_REPEATS, RESAMPLES = 5, 500
+MAX_GROUPS = 500
+"""Features of which the importance is computed; of more the spread says which matter."""
+MAX_QUERIES, MAX_DOCUMENTS, MAX_BACKGROUND, MAX_SHOWN = 5, 10, 100, 8
+"""Of the queries that are explained: their number, documents, documents of which they have the mean, and features."""
+MAX_EFFECTS = 6
+
+
+def time_for(elapsed: float, left: float) -> float:
+    """Return the seconds for explanations after so many seconds of a study, with so many left; 0 for none."""
+    return min(max(SHARE * elapsed, SHORTEST), LONGEST, max(left, 0.0) / 4.0)
+
+
+def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, own: Path, seconds: float) -> None:
+    """Write the explanations of the models, the first of which is the chosen one, into the folder of a split."""
+    queries, part = (problem.development, "training") if problem.test is None else (problem.test, "test")
+    queries, model = replace(queries, rows=None), entries[0].model
+    tried, count, repeats = _importance(model, queries, parse_metric(metric), IMPORTANCE * seconds)
+    by_query = entries[0].test.get(metric)
+    found = Explanations(
+        label=entries[0].candidate.solver,
+        part=part,
+        metric=metric,
+        queries=count,
+        total=queries.n_queries,
+        repeats=repeats,
+        importance=tried,
+        effects=_effects(model, queries, tried, EFFECTS * seconds),
+        spreads=_spreads(entries, queries, SPREADS * seconds),
+        closely=() if by_query is None else _closely(model, queries, _worst(by_query), CLOSELY * seconds),
+    )
+    with writing(own):
+        write_explanations(found, own / EXPLANATIONS)
+
+
+def _importance(
+    model: Model, queries: Queries, metric: Metric, seconds: float
+) -> tuple[tuple[Importance, ...], int, int]:
+    """Return the importance of the features, on how many queries, and with how many shuffles; nothing without time."""
+    groups = len(groups_of(model))
+    documents = _documents_in(model, queries, seconds / max(groups, 1), metric)
+    repeats = int(np.clip(documents // queries.n_documents, 1, MAX_REPEATS))
+    count = int(min(documents * queries.n_queries // queries.n_documents, queries.n_queries))
+    if not 0 < groups <= MAX_GROUPS or count < min(MIN_QUERIES, queries.n_queries):
+        return (), 0, 0
+    own = sampled(queries, count)
+    return feature_importance(model, own, metric, repeats=repeats, resamples=RESAMPLES), own.n_queries, repeats
+
+
+def _documents_in(model: Model, queries: Queries, seconds: float, metric: Metric | None = None) -> int:
+    """Return how many documents can be scored, and judged by the metric, in the given time."""
+    few, best = sampled(queries, TIMED), np.inf
+    for _ in range(3):  # the first time code may be loaded
+        begun = time.process_time()
+        scores = model.predict(few)
+        if metric is not None:
+            metric.per_query(scores, few)
+        best = min(best, (time.process_time() - begun) / few.n_documents)
+    return int(seconds / max(best, 1e-9))
+
+
+def _spreads(
+    entries: Sequence[Entry], queries: Queries, seconds: float
+) -> Mapping[str, Mapping[str, Mapping[int, float]]]:
+    """Return the spread of the contributions of every model, by kind of its parts."""
+    parts = [(entry.candidate.solver, part) for entry in entries for part in _parts(entry.model)]
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for label, part in parts:
+        if not isinstance(part, LinearModel | TreeModel):
+            continue
+        spread = contribution_spread(part, queries, np.random.default_rng(0), seconds / len(parts))
+        if not np.isnan(spread).any():
+            (kind,) = parts_of(part)
+            found.setdefault(label, {})[kind] = largest(spread)
+    return found
+
+
+def _parts(model: Model) -> Sequence[Model]:
+    return model.parts if isinstance(model, BlendModel) else (model,)
+
+
+def _worst(by_query: Floats) -> Ints:
+    order = np.argsort(np.nan_to_num(by_query, nan=np.inf), kind="stable")
+    return order[~np.isnan(by_query[order])][:MAX_QUERIES]
+
+
+def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> tuple[ExplainedQuery, ...]:
+    """Return the contributions in the queries of these numbers, as many as there is time for."""
+    if not is_exact(model):
+        return ()
+    trees = sum(part.trees.n_trees for part in _parts(model) if isinstance(part, TreeModel))
+    found, cost = [], 0.0
+    for number in numbers:
+        one = queries.select([int(number)])
+        scores = model.predict(one)
+        shown = np.argsort(-scores, kind="stable")[:MAX_DOCUMENTS]
+        background = np.unique(np.linspace(0, one.n_documents - 1, MAX_BACKGROUND).astype(np.int64))
+        cost += SECONDS * trees * len(shown) * len(background)
+        if cost > seconds:
+            break
+        own = contributions(model, one, shown, background)
+        taken = np.argsort(-np.abs(own).mean(axis=0), kind="stable")[:MAX_SHOWN]
+        taken = taken[np.abs(own[:, taken]).max(axis=0) > 0.0]
+        rest = own.sum(axis=1) - own[:, taken].sum(axis=1)
+        ids = one.document_ids
+        found.append(
+            ExplainedQuery(
+                query=str(one.query_ids[0]),
+                documents=tuple(f"document {i + 1}" if ids is None else str(ids[i]) for i in shown),
+                scores=tuple(scores[shown].tolist()),
+                mean=float(scores[background].mean()),
+                background=len(background),
+                features=tuple(names_of(model)[j] for j in taken),
+                contributions=tuple(tuple(row) for row in np.column_stack([own[:, taken], rest]).tolist()),
+            )
+        )
+    return tuple(found)
+
+
+def _effects(model: Model, queries: Queries, tried: Sequence[Importance], seconds: float) -> tuple[Effect, ...]:
+    """Return the effects of the most important features, on as many queries as there is time for."""
+    names = list(names_of(model))
+    columns = [names.index(one.feature) for one in tried if one.feature in names][:MAX_EFFECTS]
+    documents = _documents_in(model, queries, seconds / (POINTS * max(len(columns), 1)))
+    count = min(documents * queries.n_queries // queries.n_documents, queries.n_queries)
+    if count < min(MIN_QUERIES, queries.n_queries):
+        return ()
+    own, found = sampled(queries, count), []
+    for column in columns:
+        values = np.sort(dense_columns(own, np.array([column])).ravel())
+        grid = grid_of(own, column)
+        try:
+            effects = partial_effects(model, own, column, grid)
+        except ParameterError:  # an estimator of the user's that sees the whole query
+            return ()
+        shares = np.searchsorted(values, grid, side="right") / len(values)
+        found.append(Effect(names[column], tuple(grid.tolist()), tuple(shares.tolist()), tuple(effects.tolist())))
+    return tuple(found)
