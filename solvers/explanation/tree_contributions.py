@@ -54,7 +54,7 @@ def tree_contributions(trees: Trees, X: Matrix, documents: Ints, background: Int
 
 def _ways(trees: Trees, X: Matrix, own: slice) -> Mask:
     """Return whether each row goes right at each split of a slice, (n_rows, n_splits)."""
-    values = X[:, trees.feature[own]]
+    values = np.take(X, trees.feature[own], axis=1)
     right: Mask = ~(values <= trees.threshold[own])
     if trees.missing_left is not None:
         right &= ~(np.isnan(values) & trees.missing_left[own])

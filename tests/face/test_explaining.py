@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import ranktune
 from ranktune.app import app
-from ranktune.explain_command import explanation
+from ranktune.dashboards.terminal.explanations import explanation
 from ranktune.solvers.boosting.lightgbm import LambdaMART
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.encoding import Category, Encoding

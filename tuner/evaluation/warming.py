@@ -12,7 +12,10 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.compiled import compiling
 from ranktune.solvers.core.space import Choice, Parameter, Params, Value, defaults, is_active
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.explanation.contributions import contributions
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.models.trees import stumps
 from ranktune.solvers.registry import make, solver_class
 
 METRICS = ("ndcg@10", "pairwise")
@@ -35,6 +38,16 @@ def compile_solver(name: str) -> float:
                 scores = ranker.predict(queries)
             for metric in METRICS:
                 parse_metric(metric).per_query(scores, queries)
+    return sum(spent)
+
+
+def compile_explanations() -> float:
+    """Explain the scores of a small tree, and return the seconds spent on compiling."""
+    model = TreeModel(stumps([0, 1], [0.0, 0.0], [1.0, 2.0]), 8, "RankBoost")
+    one = small_queries(1)
+    rows = np.arange(one.n_documents)
+    with compiling() as spent:
+        contributions(model, one, rows, rows)
     return sum(spent)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ranktune import explain_command, exporting
+from ranktune import exporting
 from ranktune.options import (
     Also,
     FailUnlessBetter,
@@ -51,6 +51,23 @@ TREC                            .run, or a folder of them, with --qrels FILE
 Fold1 ... Fold5                 folders with train.txt, vali.txt, test.txt
 
 A feature log and a csv file may have their grades in --qrels FILE too.
+"""
+
+EXPLAIN_HELP = """Explain why MODEL ranks the documents of DATA as it does.
+
+\b
+without an option     the importance of the features: what the metric loses if
+                      the values of one are shuffled within queries
+--query Q             the contribution of each feature to the difference of
+                      the scores of two documents, by default the first two
+--effect-of FEATURE   how the score changes with the value of a feature
+
+\b
+Examples:
+  ranktune explain model.json test.txt
+  ranktune explain model.json test.txt --query 7
+  ranktune explain model.json test.txt --query 7 --documents A,B
+  ranktune explain model.json test.txt --effect-of bm25
 """
 
 
@@ -119,7 +136,51 @@ def evaluate(
         exit_unless_better(first["interval"])
 
 
-commands.command(help=explain_command.HELP)(explain_command.explain)
+@commands.command(help=EXPLAIN_HELP)
+@takes_options(ColumnSettings)
+def explain(
+    columns: Given,
+    *,
+    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    data: Annotated[str, typer.Argument(help="Documents, with grades for the importance.")],
+    query: Annotated[str | None, typer.Option(help="The id of a query.")] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            help="A,B: two documents of the query, by their ids, or by their numbers from 1 where the data have no "
+            "ids. A: one, compared with the mean of the query. (default: the two that rank first)"
+        ),
+    ] = None,
+    effect_of: Annotated[
+        str | None, typer.Option(help="A feature: its name, or its number from 1 where the model has no names.")
+    ] = None,
+    metric: Annotated[str, typer.Option(help="The metric of the importance.")] = "ndcg@10",
+    max_queries: Annotated[
+        int, typer.Option(help="The most queries of which the importance is computed, drawn at random.", min=1)
+    ] = 500,
+    missing: Missing = "keep",
+    zero_based: ZeroBased = False,
+    solver: Solvers = None,
+    as_json: Json = False,
+) -> None:
+    """Print the explanation as a table, or as JSON."""
+    from ranktune.dashboards.terminal.explanations import explanation
+    from ranktune.explaining import explain
+
+    find_solvers(solver)
+    found = explain(
+        model,
+        data,
+        query=query,
+        documents=None if documents is None else documents.split(","),
+        effect_of=effect_of,
+        metric=metric,
+        max_queries=max_queries,
+        **reading(missing, zero_based, columns),
+    )
+    print_json({"model": str(model), "data": data, **found}) if as_json else console().print(explanation(found))
+
+
 commands.command(help=exporting.HELP)(exporting.export)
 
 

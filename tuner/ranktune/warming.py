@@ -17,10 +17,10 @@ from ranktune.solvers.core.compiled import cache_folder, compiling
 from ranktune.solvers.data import products
 from ranktune.solvers.registry import ALL, NAMES, STANDARD, loadable, solver_class
 from ranktune.studies.readers.text import read_text
-from ranktune.tuner.evaluation.warming import compile_solver, small_queries
+from ranktune.tuner.evaluation.warming import compile_explanations, compile_solver, small_queries
 from ranktune.tuner.workers.workforce import Workforce
 
-READING = "reading text"
+READING, EXPLAINING = "reading text", "explanations"
 
 
 def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
@@ -32,11 +32,11 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
     every = NAMES if ALL in solvers else [solver_class(name).__name__ for name in solvers] or STANDARD
     names = loadable(dict.fromkeys(every))
     with Workforce(jobs).assembled(apart=True) as executor:
-        futures = {executor.submit(compile_reading): READING}
+        futures = {executor.submit(compile_reading): READING, executor.submit(compile_explanations): EXPLAINING}
         futures |= {executor.submit(compile_solver, name): name for name in names}
         seconds = {futures[done]: round(done.result(), 3) for done in as_completed(futures)}
     return {
-        "compiled": {name: seconds[name] for name in (READING, *names)},
+        "compiled": {name: seconds[name] for name in (READING, EXPLAINING, *names)},
         "seconds": round(time.monotonic() - begun, 3),
         "cache": cache_folder(products.dense_times),
     }
