@@ -64,7 +64,7 @@ MAY_IMPORT = {
 WHOLE_TOOL = {(("studies", "benchmarks"), ("face",))}
 """Benchmarks compare the whole tool with others, so that they call it as its users do."""
 
-MOST_MODULES = 16
+MOST_MODULES = 18
 
 Module = tuple[str, ...]
 """Folder, package or module of the folder, and so on: ("solvers", "core", "arrays")."""
