@@ -55,7 +55,8 @@ class Age:
     @classmethod
     def until(cls, time: int) -> Self:
         """Return ages before a time in microseconds since 1970."""
-        return cls((_EPOCH + timedelta(microseconds=time)).isoformat())
+        latest = microseconds(datetime.max)  # a float of the largest dates is rounded to one beyond it
+        return cls((_EPOCH + timedelta(microseconds=min(time, latest))).isoformat())
 
 
 Kind: TypeAlias = Category | Age

@@ -83,6 +83,8 @@ def _taken(column: Series, query_of_row: Ints, missing: str) -> Taken:
         return Taken(str(column.dtype), is_usable=False)
     values = distinct(column, query_of_row)
     count = len(values.queries)
+    if count > MOST_LEVELS and all(map(_is_number, values.queries)):
+        return Taken(f"{count:,} numbers as text", is_usable=False)
     is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
     if not values.recur and not (is_declared and count <= MOST_LEVELS):
         return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False)
@@ -98,6 +100,14 @@ def distinct(column: Series, query_of_row: Ints) -> Distinct:
     pairs = np.unique(codes * (query_of_row.max() + 1) + query_of_row) // (query_of_row.max() + 1)
     counts = np.bincount(pairs, minlength=len(numbers)).tolist()
     return Distinct({text: counts[k] for text, k in numbers.items() if text is not None}, counts[0] > 0)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_names(names: Sequence[str]) -> None:

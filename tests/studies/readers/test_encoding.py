@@ -199,6 +199,8 @@ def test_ids_and_free_text_are_refused_together_and_with_what_else_looks_wrong()
         (pl.Series([f"p{k % 64}" for k in range(N)], dtype=pl.Categorical), 64),
         ([timedelta(days=1)] * N, None),
         ([[1.0]] * N, None),
+        ([f"{k % 7}" for k in range(N)], 7),
+        ([f"{k % 66}.50" for k in range(2 * N)][:N], None),
     ],
 )
 def test_values_of_categories_recur(values: Any, levels: int | None) -> None:
@@ -242,6 +244,11 @@ def test_missing_values_may_be_zeros_or_errors_and_the_model_knows() -> None:
 def test_names_that_meet_are_refused() -> None:
     with pytest.raises(DataError, match="two columns give a feature of the name 'colour=red'"):
         read(grown(**{"colour=red": [1.0] * N}))
+
+
+def test_dates_may_be_as_late_as_there_are() -> None:
+    frame = pl.DataFrame({"qid": [1, 1], "grade": [0, 1], "until": ["9999-12-31T23:59:59.999999", "9999-12-30"]})
+    np.testing.assert_allclose(np.asarray(read(frame).features).ravel(), [0.0, 2.0], atol=1e-6)
 
 
 def test_text_of_dates_may_have_zones_and_levels_may_be_numbers() -> None:
