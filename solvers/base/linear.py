@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Unpack
 
-from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.core.arrays import Floats, Ids, Sizes
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.base.ranker import BaseRanker, Step
+from ranktune.solvers.core.arrays import Floats, Ids, Mask, Sizes
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.products import scores
@@ -18,6 +21,11 @@ from ranktune.solvers.models.linear import LinearModel
 class LinearRanker(BaseRanker):
     """Base of rankers whose score is a weighted sum of the features.
 
+    A monotone constraint is a bound on the sign of a weight. Least squares and the batch optimizers of smooth losses
+    find the best weights within the bounds. For all other methods the features whose weights have the other sign are
+    left out, and the rest is fitted again, until no weight is wrong: the weights that are left are the best without
+    those features, which may be a little worse than the best within the bounds.
+
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
@@ -25,6 +33,7 @@ class LinearRanker(BaseRanker):
         imputation_ completed and of its indicators; as_model folds them into one model of the raw features.
     """
 
+    takes_monotone: ClassVar[bool] = True
     indicates_missing: ClassVar[bool] = True
     coef_: Floats
 
@@ -32,6 +41,37 @@ class LinearRanker(BaseRanker):
         if getattr(self, "scaling", None) == "list":
             return Imputation.within_queries()
         return Imputation.learn(queries, indicators=self.indicates_missing)
+
+    def _steps_constrained(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
+        signs = queries.monotone
+        if signs is None:
+            yield from self._steps_watched(queries, vali)
+            return
+        left_out = np.zeros(queries.n_features, dtype=bool)
+        while True:
+            for step in self._steps_watched(queries, vali):
+                learnt = self.coef_
+                self.coef_ = np.where(left_out | (learnt * signs < 0.0), 0.0, learnt)  # the caller may stop here
+                yield step
+                self.coef_ = learnt
+            wrong = self.coef_ * signs < 0.0
+            self.coef_ = np.where(left_out | wrong, 0.0, self.coef_)
+            if not (wrong & ~left_out).any():
+                return
+            left_out |= wrong
+            queries = _without(queries, left_out)
+
+    def _path_constrained(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        signs = queries.monotone
+        for value in self._steps_on_path(queries, values):
+            learnt = self.coef_
+            if signs is not None and (learnt * signs < 0.0).any():
+                alone = type(self)(**{**self.get_params(), str(self.path_parameter): value})
+                for _ in alone._steps_constrained(queries, None):
+                    pass
+                self.coef_ = alone.coef_
+            yield value
+            self.coef_ = learnt
 
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
@@ -77,3 +117,11 @@ class LinearRanker(BaseRanker):
             return LinearModel(self.coef_, list_scaling=by_list, **origin)
         weights, missing = self.imputation_.folded(self.coef_)
         return LinearModel(weights, list_scaling=by_list, missing=missing, **origin)
+
+
+def _without(queries: Queries, left_out: Mask) -> Queries:
+    """Return queries with zeros in the columns that are left out."""
+    kept = (~left_out).astype(queries.features.dtype)
+    if isinstance(queries.features, np.ndarray):
+        return queries.with_features(queries.features * kept)
+    return queries.with_features(sparse.csr_array(queries.features @ sparse.diags_array(kept, format="csr")))

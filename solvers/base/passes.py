@@ -106,6 +106,11 @@ class PassRanker(LinearRanker):
         self._check_parameters()
         first = not self._has_begun()
         queries = self._grouped(X, y, qid, group, reset=first)
+        if queries.monotone is not None:
+            raise ParameterError(
+                f"{type(self).__name__} honours monotone constraints only where it sees all queries: call fit, or "
+                "leave monotone out."
+            )
         if first:
             self._begin(queries)
         return queries

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
-from ranktune.solvers.base.estimator import Estimator
+from numpy.typing import ArrayLike
+
+from ranktune.solvers.base.training_data import About, QueryEstimator
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
 from ranktune.solvers.data.encoding import Encoding
-from ranktune.solvers.data.missing import Imputation
-from ranktune.solvers.data.queries import Queries, Weights
+from ranktune.solvers.data.monotone import Monotone, named_signs
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.weights import Weights
 from ranktune.solvers.models.base import CUSTOM, Model, Origin
 
 
@@ -39,7 +42,7 @@ UNNAMED: Origin = {"solver": "", "parameters": {}, "feature_names": None, "metri
 """The origin of a model that is only used to predict."""
 
 
-class BaseRanker(Estimator):
+class BaseRanker(QueryEstimator):
     """Base of all rankers, which follow scikit-learn's conventions.
 
     A subclass declares its search space and the defaults of its constructor, checks its parameters in
@@ -52,6 +55,10 @@ class BaseRanker(Estimator):
         The search space. Its defaults are those of the constructor.
     weighted : bool
         Whether fit takes query_weights.
+    takes_document_weights : bool
+        Whether fit takes document_weights.
+    takes_monotone : bool
+        Whether the solver honours monotone constraints.
     validated : bool
         Whether fit uses vali.
     online : bool
@@ -70,15 +77,12 @@ class BaseRanker(Estimator):
     """
 
     space: ClassVar[tuple[Parameter, ...]] = ()
-    weighted: ClassVar[bool] = False
     validated: ClassVar[bool] = False
     online: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = None
     path_increasing: ClassVar[bool] = True
     path_expensive: ClassVar[bool] = False
     portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ()
-    takes_missing: ClassVar[bool] = False
-    imputation_: Imputation | None = None
 
     def __init_subclass__(cls) -> None:
         """Give the search space the defaults of the constructor."""
@@ -94,6 +98,8 @@ class BaseRanker(Estimator):
         qid: Ids | None = None,
         group: Sizes | None = None,
         query_weights: Weights | None = None,
+        document_weights: ArrayLike | None = None,
+        monotone: Monotone | None = None,
         vali: Queries | None = None,
     ) -> Self:
         """Learn from documents grouped by query.
@@ -110,6 +116,11 @@ class BaseRanker(Estimator):
             The number of rows of each query, in place of qid.
         query_weights : array-like of shape (n_queries,) or mapping, optional
             How often each query counts, in the order of the queries' first rows, or by query id.
+        document_weights : array-like of shape (n_documents,), optional
+            How often each document counts, besides the weight of its query.
+        monotone : mapping or sequence of int, optional
+            1 where the score may only rise with a feature, -1 where it may only fall: by name, glob or column number
+            from 0, or one sign a feature. What a missing value adds is exempt.
         vali : Queries, optional
             Validation queries for early stopping; solvers without early stopping ignore them.
 
@@ -122,9 +133,10 @@ class BaseRanker(Estimator):
         DataError
             If no query has two different grades, or the data are not valid.
         ParameterError
-            If a parameter is not valid, or the method cannot weight queries.
+            If a parameter is not valid, or the method cannot weigh queries or documents, or honour constraints.
         """
-        for _ in self.fit_steps(X, y, qid=qid, group=group, query_weights=query_weights, vali=vali):
+        about = About(query_weights, document_weights, monotone)
+        for _ in self._learned(X, y, qid, group, about, vali):
             pass
         return self
 
@@ -136,13 +148,24 @@ class BaseRanker(Estimator):
         qid: Ids | None = None,
         group: Sizes | None = None,
         query_weights: Weights | None = None,
+        document_weights: ArrayLike | None = None,
+        monotone: Monotone | None = None,
         vali: Queries | None = None,
     ) -> Iterator[Step]:
         """Learn as fit does and yield a Step after each iteration; the ranker is usable whenever the caller stops."""
+        return self._learned(X, y, qid, group, About(query_weights, document_weights, monotone), vali)
+
+    def _learned(
+        self, X: object, y: object, qid: Ids | None, group: Sizes | None, about: About, vali: Queries | None
+    ) -> Iterator[Step]:
         self._check_parameters()
-        queries = self._grouped(X, y, qid, group, query_weights)
+        queries = self._grouped(X, y, qid, group, about)
         self._check_vali(vali)
-        yield from self._steps_watched(_with_pairs(queries), None if vali is None else self._completed(vali))
+        yield from self._steps_constrained(_with_pairs(queries), None if vali is None else self._completed(vali))
+
+    def _steps_constrained(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
+        """Learn within the monotone constraints of queries."""
+        yield from self._steps_watched(queries, vali)
 
     def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
         """Learn as _steps does; a validated solver may stop early by vali."""
@@ -183,10 +206,14 @@ class BaseRanker(Estimator):
         wanted = learner._sorted_by_cost(name, values)
         learner.set_params(**{name: wanted[-1]})
         queries = _with_pairs(learner._grouped(queries))
-        for value in learner._steps_on_path(queries, wanted):
+        for value in learner._path_constrained(queries, wanted):
             learner.set_params(**{name: value})
             yield value, learner
             learner.set_params(**{name: wanted[-1]})
+
+    def _path_constrained(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Yield each of values as _steps_on_path does, within the monotone constraints of queries."""
+        yield from self._steps_on_path(queries, values)
 
     @classmethod
     def path_values(cls, parameter: Parameter, value: float, most: int = 8) -> tuple[float | int, ...]:
@@ -231,71 +258,6 @@ class BaseRanker(Estimator):
         for step in self._steps_watched(queries, None):
             yield step.iteration
 
-    def _check_vali(self, vali: object) -> None:
-        if vali is None:
-            return
-        if not isinstance(vali, Queries):
-            raise DataError(
-                f"vali is {type(vali).__name__}: validation documents must be a Queries, "
-                "as Queries.from_arrays(X, y, qid=qid) makes it."
-            )
-        if vali.n_features != self.n_features_in_:
-            raise DataError(
-                f"vali has {vali.n_features} features, the training data {self.n_features_in_}: "
-                "both must have the same features."
-            )
-
-    def _grouped(
-        self,
-        X: object,
-        y: object = None,
-        qid: Ids | None = None,
-        group: Sizes | None = None,
-        query_weights: Weights | None = None,
-        *,
-        reset: bool = True,
-    ) -> Queries:
-        """Return training data as Queries; note the number and names of the features, or check them unless reset."""
-        queries = self._as_queries(X, y, qid, group, query_weights, reset=reset)
-        if queries.query_weights is not None and not self.weighted:
-            raise ParameterError(
-                f"{type(self).__name__} cannot weigh queries: leave query_weights out, or take a solver that can."
-            )
-        if reset:
-            learns = queries.has_missing and not self.takes_missing
-            self.imputation_ = self._imputation(queries) if learns else None
-        return self._completed(queries)
-
-    def _imputation(self, queries: Queries) -> Imputation:
-        """Return what is put in place of missing values, learned from the training data."""
-        return Imputation.learn(queries, indicators=False)
-
-    def _completed(self, queries: Queries) -> Queries:
-        """Return queries as the solver learns from them: without missing values, unless it takes them."""
-        if self.imputation_ is not None:
-            return self.imputation_.completed(queries)
-        if queries.has_missing and not self.takes_missing:
-            raise DataError(
-                f"features are missing (NaN), and {type(self).__name__} was first trained on data without missing "
-                "values. Fill them in, or begin with data that has them."
-            )
-        return queries
-
-    def _as_queries(
-        self, X: object, y: object, qid: Ids | None, group: Sizes | None, weights: Weights | None, *, reset: bool
-    ) -> Queries:
-        if isinstance(X, Queries):
-            if not reset and X.n_features != self.n_features_in_:
-                raise DataError(
-                    f"X has {X.n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                    "features as input: the pieces must have the same features."
-                )
-            self.n_features_in_ = X.n_features
-            return X if weights is None else X.weighted_by(weights)
-        documents, grades = self._validated(X, y, reset=reset)
-        names = getattr(self, "feature_names_in_", None)
-        return Queries.from_arrays(documents, grades, qid=qid, group=group, feature_names=names, query_weights=weights)
-
     def check_parameters(self) -> None:
         """Raise ParameterError if a parameter is not valid, as fit would."""
         self._check_parameters()
@@ -318,6 +280,8 @@ class BaseRanker(Estimator):
     ) -> Model:
         """Return the fitted ranker as a model to predict with and to save; its scores are the same bits.
 
+        Monotone constraints of the fit are verified, and recorded in the model.
+
         Parameters
         ----------
         solver, parameters : str and mapping, optional
@@ -332,18 +296,25 @@ class BaseRanker(Estimator):
         Returns
         -------
         Model
+
+        Raises
+        ------
+        DataError
+            If the ranker violates a monotone constraint.
         """
         if parameters is None:
             kept = self.get_params().items()
             parameters = {name: value for name, value in kept if isinstance(value, float | int | str | bool | None)}
-        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        found = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        names = None if found is None else tuple(str(name) for name in found)
         return self._model(
             solver=solver or type(self).__name__,
             parameters=dict(parameters),
-            feature_names=None if names is None else tuple(str(name) for name in names),
+            feature_names=names,
             metric=metric,
             fingerprint=fingerprint,
             encoding=encoding,
+            monotone={} if self.monotone_ is None else named_signs(self.monotone_, names),
         )
 
     def _model(self, **origin: Unpack[Origin]) -> Model:

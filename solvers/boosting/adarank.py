@@ -157,9 +157,12 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
             raise DataError(
                 f"{metric} skips every training query, so there is nothing to learn from. Choose another metric."
             )
-        return Table(
-            np.tile(chosen, len(signs)), np.repeat(signs, len(chosen)), np.hstack(list(by_query[:, kept])), kept
-        )
+        features, own = np.tile(chosen, len(signs)), np.repeat(signs, len(chosen))
+        metrics = np.hstack(list(by_query[:, kept]))
+        if queries.monotone is not None:
+            allowed = queries.monotone[features] * own >= 0.0
+            features, own, metrics = features[allowed], own[allowed], metrics[:, allowed]
+        return Table(features, own, metrics, kept)
 
     def _keep(self, booster: Booster) -> None:
         self.coef_ = booster.coef.copy()
@@ -201,7 +204,7 @@ class Booster:
         """Add the best weak ranker that may be chosen; return False where there is none, or none that helps."""
         excluded = {"pause": self.features[-1:], "never": self.features}.get(self.repeats, [])
         allowed = ~np.isin(self.table.features, excluded)
-        if not allowed.any():
+        if not allowed.any():  # nor are there any where constraints leave none
             return False
         merits = np.where(allowed, self.P @ self.table.metric, -np.inf)
         best = int(np.argmax(merits))

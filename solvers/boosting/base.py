@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, Unpack
 import numpy as np
 
 from ranktune.solvers.base.path_parameter import PathParameter
-from ranktune.solvers.base.ranker import BaseRanker, Step
+from ranktune.solvers.base.ranker import UNNAMED, BaseRanker, Step
 from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, with_pairs
 from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_parts, watched
 from ranktune.solvers.core.arrays import Floats, Ints
@@ -30,6 +30,7 @@ from ranktune.solvers.core.checks import (
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.centring import without_level
+from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.gains import gains, relative_gains
@@ -57,6 +58,7 @@ class TreeRanker(BaseRanker):
     A subclass passes the training data to its library (_source), and has the parameters trees, seeds and random_state.
     """
 
+    takes_monotone: ClassVar[bool] = True
     trees: int
     seeds: int
     random_state: RandomState
@@ -156,7 +158,8 @@ class TreeRanker(BaseRanker):
         trees = TreeModel(grown, self.n_features_in_, **origin)
         if self.start_ is None:
             return trees
-        return blended([trees, self.start_], [1.0, 1.0], origin["solver"], origin["parameters"])
+        start = _with_origin(self.start_, origin)
+        return blended([trees, start], [1.0, 1.0], origin["solver"], origin["parameters"])
 
 
 class BoostedRanker(TreeRanker):
@@ -200,6 +203,8 @@ class BoostedRanker(TreeRanker):
                     f"the model to continue has {self._earlier.n_features} features, the training data "
                     f"{queries.n_features}: both must have the same features."
                 )
+            if queries.monotone is not None:
+                _with_origin(self._earlier, {**UNNAMED, "monotone": named_signs(queries.monotone, None)})
             self.start_ = self._earlier
         elif self.start == "linear":
             self.start_ = self._linear_model(queries)
@@ -261,6 +266,12 @@ class BoostedRanker(TreeRanker):
         metric = chosen_metric(self.metric, queries, vali)
         start = np.zeros(vali.n_documents) if self.start_ is None else _scores(self.start_, vali)
         return watched(growth, int(self.trees), vali, metric, Patience(int(self.patience)), start)
+
+
+def _with_origin(model: Model, origin: Origin) -> Model:
+    """Return model with the names and monotone constraints of origin. Raises DataError if it does not keep them."""
+    about = {"feature_names": origin["feature_names"], "monotone": origin.get("monotone", {})}
+    return replace(model, **about)  # type: ignore[type-var]
 
 
 def _scores(model: Model, queries: Queries) -> Floats:

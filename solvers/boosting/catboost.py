@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from ranktune.solvers.base.training_data import MONOTONE
 from ranktune.solvers.boosting.base import (
     MAX_THREADS,
     STARTS,
@@ -38,11 +40,11 @@ from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, stored_values
 from ranktune.solvers.core.checks import RandomState, check_choice
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
-LOSSES = ("YetiRank", "QueryRMSE")
+YETI_RANK, QUERY_RMSE = LOSSES = ("YetiRank", "QueryRMSE")
 FIRST_BLOCK = 32
 """Rounds of the first block; each further one has half of the rounds before it, at least as many as this."""
 
@@ -188,7 +190,7 @@ class CatBoostRanker(BoostedRanker):
         The share of the documents that is drawn for each tree.
     loss : {"YetiRank", "QueryRMSE"}, default="YetiRank"
         "YetiRank": pairs of documents weighted by their ranks in drawn orders; "QueryRMSE": squared errors of grades
-        less their mean in the query.
+        less their mean in the query. Monotone constraints need QueryRMSE.
     start : {"none", "linear"}, default="none"
         What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
         is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.
@@ -236,6 +238,7 @@ class CatBoostRanker(BoostedRanker):
     """
 
     weighted: ClassVar[bool] = True
+    takes_monotone: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = True
 
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -299,11 +302,27 @@ class CatBoostRanker(BoostedRanker):
         for name in ("feature_share", "row_share"):
             check_share(name, getattr(self, name))
 
+    @classmethod
+    def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
+        """Return what a configuration can use: with YetiRank, CatBoost does not keep monotone constraints.
+
+        Parameters
+        ----------
+        parameters : mapping of str to value
+            The parameters that differ from the defaults.
+
+        Returns
+        -------
+        frozenset of str
+        """
+        by_document = parameters.get("loss", YETI_RANK) == QUERY_RMSE
+        return super().supports(parameters) | ({MONOTONE} if by_document else frozenset())
+
     def _training_queries(self, queries: Queries) -> Queries:
         return queries_with_pairs(queries)
 
     def _start_scale(self, queries: Queries) -> float:
-        return pair_scale(queries) if self.loss == "YetiRank" else 1.0
+        return pair_scale(queries) if self.loss == YETI_RANK else 1.0
 
     def _source(self, queries: Queries, start: Floats | None = None) -> CatBoostData:
         check_single(queries.grades, "a grade")
@@ -316,7 +335,10 @@ class CatBoostRanker(BoostedRanker):
                 f"a feature is {largest:.3g}: CatBoostRanker rounds features to single precision, at most 3.4e38. "
                 "Scale the features."
             )
-        return CatBoostData(libraries.load("catboost"), queries, self._parameters(), start)
+        parameters = self._parameters()
+        if queries.monotone is not None:
+            parameters |= {"monotone_constraints": queries.monotone.tolist(), "model_shrink_rate": 0.0}
+        return CatBoostData(libraries.load("catboost"), queries, parameters, start)
 
     def _parameters(self) -> Json:
         return {

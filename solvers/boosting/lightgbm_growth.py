@@ -148,6 +148,8 @@ class LightGBMRanker(TreeRanker):
         parameters["is_enable_sparse"] = _bundled_bytes(queries.features) > MAX_BUNDLED_BYTES
         if not queries.is_sparse:
             parameters["bin_construct_sample_cnt"] = DENSE_SAMPLE
+        if queries.monotone is not None:
+            parameters |= {"monotone_constraints": queries.monotone.tolist()}
         if queries.query_weights is not None:
             check_single(queries.query_weights, "a query's weight")
         binned = BinnedQueries(queries, labels, parameters, start)

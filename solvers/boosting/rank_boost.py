@@ -172,6 +172,7 @@ class Booster:
         self.alphas: list[float] = []
         self.value, self._bound = float("nan"), 1.0
         self._counts = bins.counts
+        self._signs = np.zeros(queries.n_features, dtype=np.int64) if queries.monotone is None else queries.monotone
 
     def _potentials(self) -> float:
         return float(kernels.potentials(self.scores, self._starts, self._codes, self._n_grades, self._weights, self._p))
@@ -183,11 +184,11 @@ class Booster:
             return False
         bins = self.bins
         if isinstance(bins.values, np.ndarray):
-            f, number, r = kernels.best_stump(bins.values, self._counts, self._p, self._sums)
+            f, number, r = kernels.best_stump(bins.values, self._counts, self._p, self._sums, self._signs)
         else:
             columns = bins.values
             parts = (columns.data, columns.indices, columns.indptr)
-            f, number, r = kernels.best_sparse_stump(*parts, self._counts, bins.zero, self._p, self._sums)
+            f, number, r = kernels.best_sparse_stump(*parts, self._counts, bins.zero, self._p, self._sums, self._signs)
         r = min(max(r / Z, -MAX_ACCURACY), MAX_ACCURACY)
         if abs(r) < 1e-12:
             return False

@@ -50,21 +50,24 @@ def potentials(scores: Floats, starts: Ints, codes: Codes, n_grades: Codes, weig
 
 
 @compiled
-def best_threshold(sums: Floats, k: int) -> tuple[int, float]:
-    """Return the threshold's number and r with the largest |r|, the highest of equal ones, from the sums of k bins."""
+def best_threshold(sums: Floats, k: int, sign: int) -> tuple[int, float]:
+    """Return the threshold's number and r with the largest |r|, the highest of equal ones, from the sums of k bins.
+
+    With a sign other than 0, only r of that sign.
+    """
     best_number, best, above = 0, 0.0, 0.0
     for number in range(k - 1, 0, -1):
         above += sums[number]
-        if abs(above) > abs(best):
+        if abs(above) > abs(best) and above * sign >= 0.0:
             best_number, best = number - 1, above
     return best_number, best
 
 
 @compiled
-def best_stump(bins: Bytes, n_bins: Ints, p: Floats, sums: Floats) -> tuple[int, int, float]:
+def best_stump(bins: Bytes, n_bins: Ints, p: Floats, sums: Floats, signs: Ints) -> tuple[int, int, float]:
     """Return the feature, the threshold's number and r of the stump [bin > number] with the largest |r|.
 
-    bins is (n_features, n_documents) uint8; sums (256,) is scratch.
+    bins is (n_features, n_documents) uint8; sums (256,) is scratch; signs (n_features,) are those that r may have.
     """
     best_feature, best_number, best = 0, 0, 0.0
     for f in range(len(bins)):
@@ -72,7 +75,7 @@ def best_stump(bins: Bytes, n_bins: Ints, p: Floats, sums: Floats) -> tuple[int,
         sums[:k] = 0.0
         for i in range(len(p)):
             sums[row[i]] += p[i]
-        number, r = best_threshold(sums, k)
+        number, r = best_threshold(sums, k, signs[f])
         if abs(r) > abs(best):
             best_feature, best_number, best = f, number, r
     return best_feature, best_number, best
@@ -80,7 +83,7 @@ def best_stump(bins: Bytes, n_bins: Ints, p: Floats, sums: Floats) -> tuple[int,
 
 @compiled
 def best_sparse_stump(
-    data: Bytes, rows: Indices, indptr: Indices, n_bins: Ints, zero: Bytes, p: Floats, sums: Floats
+    data: Bytes, rows: Indices, indptr: Indices, n_bins: Ints, zero: Bytes, p: Floats, sums: Floats, signs: Ints
 ) -> tuple[int, int, float]:
     """Return the same from bins as CSC: what is not stored of column f has the bin zero[f]."""
     best_feature, best_number, best = 0, 0, 0.0
@@ -92,7 +95,7 @@ def best_sparse_stump(
             sums[data[at]] += p[rows[at]]
             stored += p[rows[at]]
         sums[zero[f]] -= stored  # all p of a query add up to 0
-        number, r = best_threshold(sums, k)
+        number, r = best_threshold(sums, k, signs[f])
         if abs(r) > abs(best):
             best_feature, best_number, best = f, number, r
     return best_feature, best_number, best

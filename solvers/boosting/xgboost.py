@@ -285,7 +285,10 @@ class XGBoostRanker(BoostedRanker):
             check_single(
                 np.array([self.min_weight, self.l2]) / mean, "min_weight or l2, by the mean weight of queries,"
             )
-        return XGBoostData(libraries.load("xgboost"), queries, labels, self._parameters(), int(self.bins), start)
+        parameters = self._parameters()
+        if queries.monotone is not None:
+            parameters["monotone_constraints"] = f"({','.join(map(str, queries.monotone.tolist()))})"
+        return XGBoostData(libraries.load("xgboost"), queries, labels, parameters, int(self.bins), start)
 
     def _parameters(self) -> Json:
         return {

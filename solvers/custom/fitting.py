@@ -1,7 +1,8 @@
 """Making and fitting estimators of other libraries, by the conventions of scikit-learn.
 
 fit(X, y) gets the query of each row, or the lengths of the queries, under the name by which it takes them: qid, group
-(LightGBM) or group_id (CatBoost). In a pipeline the last step gets them.
+(LightGBM) or group_id (CatBoost), and the signs of monotone constraints as monotone where there are any. In a pipeline
+the last step gets them.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ def fitted(estimator: Any, queries: Queries) -> Any:
     more = {}
     if taken is not None:
         more[prefix + taken] = queries.lengths if taken == "group" else queries.query_of_document
+    if queries.monotone is not None:
+        more[f"{prefix}monotone"] = queries.monotone
     estimator.fit(queries.features, queries.grades, **more)
     return estimator
 

@@ -14,9 +14,12 @@ from ranktune.solvers.core.registrations import Registration
 from ranktune.solvers.core.space import Value, defaults
 from ranktune.solvers.custom.conversion import converted, is_convertible, part_of
 from ranktune.solvers.custom.fitting import fitted, made
+from ranktune.solvers.custom.sweep import check_swept
+from ranktune.solvers.data.monotone import signs_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.custom import CustomModel, estimator_scores, persistence
+from ranktune.solvers.models.monotone import with_constraints
 
 
 class CustomRanker(BaseRanker):
@@ -72,10 +75,13 @@ class CustomRanker(BaseRanker):
 
     def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("estimator_")
+        constraints = origin.pop("monotone", {})
         found = converted(self.estimator_, self._sample, origin)
         if found is not None:
-            return found
-        return CustomModel(self.estimator_, self.n_features_in_, self.registration.name, **origin)
+            return with_constraints(found, constraints)
+        check_swept(self.predict, self._sample, signs_of(constraints, self.n_features_in_, origin["feature_names"]))
+        model = CustomModel(self.estimator_, self.n_features_in_, self.registration.name, **origin)
+        return with_constraints(model, constraints)
 
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
@@ -94,7 +100,12 @@ def class_of(registration: Registration) -> type[BaseRanker]:
         same = make.__name__ == registration.name and tuple(make.space) == registration.space
         return make if same else type(registration.name, (make,), {"space": registration.space})
     about = getattr(make, "__doc__", None) if isinstance(make, type) or callable(make) else type(make).__doc__
-    body = {"space": registration.space, "registration": registration, "__doc__": about or registration.name}
+    body = {
+        "space": registration.space,
+        "registration": registration,
+        "takes_monotone": bool(getattr(make, "takes_monotone", False)),
+        "__doc__": about or registration.name,
+    }
     return type(registration.name, (CustomRanker,), body)
 
 

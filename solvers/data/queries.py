@@ -7,22 +7,22 @@ starts[q] to starts[q + 1]; the rows of a query are adjacent.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays, stored_values
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
+from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
-
-Weights: TypeAlias = Sequence[float] | Array | Mapping[Any, float]
+from ranktune.solvers.data.values import as_features, check_values, numeric
+from ranktune.solvers.data.weights import Weights, check_weights, document_weights_of, query_weights_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,11 @@ class Queries:
         Whether features may be NaN: missing.
     encoding : Encoding or None, default=None
         How the columns of the table that they come from became features.
+    document_weights : ndarray of shape (n_documents,) or None, default=None
+        How often each document counts besides the weight of its query, positive; None if each counts once.
+    monotone : ndarray of shape (n_features,) or None, default=None
+        1 for a feature with which scores may only rise, -1 where they may only fall, 0 for no constraint; None if no
+        feature has one.
 
     Raises
     ------
@@ -79,6 +84,8 @@ class Queries:
     query_weights: Floats | None = None
     has_missing: bool = False
     encoding: Encoding | None = None
+    document_weights: Floats | None = None
+    monotone: Ints | None = None
 
     def __post_init__(self) -> None:
         """Check what every solver relies on."""
@@ -94,7 +101,11 @@ class Queries:
         if self.feature_names is not None and len(self.feature_names) != n_features:
             raise DataError(f"{len(self.feature_names)} feature names for {n_features} features.")
         if self.query_weights is not None:
-            _check_weights(self.query_weights, self.n_queries)
+            check_weights(self.query_weights, self.n_queries, "query")
+        if self.document_weights is not None:
+            check_weights(self.document_weights, n_documents, "document")
+        if self.monotone is not None and self.monotone.shape != (n_features,):
+            raise DataError(f"monotone has shape {self.monotone.shape} for {n_features} features: give one sign each.")
 
     @classmethod
     def from_arrays(
@@ -107,6 +118,8 @@ class Queries:
         document_ids: Ids | None = None,
         feature_names: Sequence[str] | None = None,
         query_weights: Weights | None = None,
+        document_weights: ArrayLike | None = None,
+        monotone: Monotone | None = None,
     ) -> Queries:
         """Return the rows of X grouped by query.
 
@@ -128,6 +141,11 @@ class Queries:
         query_weights : sequence of float or mapping, optional
             How often each query counts: one number a query in the order of their first rows, or a mapping from query
             id to weight (1 for ids that it lacks).
+        document_weights : array-like of shape (n_documents,), optional
+            How often each document counts, besides the weight of its query.
+        monotone : mapping or sequence of int, optional
+            1 where scores may only rise with a feature, -1 where they may only fall: by name, glob or column number
+            from 0, or one sign a feature.
 
         Returns
         -------
@@ -138,6 +156,8 @@ class Queries:
         ------
         DataError
             If shapes disagree, a feature is infinite, or a grade is not a finite number.
+        ParameterError
+            If monotone names a feature that does not exist.
 
         Examples
         --------
@@ -146,19 +166,33 @@ class Queries:
         >>> queries.lengths.tolist(), queries.weight_of_query.tolist()
         ([1, 2], [1.0, 3.0])
         """
-        features = _as_features(X)
-        grades = np.ascontiguousarray(_numeric(y, "y"), dtype=np.float64)
+        features = as_features(X)
+        grades = np.ascontiguousarray(numeric(y, "y"), dtype=np.float64)
         if grades.ndim != 1 or len(grades) != features.shape[0]:
             raise DataError(f"y has shape {grades.shape} for {features.shape[0]} rows of X: it needs one grade a row.")
-        has_missing = _check_values(features, grades)
+        has_missing = check_values(features, grades)
         grouping = group_rows(features.shape[0], qid, group)
         ids = None if document_ids is None else np.asarray(document_ids)
+        own = None if document_weights is None else document_weights_of(document_weights, len(grades))
         if grouping.rows is not None:
             features, grades = features[grouping.rows], grades[grouping.rows]
             ids = None if ids is None else ids[grouping.rows]
+            own = None if own is None else own[grouping.rows]
         names = None if feature_names is None else tuple(str(name) for name in feature_names)
-        weights = None if query_weights is None else _weights_of(query_weights, grouping.ids)
-        return cls(features, grades, grouping.starts, grouping.ids, ids, names, grouping.rows, weights, has_missing)
+        weights = None if query_weights is None else query_weights_of(query_weights, grouping.ids)
+        return cls(
+            features,
+            grades,
+            grouping.starts,
+            grouping.ids,
+            ids,
+            names,
+            grouping.rows,
+            weights,
+            has_missing,
+            document_weights=own,
+            monotone=None if monotone is None else signs_of(monotone, features.shape[1], names),
+        )
 
     @property
     def n_queries(self) -> int:
@@ -195,6 +229,17 @@ class Queries:
         """How often each query counts, (n_queries,): its weight, or 1."""
         return np.ones(self.n_queries) if self.query_weights is None else self.query_weights
 
+    @property
+    def weight_of_document(self) -> Floats:
+        """How often each document counts, (n_documents,): its weight, or 1, times that of its query."""
+        by_query = np.repeat(self.weight_of_query, self.lengths)
+        return by_query if self.document_weights is None else by_query * self.document_weights
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether queries or documents have weights."""
+        return self.query_weights is not None or self.document_weights is not None
+
     @cached_property
     def has_pairs(self) -> bool:
         """Whether any query has two documents of different grades, which every ranker needs."""
@@ -209,7 +254,7 @@ class Queries:
         if self.is_sparse:  # the width of the index type says nothing about the data
             parts = [part if part.dtype.kind == "f" else part.astype(np.int64) for part in parts]
             digest.update(f"{self.features.shape}".encode())
-        weights = () if self.query_weights is None else (self.query_weights,)
+        weights = [own for own in (self.query_weights, self.document_weights) if own is not None]
         for part in (*parts, self.grades, self.starts, *weights):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
             digest.update(np.ascontiguousarray(part).data)
@@ -232,6 +277,8 @@ class Queries:
             query_weights=weights,
             has_missing=self.has_missing,
             encoding=self.encoding,
+            document_weights=None if self.document_weights is None else self.document_weights[rows],
+            monotone=self.monotone,
         )
         note_selection(selected, self, numbers)
         return selected
@@ -255,7 +302,12 @@ class Queries:
 
     def weighted_by(self, query_weights: Weights) -> Queries:
         """Return the same queries with other weights: an array (n_queries,), or a mapping from query id to weight."""
-        return replace(self, query_weights=_weights_of(query_weights, self.query_ids))
+        return replace(self, query_weights=query_weights_of(query_weights, self.query_ids))
+
+    def with_document_weights(self, document_weights: ArrayLike) -> Queries:
+        """Return the same queries with other weights of documents, (n_documents,), in the caller's order of rows."""
+        weights = document_weights_of(document_weights, self.n_documents)
+        return replace(self, document_weights=weights if self.rows is None else weights[self.rows])
 
     def with_columns(self, columns: Ints | None) -> Queries:
         """Return the same queries described by some of their features, in the order of columns; by all for None."""
@@ -265,12 +317,24 @@ class Queries:
         if not self.is_sparse:
             features = np.ascontiguousarray(features)
         names = None if self.feature_names is None else tuple(self.feature_names[k] for k in columns)
-        return replace(self, features=features, feature_names=names)
+        signs = None if self.monotone is None else self.monotone[columns]
+        return replace(self, features=features, feature_names=names, monotone=signs)
 
     def with_features(self, features: Features) -> Queries:
-        """Return the same queries described by other features; names that do not fit are dropped."""
-        names = self.feature_names if features.shape[1] == self.n_features else None
-        return replace(self, features=features, feature_names=names)
+        """Return the same queries described by other features; names that do not fit are dropped.
+
+        Constraints stay with the first features; further ones have none.
+        """
+        width = features.shape[1]
+        names = self.feature_names if width == self.n_features else None
+        signs = self.monotone
+        if signs is not None and width != len(signs):
+            signs = np.concatenate([signs, np.zeros(max(width - len(signs), 0), dtype=np.int64)])[:width]
+        return replace(self, features=features, feature_names=names, monotone=signs)
+
+    def constrained(self, monotone: Monotone) -> Queries:
+        """Return the same queries with other monotone constraints, given as in from_arrays."""
+        return replace(self, monotone=signs_of(monotone, self.n_features, self.feature_names))
 
 
 def concatenate(parts: Sequence[Queries]) -> Queries:
@@ -303,90 +367,15 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         query_weights=weights,
         has_missing=any(part.has_missing for part in parts),
         encoding=parts[0].encoding,
+        document_weights=_joined_weights(parts),
+        monotone=next((part.monotone for part in parts if part.monotone is not None), None),
     )
 
 
-def _weights_of(given: Weights, ids: Array) -> Floats:
-    if not isinstance(given, Mapping):
-        return np.ascontiguousarray(_numeric(given, "query_weights"), dtype=np.float64)
-    known = set(ids.tolist())
-    strange = [name for name in given if name not in known]
-    if strange:
-        raise DataError(f"query_weights names the query {strange[0]!r}, which the data do not hold.")
-    return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
-
-
-def _check_weights(weights: Floats, n_queries: int) -> None:
-    if weights.shape != (n_queries,):
-        raise DataError(f"query_weights has shape {weights.shape} for {n_queries} queries: give one weight a query.")
-    bad = ~(np.isfinite(weights) & (weights > 0.0))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise DataError(
-            f"the weight of query number {at} is {weights[at]}: weights must be positive and finite. "
-            "Leave out queries that should not count."
-        )
-
-
-def _numeric(values: object, name: str) -> Array:
-    """Return values as an array of float32 (if they are) or float64, or say why that cannot be."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind != "c":
-            return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} is not numeric ({error}). Encode text as numbers before.") from None
-    raise DataError(f"Complex data not supported: {name} is {array.dtype}. Pass real numbers.")
-
-
-def _as_features(X: Features | ArrayLike) -> Features:
-    if isinstance(X, sparse.sparray | sparse.spmatrix):
-        if X.ndim != 2:
-            raise DataError(f"X has shape {X.shape}: it must be two-dimensional, a row a document, a column a feature.")
-        matrix = sparse.csr_array(X)
-        if matrix.dtype.kind == "c":
-            raise DataError(f"Complex data not supported: X is {matrix.dtype}. Pass real numbers.")
-        if matrix.dtype not in (np.float32, np.float64):
-            matrix = matrix.astype(np.float64)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # the caller's matrix stays as it is
-            matrix.sum_duplicates()
-        return _with_short_indices(matrix)
-    array = _numeric(X, "X")
-    if array.ndim != 2:
-        raise DataError(f"X has shape {array.shape}: it must be two-dimensional, a row a document, a column a feature.")
-    return np.ascontiguousarray(array)
-
-
-def _with_short_indices(matrix: sparse.csr_array) -> sparse.csr_array:
-    """Return the CSR array with indices of 32 bits where they suffice: a third fewer bytes in every pass over it."""
-    if matrix.indices.dtype == np.int32 or max(matrix.shape[1], matrix.indptr[-1]) > np.iinfo(np.int32).max:
-        return matrix
-    parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
-    return sparse.csr_array(parts, shape=matrix.shape)
-
-
-def _check_values(features: Features, grades: Floats) -> bool:
-    """Return whether a feature is missing (NaN). Raises DataError for infinite features and non-finite grades."""
-    if not np.isfinite(grades).all():
-        row = int(np.flatnonzero(~np.isfinite(grades))[0])
-        raise DataError(f"the grade in row {row} is {grades[row]}: grades must be finite. Remove or fix that row.")
-    values = stored_values(features)
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = values.sum()  # one pass, no temporary; where a sum of finite numbers overflows, we look closer
-    if np.isfinite(total):
-        return False
-    infinite = np.isinf(values)
-    if not infinite.any():
-        return bool(np.isnan(values).any())
-    if isinstance(features, np.ndarray):
-        row, column = (int(i) for i in np.argwhere(infinite)[0])
-        value = values[row, column]
-    else:
-        at = int(np.flatnonzero(infinite)[0])
-        row, column = int(np.searchsorted(features.indptr, at, side="right")) - 1, int(features.indices[at])
-        value = values[at]
-    raise DataError(
-        f"the feature in row {row}, column {column} is {value}: features must be finite, or NaN where the value is "
-        "missing. Correct it."
+def _joined_weights(parts: Sequence[Queries]) -> Floats | None:
+    """Return the weights of the documents of all parts, 1 in parts without; None where no part has any."""
+    if all(part.document_weights is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.ones(part.n_documents) if part.document_weights is None else part.document_weights for part in parts]
     )

@@ -19,6 +19,7 @@ from ranktune.solvers.core.arrays import Features, Floats, dense
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.centring import without_level
+from ranktune.solvers.data.monotone import signs_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.staircases import staircase
 from ranktune.solvers.linear.pointwise import RidgeRanker
@@ -41,7 +42,7 @@ def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | No
     """Return a model of trees alone, or of weights alone, that scores documents like those of queries as model does.
 
     Grades are not used. Without `trees` a sum of weights and trees keeps its trees, and each weight becomes a tree of
-    its own, whose steps are a small part of the differences between documents.
+    its own, whose steps are a small part of the differences between documents. Monotone constraints of model are kept.
 
     Parameters
     ----------
@@ -88,6 +89,8 @@ def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | No
         return model
     queries = replace(model.arranged(_sampled(queries)), rows=None)
     scores = model.predict(queries)
+    signs = signs_of(model.monotone, model.n_features, model.feature_names)
+    queries = replace(queries, query_weights=None, document_weights=None, monotone=signs)
     spread = float(np.sqrt(np.mean(without_level(scores, queries) ** 2)))
     if not spread > 0.0:
         raise DataError(
@@ -95,7 +98,7 @@ def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | No
             "documents differ."
         )
     if into == LINEAR:
-        targets = replace(queries.with_columns(model.used_features), grades=scores / spread, query_weights=None)
+        targets = replace(queries.with_columns(model.used_features), grades=scores / spread)
         ridge = RidgeRanker(alpha=1.0).fit(targets).as_model()
         ridge = ridge.on_columns(model.used_features, model.n_features, None)
         copy = blended([ridge], [spread], "", {})
@@ -124,6 +127,7 @@ def _origin(model: Model) -> Origin:
         "fingerprint": model.fingerprint,
         "version": model.version,
         "encoding": model.encoding,
+        "monotone": model.monotone,
     }
 
 
@@ -157,7 +161,7 @@ def _learnt(model: Model, queries: Queries, spread: float, trees: int) -> Trees:
     """
     by_query = bool(parts_of(model) & {LIST, CUSTOM})
     scores = model.predict(queries) / spread
-    targets = replace(queries.with_columns(model.used_features), grades=scores, query_weights=None)
+    targets = replace(queries.with_columns(model.used_features), grades=scores)
     ranker = GBDTRanker(
         trees,
         learning_rate=LEARNING_RATE,

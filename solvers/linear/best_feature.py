@@ -72,6 +72,8 @@ class BestFeature(LinearRanker):
         self.coef_, self.feature_, self.score_ = np.zeros(queries.n_features), 0, -np.inf
         chosen, number = candidates(queries, int(self.max_features)), 0
         left = np.ones((len(chosen), len(SIGNS)), dtype=bool)
+        if queries.monotone is not None:
+            left &= queries.monotone[chosen][:, None] * np.array(SIGNS) >= 0.0
         no_scores = np.zeros(queries.n_documents)
         measured = ~np.isnan(metric.per_query(no_scores, queries))
         if not measured.any():
@@ -84,7 +86,7 @@ class BestFeature(LinearRanker):
             for at, values in _values(metric, sample, chosen, left):
                 table[at], number = values, number + 1
                 yield self._lead(number, queries, chosen, table.mean(axis=2))
-            left = _rivals(table)
+            left &= _rivals(table)
         means = np.full(left.shape, -np.inf)
         for at, values in _values(metric, queries, chosen, left):
             means[at], number = np.average(values.compress(measured, axis=1), axis=1, weights=weights), number + 1
@@ -134,5 +136,6 @@ def _rivals(table: Floats) -> Mask:
     """
     best = table.reshape(-1, table.shape[2])[table.mean(axis=2).argmax()]
     behind = best - table
-    errors = behind.std(axis=2, ddof=1) / np.sqrt(table.shape[2])
+    with np.errstate(invalid="ignore"):  # what constraints exclude is -inf
+        errors = behind.std(axis=2, ddof=1) / np.sqrt(table.shape[2])
     return np.asarray(behind.mean(axis=2) <= STANDARD_ERRORS * errors)

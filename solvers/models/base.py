@@ -2,13 +2,13 @@
 
 A model file holds format, version, kind, solver, parameters, n_features, feature_names, metric (what the model was
 chosen by), data (the fingerprint of its training data), created, ranktune (the version that wrote it), encoding (how
-the columns of the training table became features: see ranktune.solvers.data.encoding), and what its kind adds: see
-ranktune.solvers.models.linear, .tree_model, .blend and .custom. A new kind of model is a new entry in KINDS.
+the columns of the training table became features: see ranktune.solvers.data.encoding), monotone (sign by feature, if
+the model keeps constraints), and what its kind adds: see ranktune.solvers.models.linear, .tree_model, .blend and
+.custom. A new kind of model is a new entry in KINDS.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,29 +16,26 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NotRequired, Self, TypeAlias, TypedDict, TypeVar
+from typing import Any, NotRequired, Self, TypeAlias, TypedDict
 
 import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats, Ints, python_value, stored_values
-from ranktune.solvers.core.errors import DataError, ModelFormatError, nearest
+from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.core.version import installed_version
 from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.fields import Content, field_of, optional_field
 from ranktune.solvers.models.files import read_manifest, read_names, write_manifest
-
-Content: TypeAlias = Mapping[str, object]
-"""A manifest as it was read: nothing in it is trusted."""
 
 Blob: TypeAlias = bytes
 """What code of the user's wrote."""
 
 Blobs: TypeAlias = Mapping[str, bytes]
 """The same by key of the manifest."""
-
-T = TypeVar("T")
-
 
 LINEAR, LIST, TREES, CUSTOM = "linear", "list", "trees", "custom"
 """Kinds of parts of models: weights, weights of features scaled by query, trees, models of the user's solvers."""
@@ -66,6 +63,7 @@ class Origin(TypedDict):
     created: NotRequired[str | None]
     version: NotRequired[str | None]
     encoding: NotRequired[Encoding | None]
+    monotone: NotRequired[Mapping[str, int]]
 
 
 class Model(ABC):
@@ -89,6 +87,9 @@ class Model(ABC):
         The RankTune that first saved it.
     encoding : Encoding or None
         How the columns of the training table became features.
+    monotone : mapping of str to int
+        Features with which the score may only rise (1) or only fall (-1). A model that does not keep them cannot be
+        made or loaded; features without names are called f1, f2, ...
     """
 
     solver: str
@@ -99,6 +100,7 @@ class Model(ABC):
     created: str | None
     version: str | None
     encoding: Encoding | None
+    monotone: Mapping[str, int]
 
     @property
     @abstractmethod
@@ -139,6 +141,13 @@ class Model(ABC):
         columns are (self.n_features,) places among the n_features, ascending.
         """
 
+    def _constraints_on(self, columns: Ints, n_features: int, names: tuple[str, ...] | None) -> dict[str, int]:
+        """Return the monotone constraints of the model of data with more features."""
+        signs, own = np.zeros(n_features, dtype=np.int64), signs_of(self.monotone, self.n_features, self.feature_names)
+        if own is not None:
+            signs[columns] = own
+        return named_signs(signs, names)
+
     @classmethod
     @abstractmethod
     def read(cls, path: Path, content: Content) -> Self:
@@ -154,15 +163,25 @@ class Model(ABC):
         """Whether scores depend on which documents are ranked together."""
         return False
 
-    def _check_names(self, what: str) -> None:
-        """Make the feature names a tuple of n_features strings, or raise DataError."""
-        if self.feature_names is None:
-            return
-        object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
-        if len(self.feature_names) != self.n_features:
+    def _check_origin(self, what: str) -> None:
+        """Raise DataError where there are not n_features names, or the model violates its monotone constraints."""
+        if self.feature_names is not None:
+            object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
+            if len(self.feature_names) != self.n_features:
+                raise DataError(
+                    f"{len(self.feature_names)} feature names for {self.n_features} {what}s: give one name per {what}."
+                )
+        signs = signs_of(self.monotone, self.n_features, self.feature_names) if self.monotone else None
+        if signs is not None and (column := self._violation(signs)) is not None:
+            how = "falls" if signs[column] > 0 else "rises"
             raise DataError(
-                f"{len(self.feature_names)} feature names for {self.n_features} {what}s: give one name per {what}."
+                f"the score of the model {how} somewhere with the feature '{name_of(column, self.feature_names)}', "
+                f"against its monotone constraint {signs[column]:+d}."
             )
+
+    @abstractmethod
+    def _violation(self, signs: Ints) -> int | None:
+        """Return a feature with which the score falls or rises against its sign, (n_features,); None if none does."""
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
         """Return the score of each document; a higher score ranks first.
@@ -243,6 +262,7 @@ class Model(ABC):
             "n_features": self.n_features,
             "feature_names": None,
             **own,
+            **({"monotone": dict(self.monotone)} if self.monotone else {}),
             "metric": self.metric,
             "data": self.fingerprint,
             "created": self.created or datetime.now(UTC).isoformat(timespec="seconds"),
@@ -262,7 +282,7 @@ class Model(ABC):
         features = queries.features[:, self._positions(names)]
         if not queries.is_sparse:
             features = np.ascontiguousarray(features)
-        return replace(queries, features=features, feature_names=self.feature_names)
+        return replace(queries, features=features, feature_names=self.feature_names, monotone=None)
 
     def _columns_of(self, X: Any) -> Any:
         """Return the model's features of a data frame in the model's order; anything else as it is."""
@@ -351,19 +371,26 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 def origin_of(path: Path, content: Content, n_features: int) -> Origin:
     """Return the common fields that the manifest at path holds. Raises ModelFormatError where they cannot be."""
-    names = content.get("feature_names")
+    listed = content.get("feature_names")
+    names = None if listed is None else read_names(path, listed, n_features)
     parameters = field_of(path, content, "parameters", dict)
     if not all(isinstance(value, float | int | str | bool | None) for value in parameters.values()):
         raise ModelFormatError(f"{path}: parameters must be plain values. Save the model again.")
+    monotone = optional_field(path, content, "monotone", dict) or {}
+    try:
+        signs_of(monotone, n_features, names)
+    except ParameterError as error:
+        raise ModelFormatError(f"{path}: {error} Save the model again.") from None
     return {
         "solver": field_of(path, content, "solver", str),
         "parameters": parameters,
-        "feature_names": None if names is None else read_names(path, names, n_features),
+        "feature_names": names,
         "metric": optional_field(path, content, "metric", str),
         "fingerprint": optional_field(path, content, "data", str),
         "created": optional_field(path, content, "created", str),
         "version": optional_field(path, content, "ranktune", str),
         "encoding": _encoding(path, content.get("encoding")),
+        "monotone": monotone,
     }
 
 
@@ -372,33 +399,3 @@ def _encoding(path: Path, value: object) -> Encoding | None:
         return None if value is None else Encoding.from_json(value)
     except ValueError as error:
         raise ModelFormatError(f"{path}: its encoding cannot be used: {error}. Save the model again.") from None
-
-
-def field_of(path: Path, content: Content, name: str, kind: type[T], *, wanted: str = "") -> T:
-    """Return a field of the manifest at path. Raises ModelFormatError where it is not exactly of that type."""
-    value = content.get(name)
-    if type(value) is not kind:
-        raise ModelFormatError(
-            f"{path}: {name} is {str(value)[:40]!r}: it must be {wanted or kind.__name__}. Save the model again."
-        )
-    return value
-
-
-def optional_field(path: Path, content: Content, name: str, kind: type[T]) -> T | None:
-    """Return a field of the manifest at path that may be null or absent, as field_of does."""
-    if content.get(name) is None:
-        return None
-    return field_of(path, content, name, kind, wanted=f"{kind.__name__} or null")
-
-
-def installed_version() -> str | None:
-    """Return the installed version of RankTune, None where it runs from a source tree that was never installed."""
-    try:
-        return importlib.metadata.version("ranktune")
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def this_version() -> str:
-    """Return the version of RankTune that runs."""
-    return installed_version() or "of a source tree"

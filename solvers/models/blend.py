@@ -30,13 +30,12 @@ from ranktune.solvers.models.base import (
     MISSING_WEIGHTS,
     TREES,
     Blobs,
-    Content,
     Model,
     Origin,
-    field_of,
     origin_of,
 )
 from ranktune.solvers.models.custom import CustomModel, blobs_of, described, read_members
+from ranktune.solvers.models.fields import Content, field_of
 from ranktune.solvers.models.files import read_numbers
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel, packed, unpacked
@@ -64,6 +63,7 @@ class BlendModel(Model):
     created: str | None = None
     version: str | None = None
     encoding: Encoding | None = None
+    monotone: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
@@ -74,7 +74,7 @@ class BlendModel(Model):
             )
         if len({part.n_features for part in self.parts}) > 1:
             raise DataError("the members of a blend expect different numbers of features: fit them on the same data.")
-        self._check_names("feature")
+        self._check_origin("feature")
 
     @property
     def n_features(self) -> int:
@@ -85,6 +85,10 @@ class BlendModel(Model):
     def used_features(self) -> Ints:
         """The columns that influence the score of a part, ascending."""
         return np.unique(np.concatenate([part.used_features for part in self.parts]))
+
+    def _violation(self, signs: Ints) -> int | None:
+        found = [part._violation(signs) for part in self.parts]
+        return next((column for column in found if column is not None), None)
 
     @property
     def bytes(self) -> int:
@@ -103,7 +107,8 @@ class BlendModel(Model):
     def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
         """Return the blend of the same parts on data with more features."""
         parts = tuple(part.on_columns(columns, n_features, feature_names) for part in self.parts)
-        return replace(self, parts=parts, feature_names=feature_names)
+        monotone = self._constraints_on(columns, n_features, feature_names)
+        return replace(self, parts=parts, feature_names=feature_names, monotone=monotone)
 
     def _scores(self, queries: Queries) -> Floats:
         total = np.zeros(queries.n_documents)
@@ -158,7 +163,8 @@ class BlendModel(Model):
 def blended(members: Sequence[Model], factors: Sequence[float], solver: str, parameters: Mapping[str, Value]) -> Model:
     """Return the model whose score is the sum of the members' scores times their factors, as simple as possible.
 
-    It has the given solver and parameters, and what else the first member knows of where it comes from.
+    It has the given solver and parameters, the monotone constraints that all members keep, and what else the first
+    member knows of where it comes from.
     Raises DataError where there is no member or they expect different numbers of features.
     """
     if not members:
@@ -172,6 +178,7 @@ def blended(members: Sequence[Model], factors: Sequence[float], solver: str, par
         "fingerprint": first.fingerprint,
         "version": first.version,
         "encoding": first.encoding,
+        "monotone": _common_constraints(members),
     }
     by_part: dict[str, list[tuple[Model, float]]] = {}
     custom: list[CustomModel] = []
@@ -186,6 +193,12 @@ def blended(members: Sequence[Model], factors: Sequence[float], solver: str, par
         raise DataError("the members of a blend expect different numbers of features: fit them on the same data.")
     parts = (*(_added(by_part[kind], origin) for kind in _SUMS if kind in by_part), *custom)
     return parts[0] if len(parts) == 1 else BlendModel(parts, **origin)
+
+
+def _common_constraints(members: Sequence[Model]) -> dict[str, int]:
+    """Return the monotone constraints that all members keep."""
+    first, *others = (member.monotone.items() for member in members)
+    return {name: sign for name, sign in first if all((name, sign) in other for other in others)}
 
 
 def parts_of(model: Model) -> frozenset[str]:

@@ -26,7 +26,8 @@ from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Blob, Blobs, Content, Model, Origin, field_of, origin_of
+from ranktune.solvers.models.base import Blob, Blobs, Model, Origin, origin_of
+from ranktune.solvers.models.fields import Content, field_of
 from ranktune.solvers.models.files import read_blob
 
 TRUSTED = ("sklearn",)
@@ -93,10 +94,11 @@ class CustomModel(Model):
     version: str | None = None
     encoding: Encoding | None = None
     inputs: Ints | None = None
+    monotone: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that the names fit."""
-        self._check_names("feature")
+        self._check_origin("feature")
 
     @property
     def n_features(self) -> int:
@@ -107,6 +109,9 @@ class CustomModel(Model):
     def used_features(self) -> Ints:
         """All columns that the estimator takes: what it uses of them is not known."""
         return np.arange(self.columns) if self.inputs is None else self.inputs
+
+    def _violation(self, signs: Ints) -> int | None:
+        return None  # its scores alone can tell: ranktune.solvers.custom verifies them when it is fitted
 
     @property
     def bytes(self) -> int:
@@ -132,7 +137,8 @@ class CustomModel(Model):
     def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
         """Return the model of data with more features, which the estimator does not take."""
         inputs = columns if self.inputs is None else columns[self.inputs]
-        return replace(self, columns=n_features, inputs=inputs, feature_names=feature_names)
+        monotone = self._constraints_on(columns, n_features, feature_names)
+        return replace(self, columns=n_features, inputs=inputs, feature_names=feature_names, monotone=monotone)
 
     @cached_property
     def saved(self) -> Blob:

@@ -18,7 +18,8 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Content, Model, field_of, optional_field, origin_of
+from ranktune.solvers.models.base import Model, origin_of
+from ranktune.solvers.models.fields import Content, field_of, optional_field
 from ranktune.solvers.models.files import read_numbers
 
 
@@ -72,6 +73,7 @@ class LinearModel(Model):
     version: str | None = None
     missing: Floats | None = None
     encoding: Encoding | None = None
+    monotone: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the shapes."""
@@ -84,7 +86,7 @@ class LinearModel(Model):
             if missing.shape != weights.shape:
                 raise DataError(f"missing has shape {missing.shape} for {len(weights)} weights: give one number each.")
             object.__setattr__(self, "missing", missing + 0.0)
-        self._check_names("weight")
+        self._check_origin("weight")
 
     @property
     def n_features(self) -> int:
@@ -95,6 +97,10 @@ class LinearModel(Model):
     def used_features(self) -> Ints:
         """The columns whose value, or absence, changes a score, ascending."""
         return np.flatnonzero(self.weights if self.missing is None else (self.weights != 0.0) | (self.missing != 0.0))
+
+    def _violation(self, signs: Ints) -> int | None:
+        wrong = np.flatnonzero(self.weights * signs < 0.0)
+        return int(wrong[0]) if len(wrong) else None
 
     @property
     def bytes(self) -> int:
@@ -119,7 +125,10 @@ class LinearModel(Model):
             return found
 
         missing = None if self.missing is None else spread(self.missing)
-        return replace(self, weights=spread(self.weights), missing=missing, feature_names=feature_names)
+        monotone = self._constraints_on(columns, n_features, feature_names)
+        return replace(
+            self, weights=spread(self.weights), missing=missing, feature_names=feature_names, monotone=monotone
+        )
 
     def _scores(self, queries: Queries) -> Floats:
         if queries.has_missing:

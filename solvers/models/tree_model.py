@@ -22,8 +22,10 @@ from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Content, Model, field_of, optional_field, origin_of
+from ranktune.solvers.models.base import Model, origin_of
+from ranktune.solvers.models.fields import Content, field_of, optional_field
 from ranktune.solvers.models.files import MAX_ENTRIES, read_numbers
+from ranktune.solvers.models.monotone import tree_violation
 from ranktune.solvers.models.trees import Int32s, Trees
 
 _AGAIN = "Copy the file again from where it was made, or save the model again."
@@ -74,12 +76,13 @@ class TreeModel(Model):
     created: str | None = None
     version: str | None = None
     encoding: Encoding | None = None
+    monotone: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that the columns of all splits exist."""
         if len(self.trees.features) and self.trees.features[-1] >= self.columns:
             raise DataError(f"a tree uses column {self.trees.features[-1]} of {self.columns} features, counted from 0.")
-        self._check_names("feature")
+        self._check_origin("feature")
 
     @property
     def n_features(self) -> int:
@@ -90,6 +93,9 @@ class TreeModel(Model):
     def used_features(self) -> Ints:
         """The columns that splits compare, ascending."""
         return self.trees.features
+
+    def _violation(self, signs: Ints) -> int | None:
+        return tree_violation(self.trees, signs)
 
     @property
     def bytes(self) -> int:
@@ -103,7 +109,14 @@ class TreeModel(Model):
 
     def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
         """Return the model of data with more features, which no split compares."""
-        return replace(self, trees=self.trees.on_columns(columns), columns=n_features, feature_names=feature_names)
+        monotone = self._constraints_on(columns, n_features, feature_names)
+        return replace(
+            self,
+            trees=self.trees.on_columns(columns),
+            columns=n_features,
+            feature_names=feature_names,
+            monotone=monotone,
+        )
 
     def _scores(self, queries: Queries) -> Floats:
         return self.trees.scores(queries.features)

@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data import products
@@ -32,12 +32,12 @@ from ranktune.solvers.optimizers.one_pass_kernels import DELTA
 
 
 class Objective:
-    """f and its gradient at weights on the scaled features."""
+    """f and its gradient at weights on the scaled features, which keep within the signs of monotone constraints."""
 
     def __init__(self, loss: Loss, l2: float, queries: Queries, multiplier: Floats | None) -> None:
         self.loss = prepared(loss, queries)
         self.l2 = l2
-        self.features = queries.features
+        self.features, self.signs = queries.features, queries.monotone
         self.multiplier = np.ones(queries.n_features) if multiplier is None else multiplier
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
@@ -143,8 +143,9 @@ class Trail:
     @property
     def violation(self) -> float:
         """The norm of the shortest subgradient of F over that at zero."""
-        norm = float(np.linalg.norm(shortest(self.point.weights, self.point.gradient, self.l1)))
-        reference = float(np.linalg.norm(shortest(np.zeros_like(self.at_zero), self.at_zero, self.l1)))
+        signs, zero = self.objective.signs, np.zeros_like(self.at_zero)
+        norm = float(np.linalg.norm(shortest(self.point.weights, self.point.gradient, self.l1, signs)))
+        reference = float(np.linalg.norm(shortest(zero, self.at_zero, self.l1, signs)))
         return norm / max(reference, 1e-300) if norm > 0.0 else 0.0
 
     def change_strengths(self, l1: float, l2: float) -> None:
@@ -219,7 +220,7 @@ class _QuasiNewton(Batch):
 
 @dataclass(frozen=True)
 class LBFGS(_QuasiNewton):
-    """Limited-memory BFGS, for smooth losses and penalties without L1.
+    """Limited-memory BFGS, for smooth losses and penalties without L1; orthant-wise under monotone constraints.
 
     Parameters
     ----------
@@ -247,6 +248,9 @@ class LBFGS(_QuasiNewton):
 
     def search(self, trail: Trail) -> Iterator[Point]:
         """Yield points from that of trail on."""
+        if trail.objective.signs is not None:
+            yield from OWLQN(self.tol, self.max_iterations, self.memory).search(trail)
+            return
         point = trail.point
         curvature = trail.curvature = trail.curvature or Curvature(self.memory)
         while True:
@@ -290,7 +294,7 @@ class OWLQN(_QuasiNewton):
         curvature = trail.curvature = trail.curvature or Curvature(self.memory)
         while True:
             yield point
-            downhill = -shortest(point.weights, point.gradient, l1)
+            downhill = -shortest(point.weights, point.gradient, l1, objective.signs)
             direction = -curvature.solve(-downhill)
             direction[direction * downhill <= 0.0] = 0.0
             moved = _within_orthant(objective, point, direction, downhill, l1)
@@ -344,13 +348,21 @@ class GradientSteps(Batch):
             eta = self.eta0 / (DELTA + np.sqrt(squares))
             moved = point.weights - eta * gradient
             weights = np.sign(moved) * np.maximum(np.abs(moved) - eta * l1, 0.0) / (1.0 + eta * objective.l2)
+            weights = within(weights, objective.signs)
             value, gradient = objective.value_and_gradient(weights)
             point = Point(weights, value + l1 * float(np.abs(weights).sum()), gradient)
 
 
-def shortest(weights: Floats, gradient: Floats, l1: float) -> Floats:
-    """Return the shortest subgradient of F, (n_features,): zero exactly at an optimum."""
+def within(weights: Floats, signs: Ints | None) -> Floats:
+    """Return weights with 0 where they are of the other sign than a constraint."""
+    return weights if signs is None else np.where(weights * signs < 0.0, 0.0, weights)
+
+
+def shortest(weights: Floats, gradient: Floats, l1: float, signs: Ints | None = None) -> Floats:
+    """Return the shortest subgradient of F within signs, (n_features,): zero exactly at an optimum."""
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
+    if signs is not None:  # where a weight of 0 may not descend
+        at_zero = np.where(at_zero * signs > 0.0, 0.0, at_zero)
     return np.where(weights == 0.0, at_zero, gradient + l1 * np.sign(weights))
 
 

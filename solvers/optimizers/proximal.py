@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.optimizers.batch import Batch, Objective, Point, Trail
+from ranktune.solvers.optimizers.batch import Batch, Objective, Point, Trail, within
 
 LOWERED = 0.9
 """The part of L that is tried first at the next step."""
@@ -80,7 +80,7 @@ def _step(objective: Objective, ahead: Point, curvature: float, l1: float) -> tu
     """Return the proximal step from ahead, whose value is of f, and the L that it took; None where there is none."""
     for _ in range(100):
         target = ahead.weights - ahead.gradient / curvature
-        weights = np.sign(target) * np.maximum(np.abs(target) - l1 / curvature, 0.0)
+        weights = within(np.sign(target) * np.maximum(np.abs(target) - l1 / curvature, 0.0), objective.signs)
         change = weights - ahead.weights
         value, gradient = objective.value_and_gradient(weights)
         bound = ahead.value + float(ahead.gradient @ change) + 0.5 * curvature * float(change @ change)

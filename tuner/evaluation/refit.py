@@ -11,9 +11,11 @@ import numpy as np
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.monotone import with_constraints
 from ranktune.tuner.evaluation.feature_sets import ALL_QUERIES, selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import unfitted
 from ranktune.tuner.evaluation.kept import kept_model
@@ -66,7 +68,11 @@ def as_model(ranker: BaseRanker, task: Task, train: Queries, columns: Ints | Non
         fingerprint=train.fingerprint,
         encoding=train.encoding,
     )
-    return model if columns is None else model.on_columns(columns, train.n_features, train.feature_names)
+    if columns is not None:
+        model = model.on_columns(columns, train.n_features, train.feature_names)
+    if train.monotone is None:
+        return model
+    return with_constraints(model, named_signs(train.monotone, train.feature_names))
 
 
 def score_on(model: Model, queries: Queries, metrics: tuple[str, ...]) -> Mapping[str, Floats]:

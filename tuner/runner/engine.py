@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.errors import StudyError, listed
 from ranktune.solvers.core.files import atomic_write
-from ranktune.solvers.models.base import this_version
+from ranktune.solvers.core.version import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.runner.joining import Declaration, share
 from ranktune.tuner.runner.look import Look, look, worth_a_look

@@ -12,7 +12,7 @@ import optuna
 
 from ranktune.solvers.core.errors import StudyError, nearest
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.models.base import this_version
+from ranktune.solvers.core.version import this_version
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import located, pack_problem, unpack_problem
 from ranktune.tuner.storage.artifacts import Artifacts

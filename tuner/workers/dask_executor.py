@@ -26,7 +26,7 @@ import dask
 from distributed import Client
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError, WorkerLost
-from ranktune.solvers.models.base import this_version
+from ranktune.solvers.core.version import this_version
 from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.workers.dask_worker import (
     ProblemPlugin,

@@ -15,7 +15,7 @@ from typing import Any
 from distributed import WorkerPlugin, get_worker
 
 from ranktune.solvers.core.errors import WorkerLost
-from ranktune.solvers.models.base import this_version
+from ranktune.solvers.core.version import this_version
 from ranktune.tuner.splits.archive import unpack_problem, use_instead
 from ranktune.tuner.workers.limits import Limits
 from ranktune.tuner.workers.processes import Processes

@@ -1,0 +1,143 @@
+"""What fit is given, checked and brought into the form that solvers learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from ranktune.solvers.base.estimator import Estimator
+from ranktune.solvers.core.arrays import Ids, Ints, Sizes
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.missing import Imputation
+from ranktune.solvers.data.monotone import Monotone
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.weights import Weights
+
+QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE = "query_weights", "document_weights", "monotone"
+"""What a solver may or may not be able to use of the data, by the names of the arguments of fit."""
+_VERBS: Mapping[str, str] = {
+    QUERY_WEIGHTS: "weigh queries",
+    DOCUMENT_WEIGHTS: "weigh documents",
+    MONOTONE: "keep monotone constraints",
+}
+
+
+@dataclass(frozen=True)
+class About:
+    """What fit is given about queries, documents and features besides their values."""
+
+    query_weights: Weights | None = None
+    document_weights: ArrayLike | None = None
+    monotone: Monotone | None = None
+
+    def added_to(self, queries: Queries) -> Queries:
+        """Return queries with what is given in place of their own."""
+        if self.query_weights is not None:
+            queries = queries.weighted_by(self.query_weights)
+        if self.document_weights is not None:
+            queries = queries.with_document_weights(self.document_weights)
+        return queries if self.monotone is None else queries.constrained(self.monotone)
+
+
+NOTHING = About()
+
+
+class QueryEstimator(Estimator):
+    """An estimator that learns from documents grouped by query; BaseRanker describes its attributes."""
+
+    weighted: ClassVar[bool] = False
+    takes_document_weights: ClassVar[bool] = False
+    takes_monotone: ClassVar[bool] = False
+    takes_missing: ClassVar[bool] = False
+    imputation_: Imputation | None = None
+    monotone_: Ints | None = None
+
+    def _check_vali(self, vali: object) -> None:
+        if vali is None:
+            return
+        if not isinstance(vali, Queries):
+            raise DataError(
+                f"vali is {type(vali).__name__}: validation documents must be a Queries, "
+                "as Queries.from_arrays(X, y, qid=qid) makes it."
+            )
+        if vali.n_features != self.n_features_in_:
+            raise DataError(
+                f"vali has {vali.n_features} features, the training data {self.n_features_in_}: "
+                "both must have the same features."
+            )
+
+    def _grouped(
+        self,
+        X: object,
+        y: object = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        about: About = NOTHING,
+        *,
+        reset: bool = True,
+    ) -> Queries:
+        """Return training data as Queries; note the number and names of the features, or check them unless reset."""
+        queries = self._as_queries(X, y, qid, group, about, reset=reset)
+        self._check_supported(queries)
+        if reset:
+            self.monotone_ = queries.monotone
+            learns = queries.has_missing and not self.takes_missing
+            self.imputation_ = self._imputation(queries) if learns else None
+        return self._completed(queries)
+
+    @classmethod
+    def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
+        """Return what a configuration can use of the data: QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE.
+
+        Parameters
+        ----------
+        parameters : mapping of str to value
+            The parameters that differ from the defaults.
+
+        Returns
+        -------
+        frozenset of str
+        """
+        declared = {QUERY_WEIGHTS: cls.weighted, DOCUMENT_WEIGHTS: cls.takes_document_weights}
+        return frozenset(what for what, taken in (declared | {MONOTONE: cls.takes_monotone}).items() if taken)
+
+    def _check_supported(self, queries: Queries) -> None:
+        """Raise ParameterError where the solver cannot use the weights or keep the constraints of queries."""
+        supported = self.supports(self.get_params())
+        for what, given in ((name, getattr(queries, name)) for name in (QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE)):
+            if given is not None and what not in supported:
+                raise ParameterError(f"{self!r} cannot {_VERBS[what]}: leave {what} out, or take a solver that can.")
+
+    def _imputation(self, queries: Queries) -> Imputation:
+        """Return what is put in place of missing values, learned from the training data."""
+        return Imputation.learn(queries, indicators=False)
+
+    def _completed(self, queries: Queries) -> Queries:
+        """Return queries as the solver learns from them: without missing values, unless it takes them."""
+        if self.imputation_ is not None:
+            return self.imputation_.completed(queries)
+        if queries.has_missing and not self.takes_missing:
+            raise DataError(
+                f"features are missing (NaN), and {type(self).__name__} was first trained on data without missing "
+                "values. Fill them in, or begin with data that has them."
+            )
+        return queries
+
+    def _as_queries(
+        self, X: object, y: object, qid: Ids | None, group: Sizes | None, about: About, *, reset: bool
+    ) -> Queries:
+        if isinstance(X, Queries):
+            if not reset and X.n_features != self.n_features_in_:
+                raise DataError(
+                    f"X has {X.n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                    "features as input: the pieces must have the same features."
+                )
+            self.n_features_in_ = X.n_features
+            return about.added_to(X)
+        documents, grades = self._validated(X, y, reset=reset)
+        names = getattr(self, "feature_names_in_", None)
+        return about.added_to(Queries.from_arrays(documents, grades, qid=qid, group=group, feature_names=names))
