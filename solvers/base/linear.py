@@ -14,17 +14,21 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import query_factors
 from ranktune.solvers.models.base import LINEAR, LIST, Model, Origin
 from ranktune.solvers.models.linear import LinearModel
+
+SHARE_LEFT_OUT = 4
+"""Of the features with weights of the wrong sign, one in this number is left out at once."""
 
 
 class LinearRanker(BaseRanker):
     """Base of rankers whose score is a weighted sum of the features.
 
     A monotone constraint is a bound on the sign of a weight. Least squares and the batch optimizers of smooth losses
-    find the best weights within the bounds. For all other methods the features whose weights have the other sign are
-    left out, and the rest is fitted again, until no weight is wrong: the weights that are left are the best without
-    those features, which may be a little worse than the best within the bounds.
+    find the best weights within the bounds. For all other methods, of the features whose weights have the other sign
+    those that matter most are left out, a quarter of them, and the rest is fitted again, until no weight is wrong.
+    The weights that are left are the best without those features, which may be worse than the best within the bounds.
 
     Attributes
     ----------
@@ -49,17 +53,25 @@ class LinearRanker(BaseRanker):
             return
         left_out = np.zeros(queries.n_features, dtype=bool)
         while True:
-            for step in self._steps_watched(queries, vali):
+            for step in self._steps_watched(_without(queries, left_out), vali):
                 learnt = self.coef_
                 self.coef_ = np.where(left_out | (learnt * signs < 0.0), 0.0, learnt)  # the caller may stop here
                 yield step
                 self.coef_ = learnt
-            wrong = self.coef_ * signs < 0.0
-            self.coef_ = np.where(left_out | wrong, 0.0, self.coef_)
-            if not (wrong & ~left_out).any():
+            learnt = self.coef_
+            wrong = np.flatnonzero(~left_out & (learnt * signs < 0.0))
+            self.coef_ = np.where(left_out, 0.0, learnt)
+            if len(wrong) == 0:
                 return
-            left_out |= wrong
-            queries = _without(queries, left_out)
+            influence = np.abs(learnt[wrong]) * self._spreads(queries)[wrong]
+            left_out[wrong[np.argsort(-influence, kind="stable")[: -(-len(wrong) // SHARE_LEFT_OUT)]]] = True
+
+    def _spreads(self, queries: Queries) -> Floats:
+        """Return the standard deviation within queries of the features that weights are for, (n_features,)."""
+        if getattr(self, "scaling", None) == "list":
+            return np.ones(queries.n_features)
+        multiplier = query_factors(queries, "standard")
+        return np.divide(1.0, multiplier, out=np.zeros_like(multiplier), where=multiplier > 0.0)
 
     def _path_constrained(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         signs = queries.monotone
@@ -121,6 +133,8 @@ class LinearRanker(BaseRanker):
 
 def _without(queries: Queries, left_out: Mask) -> Queries:
     """Return queries with zeros in the columns that are left out."""
+    if not left_out.any():
+        return queries
     kept = (~left_out).astype(queries.features.dtype)
     if isinstance(queries.features, np.ndarray):
         return queries.with_features(queries.features * kept)

@@ -5,6 +5,8 @@
 a  weight of the document's query     t  its target, less its level     M  diagonal, what each feature is multiplied by
 level  the mean of the document's query, or of all documents
 
+Under monotone constraints weights are bounded by 0, exactly where there are normal equations: see within_signs.
+
 Few features: normal equations, summed in float64 by blocks of rows. Many: conjugate gradients on the same equations,
 with the diagonal as preconditioner.
 """
@@ -15,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, dense
+from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.data import products
 from ranktune.solvers.data.centring import subtract_means, weighted_means
 from ranktune.solvers.data.queries import Queries
@@ -35,6 +37,11 @@ MIN_BLOCK_ROWS = 512
 
 TOLERANCE = 1e-9
 """Relative residual of conjugate gradients, in the norm of the preconditioner."""
+
+
+MAX_BLOCKS, MAX_EXCHANGES, ROUNDING = 3, 10, 1e-12
+"""Of an exchange of weights within bounds: exchanges of many that do not help, exchanges a weight, and the part of the
+largest gradient that counts as 0."""
 
 
 class LeastSquares:
@@ -63,6 +70,8 @@ class LeastSquares:
             self._last = self._last + self._iterated(alpha)
             return self._last
         np.fill_diagonal(self._gram, self._diagonal + alpha)
+        if self._queries.monotone is not None:
+            return within_signs(self._gram, self._side, self._queries.monotone)
         return np.asarray(np.linalg.solve(self._gram, self._side), dtype=np.float64)
 
     def _iterated(self, alpha: float) -> Floats:
@@ -90,6 +99,35 @@ class LeastSquares:
         centred = np.array(values)
         subtract_means(centred, self._queries.starts)  # weights are those of the query: alike within it
         return centred
+
+
+def within_signs(gram: Floats, side: Floats, signs: Ints) -> Floats:
+    """Return the w with gram w = side that is nearest in the norm of gram where no weight has the other sign.
+
+    signs (n_features,) are 1, -1, or 0 for weights without a bound; gram is positive definite. Weights that have the
+    wrong sign, and weights of 0 that the gradient drives to the right one, change places all at once as long as they
+    become fewer, else one by one, which ends.
+    Source: Júdice & Pires 1994, "A block principal pivoting algorithm for large-scale strictly monotone linear
+    complementarity problems", Computers & Operations Research 21.
+    """
+    free, fewest, patience = np.ones(len(side), dtype=bool), len(side) + 1, MAX_BLOCKS
+    rounding = ROUNDING * float(np.abs(side).max(initial=0.0))
+    for _ in range(MAX_EXCHANGES * len(side)):
+        weights = np.zeros(len(side))
+        weights[free] = np.linalg.solve(gram[np.ix_(free, free)], side[free])
+        gradient = gram @ weights - side
+        wrong = np.where(free, weights * signs < 0.0, gradient * signs < -rounding)
+        count = int(np.count_nonzero(wrong))
+        if count == 0:
+            break
+        if count < fewest:
+            fewest, patience = count, MAX_BLOCKS
+        else:
+            patience -= 1
+        if patience < 0:
+            wrong[: np.flatnonzero(wrong)[-1]] = False
+        free ^= wrong
+    return np.where(weights * signs < 0.0, 0.0, weights)
 
 
 def _gram(queries: Queries, by_query: bool) -> Floats:

@@ -88,8 +88,7 @@ class Model(ABC):
     encoding : Encoding or None
         How the columns of the training table became features.
     monotone : mapping of str to int
-        Features with which the score may only rise (1) or only fall (-1). A model that does not keep them cannot be
-        made or loaded; features without names are called f1, f2, ...
+        Features with which the score may only rise (1) or only fall (-1), by name or f1, f2, ...; always kept.
     """
 
     solver: str
@@ -167,21 +166,18 @@ class Model(ABC):
         """Raise DataError where there are not n_features names, or the model violates its monotone constraints."""
         if self.feature_names is not None:
             object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
-            if len(self.feature_names) != self.n_features:
-                raise DataError(
-                    f"{len(self.feature_names)} feature names for {self.n_features} {what}s: give one name per {what}."
-                )
+            if (count := len(self.feature_names)) != self.n_features:
+                raise DataError(f"{count} feature names for {self.n_features} {what}s: give one name per {what}.")
         signs = signs_of(self.monotone, self.n_features, self.feature_names) if self.monotone else None
         if signs is not None and (column := self._violation(signs)) is not None:
-            how = "falls" if signs[column] > 0 else "rises"
+            name, how = name_of(column, self.feature_names), "falls" if signs[column] > 0 else "rises"
             raise DataError(
-                f"the score of the model {how} somewhere with the feature '{name_of(column, self.feature_names)}', "
-                f"against its monotone constraint {signs[column]:+d}."
+                f"the model's score {how} somewhere with '{name}', against its monotone constraint {signs[column]:+d}."
             )
 
     @abstractmethod
     def _violation(self, signs: Ints) -> int | None:
-        """Return a feature with which the score falls or rises against its sign, (n_features,); None if none does."""
+        """Return a feature with which the score moves against its sign, (n_features,); None if there is none."""
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
         """Return the score of each document; a higher score ranks first.

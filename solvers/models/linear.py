@@ -163,4 +163,7 @@ class LinearModel(Model):
         weights = read_numbers(path, content.get("weights"), n_features)
         missing = None if content.get("missing") is None else read_numbers(path, content["missing"], n_features)
         origin = origin_of(path, content, n_features)
-        return cls(weights=weights, list_scaling=scaling == "list", missing=missing, **origin)
+        try:
+            return cls(weights=weights, list_scaling=scaling == "list", missing=missing, **origin)
+        except DataError as error:
+            raise ModelFormatError(f"{path}: {error} Save the model again.") from None
