@@ -19,7 +19,7 @@ from ranktune.solvers.data.weights import Weights
 
 QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE = "query_weights", "document_weights", "monotone"
 """What a solver may or may not be able to use of the data, by the names of the arguments of fit."""
-_VERBS: Mapping[str, str] = {
+VERBS: Mapping[str, str] = {
     QUERY_WEIGHTS: "weigh queries",
     DOCUMENT_WEIGHTS: "weigh documents",
     MONOTONE: "keep monotone constraints",
@@ -110,7 +110,7 @@ class QueryEstimator(Estimator):
         supported = self.supports(self.get_params())
         for what, given in ((name, getattr(queries, name)) for name in (QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE)):
             if given is not None and what not in supported:
-                raise ParameterError(f"{self!r} cannot {_VERBS[what]}: leave {what} out, or take a solver that can.")
+                raise ParameterError(f"{self!r} cannot {VERBS[what]}: leave {what} out, or take a solver that can.")
 
     def _imputation(self, queries: Queries) -> Imputation:
         """Return what is put in place of missing values, learned from the training data."""

@@ -25,8 +25,8 @@ _GIVE = "Give 1 (the score may only rise with the feature) or -1 (only fall)"
 def signs_of(given: Monotone, n_features: int, names: Sequence[str] | None = None) -> Ints | None:
     """Return the sign of each feature, (n_features,), 0 for those without a constraint; None where none has one.
 
-    Keys are names, globs such as "bm25*", or numbers of columns from 0; later ones replace earlier ones. Features
-    without names are called f1, f2, ...
+    Keys are names, globs such as "bm25*", or numbers of columns from 0, also as text; later ones replace earlier ones.
+    Features without names are called f1, f2, ...
 
     Raises ParameterError for a feature that does not exist, and for a sign that is none.
     """
@@ -55,8 +55,21 @@ def name_of(column: int, names: Sequence[str] | None) -> str:
     return f"f{column + 1}" if names is None else names[column]
 
 
-def parsed(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the constraints of a text such as "price=-1,bm25*=1". Raises ParameterError where it is none."""
+def constraints(given: object) -> dict[str, int]:
+    """Return constraints that are given as a mapping, as a text such as "price=-1,bm25*=1", or as several texts.
+
+    Raises ParameterError where they are none of these, or a sign is none.
+    """
+    if isinstance(given, Mapping):
+        return {str(key): _sign(key, sign) for key, sign in given.items()}
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise ParameterError(f"monotone={given!r}: it must be signs by feature, such as {{'price': -1, 'bm25': 1}}.")
+    return dict(one for text in texts for one in _parsed(text))
+
+
+def _parsed(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the constraints of a text."""
     for part in text.split(","):
         name, equals, sign = part.rpartition("=")
         if not equals or sign.strip() not in ("1", "+1", "-1", "0"):
@@ -75,6 +88,8 @@ def _columns(key: str | int, n_features: int, names: Sequence[str] | None) -> li
         )
     known = [name_of(column, names) for column in range(n_features)]
     exact = [column for column, name in enumerate(known) if name == key]
+    if not exact and str(key).isdecimal() and int(key) < n_features:
+        return [int(key)]
     found = exact or [column for column, name in enumerate(known) if fnmatchcase(name, str(key))]
     if not found:
         raise ParameterError(

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.path_parameter import PathParameter
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.base.training_data import QUERY_WEIGHTS
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_not_negative
-from ranktune.solvers.core.errors import IncompatibleParts, ParameterError
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter, When
+from ranktune.solvers.core.errors import IncompatibleParts
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.composition import BatchRanker, OnePassRanker, Optimizer, Parts, no_penalty
 from ranktune.solvers.linear.second_order import CoordinateDescent, Newton
@@ -300,6 +300,23 @@ class Ranker(OnePassRanker, BatchRanker):
             return ONE_PASS[self.optimizer](schedule, self.threshold, TRUNCATE_EVERY)
         return ONE_PASS[self.optimizer](schedule)
 
+    @classmethod
+    def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
+        """Return what a configuration can use of the data: one-pass optimizers cannot weigh queries.
+
+        Parameters
+        ----------
+        parameters : mapping of str to value
+            The parameters that differ from the defaults.
+
+        Returns
+        -------
+        frozenset of str
+        """
+        optimizer: Any = parameters.get("optimizer")
+        one_pass = isinstance(optimizer, OnePass) or optimizer in ONE_PASS
+        return super().supports(parameters) - ({QUERY_WEIGHTS} if one_pass else frozenset())
+
     def _steps_parameter(self) -> str | None:
         """Return the parameter that counts the steps of the named optimizer."""
         if self.optimizer == "gradient_steps":
@@ -315,11 +332,3 @@ class Ranker(OnePassRanker, BatchRanker):
     def _counts(self, queries: Queries) -> Iterator[int]:
         one_pass = isinstance(self._parts().optimizer, OnePass)
         return super()._counts(queries) if one_pass else LinearRanker._counts(self, queries)
-
-    def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
-        if queries.query_weights is not None:
-            raise ParameterError(
-                "one-pass optimizers cannot weigh queries: leave query_weights out, or take another optimizer, such as "
-                "'gradient_steps' or 'lbfgs'."
-            )
-        return super()._learn(queries, order, scores)

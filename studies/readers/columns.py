@@ -31,6 +31,7 @@ class Wanted:
     grade: str | None = "grade"
     document: str | None = None
     weight: str | None = None
+    document_weight: str | None = None
     group_by_time: str | None = None
     features: Sequence[str] | str | None = None
     drop: Sequence[str] | str = ()
@@ -38,7 +39,7 @@ class Wanted:
     @property
     def named(self) -> set[str]:
         """The columns that are not features and are called by name."""
-        own = (self.qid, self.grade, self.document, self.weight, self.group_by_time)
+        own = (self.qid, self.grade, self.document, self.weight, self.document_weight, self.group_by_time)
         return {name for name in own if name is not None} - {Wanted.qid, Wanted.grade}
 
     @classmethod
@@ -53,7 +54,7 @@ class Roles:
 
     Attributes
     ----------
-    query, grade, document, weight, time : str or None
+    query, grade, document, weight, document_weight, time : str or None
         The column of that role.
     features : tuple of str
         The feature columns, in their order.
@@ -65,6 +66,7 @@ class Roles:
     grade: str | None
     document: str | None
     weight: str | None
+    document_weight: str | None
     time: str | None
     features: tuple[str, ...]
     dropped: Mapping[str, str] = field(default_factory=dict)
@@ -72,8 +74,8 @@ class Roles:
     @property
     def keys(self) -> dict[str, str]:
         """The columns that are not features: column -> what it is."""
-        what = ("query id", "grade", "document id", "query weight", "time")
-        columns = (self.query, self.grade, self.document, self.weight, self.time)
+        what = ("query id", "grade", "document id", "query weight", "document weight", "time")
+        columns = (self.query, self.grade, self.document, self.weight, self.document_weight, self.time)
         return {column: role for column, role in zip(columns, what, strict=True) if column is not None}
 
 
@@ -125,8 +127,9 @@ def roles(
     query = _query(left, free, wanted.qid, grouped)
     document = _first(free, DOCUMENTS) if wanted.document is None else _present(left, wanted.document)
     weight = None if wanted.weight is None else _present(left, wanted.weight)
+    own = None if wanted.document_weight is None else _present(left, wanted.document_weight)
     time = None if wanted.group_by_time is None else _present(left, wanted.group_by_time)
-    used = {query, grade, document, weight, time}
+    used = {query, grade, document, weight, own, time}
     if wanted.features is not None:
         selected = _selected(columns, wanted.features, "features")
         features = [name for name in selected if name in left and (name in named or name not in used)]
@@ -139,7 +142,7 @@ def roles(
     dropped |= {name: reason for name in left if name not in used}
     if not features:
         raise DataError(f"the frame has no feature columns, only {_shown(columns)}. Add numeric columns.")
-    return Roles(query, grade, document, weight, time, tuple(features), dropped)
+    return Roles(query, grade, document, weight, own, time, tuple(features), dropped)
 
 
 def _query(left: Columns, free: Sequence[str], given: str, grouped: bool) -> str | None:

@@ -39,6 +39,7 @@ def from_frame(
     features: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     weight: str | None = None,
+    document_weight: str | None = None,
     group_by_time: str | None = None,
     missing: Missing = "keep",
 ) -> Queries:
@@ -63,6 +64,8 @@ def from_frame(
         Columns that are not used, in the same way.
     weight : str, optional
         Column that says how often a query counts: a positive number, the same for all documents of a query.
+    document_weight : str, optional
+        Column that says how often a document counts: a positive number.
     group_by_time : str, optional
         Column of numbers, dates or ISO 8601 text. The queries are put in the order of their latest document.
     missing : {"keep", "error", "zero"}, default="keep"
@@ -92,8 +95,8 @@ def from_frame(
     (2, ('bm25',))
     """
     wanted = Wanted(
-        qid=qid, grade=grade, document=document, weight=weight, group_by_time=group_by_time, features=features,
-        drop=drop,
+        qid=qid, grade=grade, document=document, weight=weight, document_weight=document_weight,
+        group_by_time=group_by_time, features=features, drop=drop,
     )  # fmt: skip
     return queries_of(Table(frame), wanted, missing)
 
@@ -160,6 +163,9 @@ def queries_of(
     if found.weight is not None:
         weights = numbers(frame.get_column(found.weight), "weight")
         queries = with_weights(queries, weights, f"weight column {found.weight!r}")
+    if found.document_weight is not None:
+        by_document = numbers(frame.get_column(found.document_weight), "document weight")
+        queries = queries.with_document_weights(by_document)
     if found.time is not None:
         queries = _by_time(queries, _times(frame.get_column(found.time), found.time))
     return queries
@@ -175,7 +181,7 @@ def from_parts(X: object, y: ArrayLike, qid: Ids, known: Known | None = None) ->
             None, None, None, None, None, tuple(label for label in frame.columns if str(label) in known.columns)
         )
     else:
-        found = Roles(None, None, None, None, None, tuple(frame.columns))
+        found = Roles(None, None, None, None, None, None, tuple(frame.columns))
     known = _known(frame, found, "keep", known, qid, None)
     matrix = encoded(frame, known.feature_names, known.encoding, "keep")
     queries = Queries.from_arrays(matrix, y, qid=qid, feature_names=known.feature_names)

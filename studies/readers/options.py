@@ -38,6 +38,7 @@ class ColumnOptions(TypedDict, total=False):
     features: Sequence[str] | str | None
     drop: Sequence[str] | str
     weight: str | None
+    document_weight: str | None
     group_by_time: str | None
     qrels: str | Path | None
 

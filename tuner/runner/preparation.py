@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ranktune.solvers.core.registrations import find
 from ranktune.tuner.evaluation.feature_sets import check_budget
 from ranktune.tuner.evaluation.objective import check_metrics
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.splits.split import Split
+from ranktune.tuner.study.abilities import check_able, needs_of_data
+from ranktune.tuner.study.custom import declared_solvers
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem, folder_name, write_split
@@ -20,12 +23,15 @@ def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, exten
     """Write the data where workers map them, and declare the study, or widen the present one if `extend`.
 
     The declared study has metrics with one gain for all parts of the data. Raises StudyError if the folder has another
-    study, ParameterError if the sampler or a metric cannot be used.
+    study, ParameterError if the sampler or a metric cannot be used, or a solver not with these data.
     """
     parts = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
     study = study.for_grades(*(part.grades for part in parts))
     folder.check_settings(study, extend=extend)
     make_sampler(study.sampler, seed=study.seed, number=0)  # it may need a package that is not installed
+    for name in study.solvers:
+        if name not in declared_solvers(study.custom) or find(name) is not None:
+            check_able(frozenset().union(*map(needs_of_data, parts)), name)
     for part in parts:
         check_metrics(study.metrics, part)
         check_budget(part, study.budget)

@@ -70,6 +70,8 @@ def write_queries(queries: Queries, folder: Path, *, documents: bool = False) ->
     np.save(folder / "starts.npy", queries.starts)
     if queries.query_weights is not None:
         np.save(folder / "weights.npy", queries.query_weights)
+    if queries.document_weights is not None:
+        np.save(folder / "document_weights.npy", queries.document_weights)
     if documents and queries.document_ids is not None:
         (folder / "documents.json").write_text(json.dumps(_as_json(queries.document_ids)))
     about = {
@@ -77,6 +79,7 @@ def write_queries(queries: Queries, folder: Path, *, documents: bool = False) ->
         "query_ids": _as_json(queries.query_ids),
         "feature_names": queries.feature_names,
         "has_missing": queries.has_missing,
+        "monotone": None if queries.monotone is None else queries.monotone.tolist(),
         "encoding": None if queries.encoding is None else queries.encoding.as_json(),
     }
     (folder / "queries.json").write_text(json.dumps(about))
@@ -92,7 +95,8 @@ def read_queries(folder: Path) -> Queries:
         features = sparse.csr_array(parts, shape=tuple(about["shape"]))
     documents = folder / "documents.json"
     names = about["feature_names"]
-    weights = folder / "weights.npy"
+    weights, document_weights = folder / "weights.npy", folder / "document_weights.npy"
+    signs = about.get("monotone")
     return Queries(
         features,
         np.load(folder / "grades.npy"),
@@ -102,6 +106,8 @@ def read_queries(folder: Path) -> Queries:
         feature_names=None if names is None else tuple(names),
         query_weights=np.load(weights) if weights.exists() else None,
         has_missing=about.get("has_missing", False),
+        document_weights=np.load(document_weights) if document_weights.exists() else None,
+        monotone=None if signs is None else np.array(signs, dtype=np.int64),
         encoding=None if about.get("encoding") is None else Encoding.from_json(about["encoding"]),
     )
 

@@ -112,9 +112,9 @@ def description(value: JsonView) -> str:
 def setting_differences(there: JsonView, here: JsonView) -> list[Difference]:
     """Return the differences between the fields of two studies, except those that may change and the search space.
 
-    A study from before there was a choice of the acquisition, or of systems, had the default.
+    A study from before there was a choice of the acquisition, of systems, or of constraints, had the default.
     """
-    there = {"acquisition": Settings.acquisition, "serve": [], **there}
+    there = {"acquisition": Settings.acquisition, "serve": [], "monotone": {}, **there}
     return [
         Difference(f"{name} is {there[name]!r} there, {value!r} here")
         for name, value in here.items()

@@ -13,6 +13,7 @@ from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
 from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
+from ranktune.solvers.data.monotone import constraints
 from ranktune.solvers.metrics.metrics import for_grades, parse_metric
 from ranktune.solvers.registry import (
     ALL,
@@ -33,6 +34,7 @@ from ranktune.tuner.samplers.registry import ACQUISITIONS, SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import PLANS
 from ranktune.tuner.statistics.pareto import parse_limits
+from ranktune.tuner.study.abilities import able_of, able_space, check_able, needs_of
 from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
 from ranktune.tuner.study.serving import check_served, known_systems, served_of, served_space
 from ranktune.tuner.study.settings import Declared, Settings, declared, documented, given_columns
@@ -74,6 +76,7 @@ class Study(Settings):
 
     def __post_init__(self) -> None:
         """Check every field and give names their one spelling."""
+        self._normalise(monotone=constraints(self.monotone))
         for own in declared(Settings):
             _check_type(own, getattr(self, own.name))
         if not isinstance(self.custom, Mapping):
@@ -100,11 +103,11 @@ class Study(Settings):
             )
         metric = spelling(self.metric, self.custom)
         also = dict.fromkeys(spelling(name, self.custom) for name in self.also)
-        serve = known_systems(self.serve)
+        serve, needs = known_systems(self.serve), needs_of(self)
         self._normalise(
             metric=metric,
             also=tuple(name for name in also if name != metric),
-            solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom), serve),
+            solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom), serve, needs),
             serve=serve,
             trials=self.trials or (DEFAULT_TRIALS if self.timeout is None and self.until is None else TRIALS_BY_TIME),
             timeout=None if self.timeout is None else float(self.timeout),
@@ -181,7 +184,11 @@ class Study(Settings):
     def union_space(self) -> UnionSpace:
         """Return the joined search space of the competing solvers, with this study's overrides."""
         own = declared_solvers(self.custom)
-        spaces = {name: space_of(own[name]) if name in own else served_space(self.serve, name) for name in self.solvers}
+        needs = needs_of(self)
+        spaces = {
+            name: space_of(own[name]) if name in own else able_space(needs, name, served_space(self.serve, name))
+            for name in self.solvers
+        }
         budget = self.budget
         if budget is not None and budget.limits is not None:
             spaces = {name: with_feature_sets(name, space) for name, space in spaces.items()}
@@ -235,6 +242,11 @@ def _check_plan(study: Study) -> None:
             f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
             f"{' and '.join(dealt) or 'the plan'} out, or group_by_time."
         )
+    if study.plan == "progressive" and study.monotone:
+        raise ParameterError(
+            "plan='progressive' scores each query by what was learned before it, and no solver keeps monotone "
+            "constraints then. Leave monotone out, or the plan."
+        )
     if study.plan in ("split", "progressive") and dealt:
         raise ParameterError(
             f"plan='{study.plan}' does not deal queries into folds. Leave {' and '.join(dealt)} out, or the plan."
@@ -246,22 +258,29 @@ def _check_plan(study: Study) -> None:
         )
 
 
-def _competing(given: Sequence[str], plan: str, own: Mapping[str, Any], serve: Sequence[str]) -> tuple[str, ...]:
+def _competing(
+    given: Sequence[str], plan: str, own: Mapping[str, Any], serve: Sequence[str], needs: frozenset[str]
+) -> tuple[str, ...]:
     """Return the names of the solvers that compete: those given, by default those that plan can score.
 
-    Solvers whose library cannot be loaded, and those whose models a system of serve cannot load, are left out unless
-    they are given by name. own are solvers of the user's that the study has declared already: they need not be
-    registered to read its declaration.
+    Left out, unless they are given by name, are solvers whose library cannot be loaded, whose models a system of serve
+    cannot load, and that cannot use what the data need. own are solvers of the user's that the study has declared
+    already: they need not be registered to read its declaration.
     """
     if not given:
-        return served_of(serve, _online() if plan == "progressive" else loadable(STANDARD))
+        return able_of(needs, served_of(serve, _online() if plan == "progressive" else loadable(STANDARD)))
     groups = {ALL: (*NAMES, *custom_names()), STANDARD_NAME: STANDARD}
-    every = [name for one in given for name in (served_of(serve, loadable(groups[one])) if one in groups else [one])]
+    every = [
+        name
+        for one in given
+        for name in (able_of(needs, served_of(serve, loadable(groups[one]))) if one in groups else [one])
+    ]
     names = tuple(dict.fromkeys(name if name in own else solver_class(name).__name__ for name in every))
     for name in names:
         check_loadable(name)
         if name not in own:
             check_served(serve, name)
+            check_able(needs, name)
     if plan == "progressive" and not set(names) <= set(_online()):
         other = next(name for name in names if name not in _online())
         raise ParameterError(
@@ -326,6 +345,7 @@ def _check_type(own: Declared, value: object) -> None:
         bool: ("true or false", isinstance(value, bool)),
         Sequence[str]: ("a list of texts", _is_texts(value)),
         int: (f"a whole number of at least {own.setting.minimum}", _is_whole(value, own.setting.minimum)),
+        Mapping[str, int]: (f"a table of {own.setting.content}", isinstance(value, Mapping)),
         Mapping[str, Any]: (f"a table of {own.setting.content}", isinstance(value, Mapping)),
     }
     expected, is_valid = kinds[own.kind]

@@ -88,6 +88,8 @@ def write_split(split: Split, study: Study, parent: Path) -> str:
         repeats=study.repeats,
         permutations=study.permutations if study.plan == "progressive" else None,
     )
+    if study.monotone:
+        development = development.constrained(study.monotone)
     digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
     own = parent / folder_name(split.name, digest, study)
     fresh = () if study.strict else fresh_plan(plan, development, study.seed)
@@ -98,10 +100,11 @@ def write_split(split: Split, study: Study, parent: Path) -> str:
 
 
 def folder_name(name: str, digest: str, study: Study) -> str:
-    """Return the name of a split's folder, which depends on its data and folds.
+    """Return the name of a split's folder, which depends on its data, folds and monotone constraints.
 
-    Other data or folds get another name, because workers cache what they have read.
+    Others get another name, because workers cache what they have read.
     """
     dealt = (study.seed, study.plan, study.folds, study.repeats, study.outer, study.permutations, study.refit)
-    dealt_digest = hashlib.sha256(repr((digest, dealt)).encode()).hexdigest()
+    constrained = (sorted(study.monotone.items()),) if study.monotone else ()
+    dealt_digest = hashlib.sha256(repr((digest, dealt, *constrained)).encode()).hexdigest()
     return f"{name or 'all'}-{dealt_digest[:16]}"

@@ -138,6 +138,14 @@ class ColumnSettings:
     weight: Annotated[
         str | None, Setting("Column of query weights: how often each query counts in fitting.", panel=_COLUMNS)
     ] = None
+    document_weight: Annotated[
+        str | None,
+        Setting(
+            "Column of document weights: how often each document counts in fitting. Solvers that cannot weigh "
+            "documents are left out.",
+            panel=_COLUMNS,
+        ),
+    ] = None
     group_by_time: Annotated[
         str | None,
         Setting(
@@ -251,6 +259,16 @@ class Settings(ColumnSettings):
             "ranktune[mlflow]. A password is best kept in MLFLOW_TRACKING_PASSWORD.",
         ),
     ] = None
+    monotone: Annotated[
+        Mapping[str, int],
+        Setting(
+            "Features with which the score may only rise or only fall: price=-1,bm25*=1 (names, globs, or numbers from "
+            "0). Missing values are exempt. Repeatable.",
+            python='Also a mapping: {"price": -1}.',
+            option_type=list[str],
+            content="signs by feature",
+        ),
+    ] = field(default_factory=dict)
     seed: Annotated[int, Setting("Seed of all random numbers.", minimum=0)] = 0
     refit: Annotated[bool, Setting("Fit the chosen configuration again on train and vali together.")] = True
     space: Annotated[

@@ -104,7 +104,7 @@ def test_lists_of_weight_two_are_for_batch_optimizers() -> None:
         twice = (np.vstack([X, X[again]]), np.append(y, y[again]))
         np.testing.assert_allclose(ranker.fit(*twice, qid=np.append(qid, qid[again] + 100)).coef_, weighted, atol=1e-7)
         assert np.abs(ranker.fit(X, y, qid=qid).coef_ - weighted).max() > 1e-5
-    with pytest.raises(ParameterError, match="one-pass optimizers cannot weigh queries"):
+    with pytest.raises(ParameterError, match="cannot weigh queries"):
         composed().fit(X, y, qid=qid, query_weights={3: 2.0})
 
 

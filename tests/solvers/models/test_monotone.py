@@ -1,7 +1,6 @@
 """Monotone constraints of models: verified on the trees themselves, recorded, and believed by nobody unverified."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from ranktune.solvers import LinearModel, TreeModel, load_model
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.models.blend import blended
-from ranktune.solvers.models.monotone import tree_violation
+from ranktune.solvers.models.monotone import tree_violation, with_constraints
 from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree, stumps
 
 
@@ -64,7 +63,7 @@ def test_the_feature_of_the_violation_is_named() -> None:
     with pytest.raises(DataError, match=r"falls somewhere with 'bm25', against its monotone constraint \+1"):
         TreeModel(falling, 3, "X", feature_names=("price", "bm25", "age"), monotone={"bm25": 1})
     with pytest.raises(DataError, match="rises somewhere with 'f1'"):
-        LinearModel([1.0, 2.0], "X", monotone={"f1": -1})
+        LinearModel(np.array([1.0, 2.0]), "X", monotone={"f1": -1})
 
 
 def test_one_of_many_trees_is_enough() -> None:
@@ -75,7 +74,7 @@ def test_one_of_many_trees_is_enough() -> None:
 
 
 def test_constraints_are_saved_and_verified_again_when_loaded(tmp_path: Path) -> None:
-    model = LinearModel([2.0, -1.0], "X", feature_names=("bm25", "price"), monotone={"bm25": 1, "price": -1})
+    model = LinearModel(np.array([2.0, -1.0]), "X", feature_names=("bm25", "price"), monotone={"bm25": 1, "price": -1})
     model.save(tmp_path / "model.json")
     assert json.loads((tmp_path / "model.json").read_text())["monotone"] == {"bm25": 1, "price": -1}
     assert load_model(tmp_path / "model.json").monotone == {"bm25": 1, "price": -1}
@@ -86,15 +85,15 @@ def test_a_file_that_claims_what_its_model_does_not_keep_is_refused(tmp_path: Pa
     from ranktune.solvers.models.files import read_manifest, write_manifest
 
     path = tmp_path / "model.json"
-    LinearModel([2.0, -1.0], "X", feature_names=("bm25", "price")).save(path)
+    LinearModel(np.array([2.0, -1.0]), "X", feature_names=("bm25", "price")).save(path)
     write_manifest(path, {**read_manifest(path), "monotone": claimed}, {}, {})
     with pytest.raises(ModelFormatError):
         load_model(path)
 
 
 def test_a_blend_keeps_the_constraints_of_all_its_members() -> None:
-    linear = LinearModel([1.0, -1.0], "A", monotone={"f1": 1, "f2": -1})
+    linear = LinearModel(np.array([1.0, -1.0]), "A", monotone={"f1": 1, "f2": -1})
     trees = TreeModel(stumps([0], [0.5], [1.0]), 2, "B", monotone={"f1": 1})
     assert blended([linear, trees], [0.5, 0.5], "Blend", {}).monotone == {"f1": 1}
     with pytest.raises(DataError, match="f1"):
-        replace(blended([linear, trees], [0.5, 0.5], "Blend", {}), monotone={"f1": -1})
+        with_constraints(blended([linear, trees], [0.5, 0.5], "Blend", {}), {"f1": -1})

@@ -19,7 +19,7 @@ COLUMNS = ("qid", "grade", "docid", "bm25_title", "bm25_body", "clicks", "a,b", 
 
 def test_all_columns_but_those_of_known_names_are_features() -> None:
     found = roles(COLUMNS, Wanted())
-    assert found == Roles("qid", "grade", "docid", None, None, COLUMNS[3:])
+    assert found == Roles("qid", "grade", "docid", None, None, None, COLUMNS[3:])
     assert found.keys == {"qid": "query id", "grade": "grade", "docid": "document id"}
 
 
