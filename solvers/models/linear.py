@@ -46,10 +46,13 @@ class LinearModel(Model):
         query has. Without it, features must not be missing.
     encoding : Encoding, optional
         How the columns of the training table became features.
+    monotone : mapping of str to int, default={}
+        Features with which the score may only rise (1) or only fall (-1), by name or f1, f2, ... Verified.
 
     Raises
     ------
     DataError
+        The model does not keep a constraint of monotone.
         The weights are not one-dimensional, or the names do not fit them.
 
     Examples

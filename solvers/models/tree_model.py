@@ -51,10 +51,13 @@ class TreeModel(Model):
         Where the model comes from: see Model.
     encoding : Encoding, optional
         How the columns of the training table became features.
+    monotone : mapping of str to int, default={}
+        Features with which the score may only rise (1) or only fall (-1), by name or f1, f2, ... Verified.
 
     Raises
     ------
     DataError
+        The model does not keep a constraint of monotone.
         A tree uses a column that does not exist, or the number of names differs from columns.
 
     Examples

@@ -178,7 +178,7 @@ def from_parts(X: object, y: ArrayLike, qid: Ids, known: Known | None = None) ->
     if known is not None:
         _check_columns(known.columns, names)
         found = Roles(
-            None, None, None, None, None, tuple(label for label in frame.columns if str(label) in known.columns)
+            None, None, None, None, None, None, tuple(label for label in frame.columns if str(label) in known.columns)
         )
     else:
         found = Roles(None, None, None, None, None, None, tuple(frame.columns))
