@@ -13,7 +13,7 @@ from rich.text import Text
 from ranktune.dashboards.records.study import tuning_gained
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.tuner.selection.results import ALIKE, BETTER
+from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, gain_sentence
 
 UNSERVED = " *"
 """Mark of rows whose models a system that the study serves cannot load."""
@@ -39,9 +39,9 @@ def leaderboard_table(result: JsonView) -> FittedTable:
         "p Holm": ["" if row["p_holm"] is None else f"{row['p_holm']:.3f}" for row in rows],
         "features": ["-" if row["nonzeros"] is None else f"{row['nonzeros']:.0f}" for row in rows],
         "cost": ["-" if row.get("cost") is None else f"{row['cost']:.4g}" for row in rows],
-        "kB": [f"{row['bytes'] / 1000:.1f}" for row in rows],
-        "us/doc": [f"{row['microseconds']:.3f}" for row in rows],
-        "fit s": [f"{row['seconds']:.2f}" for row in rows],
+        "kB": ["-" if row["bytes"] is None else f"{row['bytes'] / 1000:.1f}" for row in rows],
+        "us/doc": ["-" if row["microseconds"] is None else f"{row['microseconds']:.3f}" for row in rows],
+        "fit s": ["-" if row["seconds"] is None else f"{row['seconds']:.2f}" for row in rows],
         "trials": [str(row["trials"]) if row["trials"] else "-" for row in rows],
     }
     if all(row.get("cost") is None for row in rows):  # the study gives no costs
@@ -71,13 +71,15 @@ def conclusion(result: JsonView) -> str:
     )
     scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
     lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
-    lines += filter(None, [_outside(result), tuning_gained(result), compositions(result), served(result)])
-    alike = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == ALIKE]
+    found = (gain(result), _outside(result), tuning_gained(result), compositions(result), served(result))
+    lines += filter(None, found)
+    rivals = [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
+    alike = [row["solver"] for row in rivals if row["verdict"] == ALIKE]
     if alike:
         lines.append(f"Not significantly different (Holm, 0.05): {', '.join(alike)}.")
         instead = {kind: result["alternatives"].get(kind) for kind in ("smallest", "fastest")}
         lines.append("Of these the " + ", the ".join(f"{kind} is {label}" for kind, label in instead.items()) + ".")
-    better = [row["solver"] for row in result["leaderboard"][1:] if row["verdict"] == BETTER]
+    better = [row["solver"] for row in rivals if row["verdict"] == BETTER]
     if better:
         lines.append(f"Better on the test queries, which are not used for selection: {', '.join(better)}.")
     if result["failures"]:
@@ -87,6 +89,12 @@ def conclusion(result: JsonView) -> str:
     lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
     lines += filter(None, [result.get("ended_early", "")])
     return "\n".join(lines)
+
+
+def gain(result: JsonView) -> str:
+    """Return the gain over the baseline in a sentence; "" without a baseline."""
+    found = result.get("gain")
+    return "" if found is None else gain_sentence(found)
 
 
 def compositions(result: JsonView) -> str:

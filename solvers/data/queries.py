@@ -58,6 +58,8 @@ class Queries:
     monotone : ndarray of shape (n_features,) or None, default=None
         1 for a feature with which scores may only rise, -1 where they may only fall, 0 for no constraint; None if no
         feature has one.
+    baseline : ndarray of shape (n_documents,) or None, default=None
+        Scores of a ranking that models are compared with, NaN where it has none.
 
     Raises
     ------
@@ -86,6 +88,7 @@ class Queries:
     encoding: Encoding | None = None
     document_weights: Floats | None = None
     monotone: Ints | None = None
+    baseline: Floats | None = None
 
     def __post_init__(self) -> None:
         """Check what every solver relies on."""
@@ -279,6 +282,7 @@ class Queries:
             encoding=self.encoding,
             document_weights=None if self.document_weights is None else self.document_weights[rows],
             monotone=self.monotone,
+            baseline=None if self.baseline is None else self.baseline[rows],
         )
         note_selection(selected, self, numbers)
         return selected
@@ -357,6 +361,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         features = sparse.csr_array(features)
     weighted = any(part.query_weights is not None for part in parts)
     weights = np.concatenate([part.weight_of_query for part in parts]) if weighted else None
+    known = [np.full(part.n_documents, np.nan) if part.baseline is None else part.baseline for part in parts]
     return Queries(
         features,
         grades,
@@ -369,6 +374,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         encoding=parts[0].encoding,
         document_weights=_joined_weights(parts),
         monotone=next((part.monotone for part in parts if part.monotone is not None), None),
+        baseline=np.concatenate(known) if any(part.baseline is not None for part in parts) else None,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.data.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
@@ -59,15 +59,15 @@ class Wanted:
             if lacking:
                 raise DataError(f"{what} needs the features {listed(lacking)}, which the data do not have.")
             where = {name: column for column, name in enumerate(have)}
-            return _selected(queries, np.array([where[name] for name in self.names], dtype=np.int64))
+            return queries.with_columns(np.array([where[name] for name in self.names], dtype=np.int64))
         numbers = None if self.names is None else self._numbers(n)
         if numbers is not None:
-            return _selected(queries, numbers)
+            return queries.with_columns(numbers)
         count = len(self.names) if self.names is not None else self.count
         if count is None or count == n:
             return queries
         if count < n and self.more:
-            return _selected(queries, np.arange(count))
+            return queries.with_columns(np.arange(count))
         if count > n and have is None and self.names is None:  # text files leave out trailing zeros
             return _widened(queries, count)
         hint = " If its features are numbered from 0, read the data so: one_based=False." if count == n + 1 else ""
@@ -130,13 +130,6 @@ def checked_scores(scores: object, queries: Queries, name: str) -> Floats:
             "document needs a finite score."
         )
     return values
-
-
-def _selected(queries: Queries, columns: Ints) -> Queries:
-    names = None if queries.feature_names is None else tuple(queries.feature_names[k] for k in columns.tolist())
-    features: Features = queries.features[:, columns]
-    features = sparse.csr_array(features) if queries.is_sparse else np.ascontiguousarray(features)
-    return replace(queries, features=features, feature_names=names)
 
 
 def _widened(queries: Queries, count: int) -> Queries:

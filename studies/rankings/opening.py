@@ -91,7 +91,9 @@ def _from_text(given: str | Path, source: object) -> Ranking:
 def of_column(name: str, source: object = None) -> FeatureRanking:
     """Return the ranking by a column of the data, or by a numbered feature where the features have numbers only."""
     named = catalogue.is_table(source) or (isinstance(source, Queries) and source.feature_names is not None)
-    names = (f"f{name}",) if not named and name.isdecimal() else (name,)
+    if not named and not name.isdecimal():
+        raise DataError(f"{COLUMN}{name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
+    names = (name,) if named else (f"f{name}",)
     return FeatureRanking(f"{COLUMN}{name}", Wanted(names, 1), _first_column)
 
 

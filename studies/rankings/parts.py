@@ -55,8 +55,9 @@ def scores_of_parts(ranking: Ranking, parts: Sequence[Part | None]) -> list[Floa
     """Return the scores on the parts train, vali and test of a split, None for a part without scores.
 
     Models and columns score every part. Scores by row must be as many as the rows of test (of train, without test), or
-    as those of all parts, in the order train, vali, test. Scores by id cover the parts of which they hold any query;
-    there they must hold all. Raises DataError where no part is covered.
+    as those of all parts, in the order train, vali, test. Scores by id must hold all of the part that is judged,
+    test or else train, if they hold any query of it; they cover another part if they hold all of it. Raises DataError
+    where no part is covered.
     """
     if isinstance(ranking, RowScores):
         return _by_row(ranking, parts)
@@ -71,14 +72,31 @@ def scores_of_parts(ranking: Ranking, parts: Sequence[Part | None]) -> list[Floa
             f"of the data, such as {given[0].query_ids[0]}. Query ids must be the same text in both."
         )
     ranking.warn_of_unknown(given)
-    pairs = zip(parts, covered, strict=True)
-    return [ranking.scores(part.queries) if part is not None and is_in else None for part, is_in in pairs]
+    judged = _judged(parts)
+    found: list[Floats | None] = []
+    for number, (part, is_in) in enumerate(zip(parts, covered, strict=True)):
+        found.append(None if part is None or not is_in else _by_id(ranking, part.queries, strict=number == judged))
+    return found
+
+
+def _judged(parts: Sequence[Part | None]) -> int:
+    """Return the number of the part on which models are compared: test, or train, of which test is set aside."""
+    return 0 if parts[-1] is None else len(parts) - 1
+
+
+def _by_id(ranking: IdScores, queries: Queries, *, strict: bool) -> Floats | None:
+    try:
+        return ranking.scores(queries)
+    except DataError:  # files may count their queries alike, so that scores of test seem to hold some of train
+        if strict:
+            raise
+        return None
 
 
 def _by_row(ranking: RowScores, parts: Sequence[Part | None]) -> list[Floats | None]:
     sizes = [0 if part is None else part.queries.n_documents for part in parts]
     n = len(ranking.values)
-    judged = 2 if sizes[2] else 0
+    judged = _judged(parts)
     if n == sizes[judged]:
         own = parts[judged]
         scores = None if own is None else ranking.scores(own.queries)

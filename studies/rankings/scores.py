@@ -108,6 +108,11 @@ class IdScores:
         absent = np.isnan(found)
         if not absent.any():
             return found
+        if self.is_run and absent.all():
+            raise DataError(
+                f"{self.name} ranks none of the documents of query {query}, such as {documents[0]}. Document ids must "
+                "be the same text in both. Add documents of that query, or leave it out of the data."
+            )
         if self.is_run:
             lowest = min(known.values())
             return np.where(absent, lowest - max(1.0, abs(lowest)), found)

@@ -17,6 +17,7 @@ from ranktune.arguments import (
     WorkArguments,
     takes,
 )
+from ranktune.baselines import spelled
 from ranktune.dashboards.tracking.following import check_installed, logged
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, read_and_prepare
@@ -85,7 +86,7 @@ def tune(given: TuneArguments) -> StudyResult:
     (5, 8)
     """
     deadline = Deadline.after(given.timeout)
-    sources = given.data, given.vali, given.test
+    sources = given.data, given.vali, given.test, given.baseline
     values = {own.name: getattr(given, own.name) for own in declared(Settings)}
     settings = {name: value for name, value in values.items() if value is not None} | _described(sources)
     for own in declared(Settings):
@@ -134,10 +135,10 @@ def run(given: RunArguments) -> StudyResult:
     """
     study = given.study if isinstance(given.study, Study) else Study.from_toml(given.study)
     deadline = Deadline.after(study.timeout)
-    study = replace(study, **_described((study.data or API_SEARCH, study.vali, study.test)))
+    study = replace(study, **_described((study.data or API_SEARCH, study.vali, study.test, study.baseline)))
     if study.qrels is not None:
         study = replace(study, qrels=_name_of(study.qrels))
-    return _run(study, (study.data, study.vali, study.test), given, deadline)
+    return _run(study, (study.data, study.vali, study.test, study.baseline), given, deadline)
 
 
 @takes(ResumeArguments)
@@ -188,7 +189,7 @@ def resume(given: ResumeArguments) -> StudyResult:
             folder.declare(study, folder.digests(), extend=given.extend)
         else:
             try:
-                problems = session.prepare(study, (study.data, study.vali, study.test), given.extend)
+                problems = session.prepare(study, (study.data, study.vali, study.test, None), given.extend)
             except DataError as error:
                 raise StudyError(
                     f"the data of study '{given.name}' are not kept once it is finished, and cannot be read again: "
@@ -324,8 +325,11 @@ def _joinable(given: WorkArguments) -> FolderStudy | DatabaseStudy:
 
 
 def _described(sources: Sources) -> Json:
-    """Return data, vali and test as the record names them; a source that is None is left out."""
-    return {name: _name_of(own) for name, own in zip(("data", "vali", "test"), sources, strict=True) if own is not None}
+    """Return data, vali, test and baseline as the record names them; a source that is None is left out."""
+    data, *_, baseline = sources
+    parts = zip(("data", "vali", "test"), sources, strict=False)
+    found = {name: _name_of(own) for name, own in parts if own is not None}
+    return found if baseline is None else found | {"baseline": spelled(baseline, data)}
 
 
 def _name_of(source: object) -> str:

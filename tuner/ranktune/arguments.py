@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, ParamSpec, TypeVar
 
 from ranktune.studies.api_search import NAME as API_SEARCH
-from ranktune.tuner.study.settings import DATA, TEST, VALI, Declared, Setting, Settings, declared, documented
+from ranktune.tuner.study.settings import BASELINE, DATA, TEST, VALI, Declared, Setting, Settings, declared, documented
 
 if TYPE_CHECKING:
     from ranktune.tuner.runner.progress import Progress
@@ -100,6 +100,7 @@ class TuneArguments(NewStudyRuntime, Settings):
     data: Annotated[Any, replace(DATA, python=_SOURCES)] = field(default=API_SEARCH, kw_only=False)
     vali: Annotated[Any, VALI] = None
     test: Annotated[Any, TEST] = None
+    baseline: Annotated[Any, BASELINE] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,7 +130,7 @@ def write_output(content: str | bytes, path: Path | None) -> None:
 def exit_unless_better(interval: Sequence[float | None]) -> None:
     """End with the exit code NOT_BETTER unless the interval of the gain lies above 0."""
     low = interval[0]
-    if low is None or not low > 0.0:
+    if low is None or not low > 0.0:  # NaN too: nothing was compared
         print("Not better: the interval of the gain does not lie above 0.", file=sys.stderr)
         raise typer.Exit(NOT_BETTER)
 

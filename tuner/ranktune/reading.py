@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, Unpack
 
+from ranktune.baselines import baseline_of, without_baseline
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
@@ -20,29 +21,38 @@ from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.splits.split import Split, by_time, nested_splits
+from ranktune.tuner.study.baseline import Baseline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.settings import NO_TEST
 
-Sources: TypeAlias = tuple[object, object, object]
-"""data, vali and test: each a path, a name, an object in memory, or None."""
+Sources: TypeAlias = tuple[object, object, object, object]
+"""data, vali, test and baseline: each a path, a name, an object in memory, or None."""
 
 
 def read_and_prepare(
     study: Study, sources: Sources, folder: StudyFolder, extend: bool, progress: Progress | None = None
 ) -> list[Problem]:
     """Read the data, write them where workers map them and declare the study. Raises what prepare raises."""
-    return prepare(study, _loaded(study, sources, progress or Silent()), folder, extend=extend)
+    splits, baseline = _loaded(study, sources, progress or Silent(), folder.path)
+    problems = prepare(study, splits, folder, extend=extend)
+    if baseline is not None:
+        baseline.save(folder.path)
+    return problems
 
 
-def _loaded(study: Study, sources: Sources, progress: Progress) -> list[Split]:
-    """Return the splits of the data; a single one has no name."""
-    data, vali, test = sources
+def _loaded(study: Study, sources: Sources, progress: Progress, home: Path) -> tuple[list[Split], Baseline | None]:
+    """Return the splits of the data, of which a single one has no name, and the baseline; home is the study's."""
+    data, vali, test, _ = sources
     untested = isinstance(test, str) and test == NO_TEST
     given = None if untested else test
-    splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **study.read_options)
+    options = without_baseline(study, data)
+    splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **options)
     _warn_of_suspects(splits[0].train)
+    baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
+    if baseline is not None:
+        splits = baseline.on(splits)
     if study.group_by_time is not None:
         splits = [by_time(split, tested=not untested) for split in splits]
     if study.plan == "nested":
@@ -50,8 +60,8 @@ def _loaded(study: Study, sources: Sources, progress: Progress) -> list[Split]:
             raise ParameterError(
                 f"{data} has folds with test queries of their own, which judge already. Leave plan='nested' out."
             )
-        return nested_splits(splits[0], study.outer, study.seed)
-    return splits if len(splits) > 1 else [replace(splits[0], name="")]
+        return nested_splits(splits[0], study.outer, study.seed), baseline
+    return splits if len(splits) > 1 else [replace(splits[0], name="")], baseline
 
 
 def _warn_of_suspects(queries: Queries) -> None:

@@ -15,6 +15,7 @@ import typer
 
 from ranktune.arguments import ResumeArguments, RunArguments, TuneArguments, WorkArguments
 from ranktune.options import (
+    FailUnlessBetter,
     Given,
     Home,
     Json,
@@ -22,6 +23,7 @@ from ranktune.options import (
     Verbose,
     ZeroBased,
     console,
+    exit_unless_better,
     print_json,
     reading,
     takes_options,
@@ -48,6 +50,7 @@ def tune(
     ] = False,
     missing: Missing = "keep",
     zero_based: ZeroBased = False,
+    fail_unless_better: FailUnlessBetter = False,
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
@@ -57,6 +60,8 @@ def tune(
     """
     from ranktune import api
 
+    if fail_unless_better:
+        _need_baseline(given["baseline"])
     if given["costs"]:
         from ranktune.tuner.evaluation.feature_costs import read_costs
 
@@ -65,29 +70,49 @@ def tune(
         return
     with _watched(as_json, verbose) as progress:
         result = api.tune(**given, reading=reading(missing, zero_based), progress=progress)
-    _finish(result, as_json)
+    _finish(result, as_json, fail_unless_better)
 
 
 @commands.command()
 @takes_options(RunArguments)
-def run(given: Given, *, verbose: Verbose = False, as_json: Json = False) -> None:
+def run(
+    given: Given,
+    *,
+    fail_unless_better: FailUnlessBetter = False,
+    verbose: Verbose = False,
+    as_json: Json = False,
+) -> None:
     """Run a declared study: a TOML file with the fields of `tune` (data, metric, solvers, trials, space, ...)."""
     from ranktune import api
 
+    if fail_unless_better:
+        from ranktune.tuner.study.declaration import Study
+
+        _need_baseline(Study.from_toml(given["study"]).baseline)
     with _watched(as_json, verbose) as progress:
         result = api.run(**given, progress=progress)
-    _finish(result, as_json)
+    _finish(result, as_json, fail_unless_better)
 
 
 @commands.command()
 @takes_options(ResumeArguments)
-def resume(given: Given, *, verbose: Verbose = False, as_json: Json = False) -> None:
+def resume(
+    given: Given,
+    *,
+    fail_unless_better: FailUnlessBetter = False,
+    verbose: Verbose = False,
+    as_json: Json = False,
+) -> None:
     """Continue a study that was interrupted or killed, or give a finished one more trials."""
     from ranktune import api
 
+    if fail_unless_better:
+        from ranktune.tuner.study.home import find_folder, home_folder
+
+        _need_baseline(find_folder(home_folder(given["home"]), given["name"]).study().baseline)
     with _watched(as_json, verbose) as progress:
         result = api.resume(**given, progress=progress)
-    _finish(result, as_json)
+    _finish(result, as_json, fail_unless_better)
 
 
 @commands.command()
@@ -263,7 +288,22 @@ def _show(result: Given, as_json: bool) -> None:
     console().print(report(result))
 
 
-def _finish(result: Result, as_json: bool) -> None:
+def _need_baseline(given: object) -> None:
+    """Raise an error of usage for a study without a baseline."""
+    if given is None:
+        raise typer.BadParameter(
+            "needs a baseline (--baseline, or baseline in the study).", param_hint="--fail-unless-better"
+        )
+
+
+def _finish(result: Result, as_json: bool, fail_unless_better: bool) -> None:
+    """Print the result of a study, write its report, and end with an exit code if it must be better and is not."""
+    _report(result, as_json)
+    if fail_unless_better:
+        exit_unless_better([None] if result.gain is None else [result.gain.comparison.low])
+
+
+def _report(result: Result, as_json: bool) -> None:
     """Print the result of a study, and write its report."""
     from ranktune.pages import write
     from ranktune.solvers.core.errors import RankTuneError

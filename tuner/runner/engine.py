@@ -22,6 +22,8 @@ from ranktune.tuner.runner.loop import Objective, TrialLoop
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.selection.baseline import baseline_row, gain_over
+from ranktune.tuner.selection.baseline_values import BaselineValues, baseline_values
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
 from ranktune.tuner.selection.explaining import save_explanations, time_for
@@ -29,7 +31,7 @@ from ranktune.tuner.selection.finals import Choice, Entry, blended_candidates, k
 from ranktune.tuner.selection.finished_trials import best_candidates, failures
 from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
 from ranktune.tuner.selection.rescoring import rescored
-from ranktune.tuner.selection.results import DISTILLED, Failure, Result, Row, SplitResult
+from ranktune.tuner.selection.results import DISTILLED, Failure, Gain, Result, Row, SplitResult
 from ranktune.tuner.selection.serving import Served, restriction, served, warn_if_unserved
 from ranktune.tuner.selection.time_reserve import reserve
 from ranktune.tuner.selection.tuning_gain import DefaultModel, best_default, default_model, tuning_gain
@@ -166,6 +168,7 @@ class _Part:
     model: Path
     stopped: int
     ended_early: str
+    baseline: BaselineValues | None = None
 
 
 def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
@@ -218,7 +221,8 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             found += [entry.candidate for entry in entries if entry.candidate.solver == DISTILLED]
         default = default_model(study, problem, best_default(record, space), entries[0], run.executor, deadline)
         run.stage("reporting", "")
-        run.executor.call(save_entries, entries, problem, own)
+        baseline = None if study.baseline is None else run.executor.call(baseline_values, study, problem)
+        run.executor.call(save_entries, entries, problem, own, baseline)
         seconds = time_for(time.monotonic() - begun, deadline.left)
         run.executor.call(save_explanations, entries, problem, study.metric, own, seconds)
         expected = _estimate(study, entries[0].candidate, [*choice.ordered, *found], found, record)
@@ -234,6 +238,7 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             (own / "model.json").resolve(),
             sum(trial.state == TrialState.PRUNED for trial in record.trials()),
             _unused(given, deadline.left, loop.ended),
+            baseline,
         )
     finally:
         record.close()
@@ -289,10 +294,8 @@ def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
     generator = np.random.default_rng([study.seed, 2])  # for intervals and tests: the same for a resumed run
     nested = study.plan == "nested"
     judged = [part for part in parts if not (nested and part.name == WHOLE)]
-    rows = leaderboard([part.entries for part in judged], study.metric, generator, study.serve)
-    own = [
-        rows if len(parts) == 1 else leaderboard([part.entries], study.metric, generator, study.serve) for part in parts
-    ]
+    rows = _board(study, judged, generator)
+    own = [rows if len(parts) == 1 else _board(study, [part], generator) for part in parts]
     splits = tuple(_split_result(study, part, rows) for part, rows in zip(parts, own, strict=True))
     return Result(
         study=folder.path.name,
@@ -318,7 +321,30 @@ def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
             [part.entries[0].test[study.metric] for part in judged if part.entries[0].test],
             np.random.default_rng([study.seed, 7]),
         ),
+        gain=_gain(study, judged),
     )
+
+
+def _board(study: Study, parts: Sequence[_Part], generator: np.random.Generator) -> list[Row]:
+    """Return the leaderboard of some parts, with the baseline as its last row."""
+    rows = leaderboard([part.entries for part in parts], study.metric, generator, study.serve)
+    known = [part.baseline for part in parts if part.baseline is not None]
+    if len(known) < len(parts):
+        return rows
+    return [*rows, baseline_row(known, [part.entries[0] for part in parts], study.metric, _generator_of_gain(study))]
+
+
+def _gain(study: Study, parts: Sequence[_Part]) -> Gain | None:
+    known = [part.baseline for part in parts if part.baseline is not None]
+    if study.baseline is None or len(known) < len(parts):
+        return None
+    chosen, estimates = [part.entries[0] for part in parts], [part.estimate for part in parts]
+    return gain_over(study.baseline, known, chosen, estimates, study.metric, _generator_of_gain(study))
+
+
+def _generator_of_gain(study: Study) -> np.random.Generator:
+    """Return a generator of its own: a baseline changes no other number of a study."""
+    return np.random.default_rng([study.seed, 9])
 
 
 def _mean_interval(intervals: Sequence[Interval]) -> Interval:

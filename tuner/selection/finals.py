@@ -21,10 +21,11 @@ from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.refit import Refitted, as_trialled, microseconds_a_document, refit, score_on
+from ranktune.tuner.selection.baseline_values import BaselineValues
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, query_documents, select_queries, write_evidence
-from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, TREE_BLEND, Failure
+from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
@@ -261,8 +262,8 @@ def _entry(study: Study, problem: Problem, candidate: Candidate, made: Refitted)
     return Entry(candidate, made.model, test, timed, made.seconds, feature_cost(study, made.model))
 
 
-def save_entries(entries: Sequence[Entry], problem: Problem, own: Path) -> None:
-    """Save the chosen model, those of all rows, and what they scored by query."""
+def save_entries(entries: Sequence[Entry], problem: Problem, own: Path, baseline: BaselineValues | None = None) -> None:
+    """Save the chosen model, those of all rows, and what they and the baseline scored by query."""
     with writing(own):
         entries[0].model.save(own / "model.json")
         shutil.rmtree(own / MODELS, ignore_errors=True)
@@ -271,19 +272,31 @@ def save_entries(entries: Sequence[Entry], problem: Problem, own: Path) -> None:
         for label, entry in zip(labels, entries, strict=True):
             entry.model.save(own / MODELS / f"{label}.json")
         files = tuple(f"{MODELS}/{label}.json" for label in labels)
-        write_evidence(_evidence(entries, problem, tuple(labels), files), own / EVIDENCE)
+        if baseline is not None:
+            labels, files = [*labels, BASELINE], (*files, "")
+        write_evidence(_evidence(entries, problem, tuple(labels), files, baseline), own / EVIDENCE)
 
 
-def _evidence(entries: Sequence[Entry], problem: Problem, labels: tuple[str, ...], files: tuple[str, ...]) -> Evidence:
+def _evidence(
+    entries: Sequence[Entry],
+    problem: Problem,
+    labels: tuple[str, ...],
+    files: tuple[str, ...],
+    baseline: BaselineValues | None,
+) -> Evidence:
     """Return the rows' values by query: on test, else on fresh folds, else those of the trials."""
     if problem.test is not None:
-        values = {name: np.stack([entry.test[name] for entry in entries]) for name in entries[0].test}
+        tests = [entry.test for entry in entries] + ([] if baseline is None else [baseline.test])
+        values = {name: np.stack([own[name] for own in tests]) for name in entries[0].test}
         (main, *_) = values.values()
         scores = [entry.model.predict(replace(problem.test, rows=None)) for entry in entries]
+        scores += [] if baseline is None or problem.test.baseline is None else [problem.test.baseline]
         closely = query_documents(problem.test, select_queries(main), labels, scores)
         names = tuple(str(name) for name in problem.test.query_ids)
         return Evidence("test", labels, files, names, values, closely)
     own = [entry.candidate.values for entry in entries]
+    if baseline is not None:
+        own.append(np.empty(0) if baseline.vali is None else baseline.vali)
     columns = problem.judged
     rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in own]
     names = tuple(str(name) for name in problem.development.query_ids[columns])

@@ -119,7 +119,7 @@ def _verdict(row: Row, p_holm: float | None) -> str:
 
 def alternatives(rows: Sequence[Row]) -> dict[str, str]:
     """Return the smallest and the fastest row not significantly different from the chosen, and the knee, by name."""
-    rows = [row for row in rows if row.solver != CHOSEN and row.is_served]
+    rows = [row for row in rows if row.solver != CHOSEN and row.is_served and not row.is_baseline]
     alike = [row for row in rows if row.verdict in (FIRST, ALIKE)]
     options = [Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows]
     at_knee = knee(options, "nonzeros")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.models.base import Model, load_model
@@ -23,6 +23,8 @@ CHOSEN = "chosen per fold"
 BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED = "Blend", "LinearBlend", "TreeBlend", "Distilled"
 """Rows of blends: of models of several solvers; of linear models, which is a linear model itself; of trees likewise;
 and a copy of the first in one model that a system can load."""
+BASELINE = "baseline"
+"""Row of the ranking that the chosen model is compared with."""
 FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
 """Verdicts on a row beside the chosen one."""
 
@@ -67,9 +69,53 @@ class Row:
     cost: float | None = None
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether it is the ranking from outside that the chosen model is compared with."""
+        return self.solver == BASELINE
+
+    @property
     def is_blend(self) -> bool:
         """Whether it is a blend of several models."""
         return self.solver in (BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The chosen model against the baseline, on the same queries.
+
+    baseline    what it is: a path, a column, an object in memory
+    part        "test", or "validation" where there are no test queries: the mean of the chosen model is then corrected
+                for the selection bias
+    comparison  the chosen model less the baseline, paired by query
+    """
+
+    baseline: str
+    part: str
+    comparison: Comparison
+
+    def __str__(self) -> str:
+        """Return the gain in a sentence."""
+        return gain_sentence(self.as_dict())
+
+    def as_dict(self) -> Json:
+        """Return the comparison with its baseline and part as JSON values."""
+        return {"baseline": self.baseline, "part": self.part, **self.comparison.as_dict()}
+
+
+def gain_sentence(gain: JsonView) -> str:
+    """Return a gain over the baseline, as Gain.as_dict has it, in a sentence that begins with a number."""
+    if gain["difference"] is None:
+        return f"Not comparable with the baseline: the metric is defined on no {gain['part']} query."
+    difference, (low, high) = gain["difference"], gain["interval"]
+    side = "better" if difference >= 0.0 else "worse"
+    if difference < 0.0:
+        low, high = -high, -low
+    place = f"on {gain['queries']} test queries"
+    if gain["part"] != "test":
+        place = f"by validation on {gain['queries']} queries, corrected for selection"
+    clear = "" if low > 0.0 else ": not significant"
+    p = gain["p_randomisation"]
+    return f"{abs(difference):.4f} {side} than the baseline [{low:.4f}, {high:.4f}], p = {p:.4f}, {place}{clear}."
 
 
 @dataclass(frozen=True)
@@ -180,6 +226,8 @@ class Result:
         What the systems that must load the model cost; None if none was named.
     tuning : TuningGain or None
         What tuning gained over the solvers' defaults on the test queries; None without them.
+    gain : Gain or None
+        The chosen model against the baseline; None if none was given.
 
     Examples
     --------
@@ -210,6 +258,7 @@ class Result:
     folds: tuple[SplitResult, ...] = field(default=())
     restriction: Restriction | None = None
     tuning: TuningGain | None = None
+    gain: Gain | None = None
 
     @property
     def best_model(self) -> Model:
@@ -227,6 +276,7 @@ class Result:
             plain["restriction"] = asdict(own) | _interval("cost", own.cost) | _interval("loss", own.loss)
         if self.tuning is not None:
             plain["tuning"] = asdict(self.tuning) | _interval("gain", self.tuning.gain)
+        plain["gain"] = None if self.gain is None else self.gain.as_dict()
         return {name: _finite(value) for name, value in plain.items()}
 
     def save(self, path: Path) -> None:
@@ -236,7 +286,7 @@ class Result:
         temporary.replace(path)
 
 
-_LATER: Json = {"folds": (), "stopped": 0, "ended_early": "", "restriction": None, "tuning": None}
+_LATER: Json = {"folds": (), "stopped": 0, "ended_early": "", "restriction": None, "tuning": None, "gain": None}
 """Fields that results of older versions may lack, and what stands for them."""
 
 
@@ -254,7 +304,8 @@ def load_result(path: Path) -> Json:
 
 
 def _row(row: Row) -> Json:
-    plain = asdict(row) | {"kind": "ensemble" if row.is_blend else "solver"}
+    kind = "baseline" if row.is_baseline else "ensemble" if row.is_blend else "solver"
+    plain = asdict(row) | {"kind": kind}
     for name in ("vali", "again", "test", "difference"):
         plain |= _interval(name, getattr(row, name))
     return plain

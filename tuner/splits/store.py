@@ -1,9 +1,10 @@
 """Queries and validation plans on disk, written once and mapped into the memory of every worker.
 
 A folder of queries holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array, then grades.npy,
-starts.npy, queries.json (ids, feature names, whether values are missing, how columns became features), weights.npy if
-queries have weights, and documents.json (ids) on demand. A folder of a problem holds the development queries and an npz
-file for each plan. Reading runs no code: the files are arrays of numbers and JSON.
+starts.npy, queries.json (ids, feature names, whether values are missing, how columns became features), weights.npy,
+document_weights.npy and baseline.npy where there are weights and scores of a baseline, and documents.json (ids) on
+demand. A folder of a problem holds the development queries and an npz file for each plan. Reading runs no code: the
+files are arrays and JSON.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def write_queries(queries: Queries, folder: Path, *, documents: bool = False) ->
         np.save(folder / "weights.npy", queries.query_weights)
     if queries.document_weights is not None:
         np.save(folder / "document_weights.npy", queries.document_weights)
+    if queries.baseline is not None:
+        np.save(folder / "baseline.npy", queries.baseline)
     if documents and queries.document_ids is not None:
         (folder / "documents.json").write_text(json.dumps(_as_json(queries.document_ids)))
     about = {
@@ -96,7 +99,7 @@ def read_queries(folder: Path) -> Queries:
     documents = folder / "documents.json"
     names = about["feature_names"]
     weights, document_weights = folder / "weights.npy", folder / "document_weights.npy"
-    signs = about.get("monotone")
+    baseline, signs = folder / "baseline.npy", about.get("monotone")
     return Queries(
         features,
         np.load(folder / "grades.npy"),
@@ -108,6 +111,7 @@ def read_queries(folder: Path) -> Queries:
         has_missing=about.get("has_missing", False),
         document_weights=np.load(document_weights) if document_weights.exists() else None,
         monotone=None if signs is None else np.array(signs, dtype=np.int64),
+        baseline=np.load(baseline) if baseline.exists() else None,
         encoding=None if about.get("encoding") is None else Encoding.from_json(about["encoding"]),
     )
 

@@ -28,7 +28,7 @@ from ranktune.tuner.study.settings import ColumnSettings, Settings, declared
 
 DECLARED = "declared"
 """User attribute of a record: what was declared."""
-_FREE = ("name", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow")
+_FREE = ("name", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow", "baseline")
 _SOURCES = ("data", "vali", "test", "reading", *(own.name for own in declared(ColumnSettings)))
 
 SavedSpace: TypeAlias = Mapping[str, JsonView]

@@ -224,7 +224,7 @@ class Study(Settings):
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"{path} is not TOML: {error}.") from None
-        for name in ("data", "vali", "test", "qrels"):
+        for name in ("data", "vali", "test", "qrels", "baseline"):
             beside = path.parent / str(values.get(name, ""))
             if values.get(name) and beside.exists():
                 values[name] = str(beside)

@@ -15,6 +15,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.plans import FRESH, PLAN, Plan, fresh_plan, save_plan
 from ranktune.tuner.splits.split import WHOLE, Split, validation_plan, with_test, without_shared
 from ranktune.tuner.splits.store import read_development, read_plan, read_queries, write_problem, write_queries
+from ranktune.tuner.study.baseline import check_covered
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import NO_TEST
 
@@ -90,6 +91,8 @@ def write_split(split: Split, study: Study, parent: Path) -> str:
     )
     if study.monotone:
         development = development.constrained(study.monotone)
+    if study.baseline is not None and not (study.plan == "nested" and split.name == WHOLE):
+        check_covered(study.baseline, development, plan, split.test)
     digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
     own = parent / folder_name(split.name, digest, study)
     fresh = () if study.strict else fresh_plan(plan, development, study.seed)

@@ -107,6 +107,14 @@ VALI = Setting("Validation data. (default: cross-validation by query)", option_t
 TEST = Setting("Test data, never used to choose; none for none. (default: a fifth set aside)", option_type=str)
 
 
+BASELINE = Setting(
+    "Today's ranking, to which the chosen model is compared: a model file of ours, LightGBM, XGBoost, RankLib or ONNX; "
+    "scores, one a row or with qid and docid (csv, TREC run); or column:NAME, which is then no feature unless "
+    "--features names it.",
+    python="Scores by row are those of test, or of data, vali and test together. Also an array, or a model in memory.",
+    option_type=str,
+)
+
 _COLUMNS = "Columns of tables (csv, Parquet, jsonl ...)"
 
 
@@ -172,6 +180,7 @@ class Settings(ColumnSettings):
     data: Annotated[str, DATA] = ""
     vali: Annotated[str | None, VALI] = None
     test: Annotated[str | None, TEST] = None
+    baseline: Annotated[str | None, BASELINE] = None
     metric: Annotated[
         str,
         Setting(

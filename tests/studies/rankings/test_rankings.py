@@ -159,6 +159,10 @@ def test_a_column_is_a_feature_by_number_or_a_column_that_is_none(queries: Queri
         np.testing.assert_array_equal(found, [9.0, 7.0, 8.0])
     with pytest.raises(DataError, match="Did you mean 'today'"):
         open_ranking("todya", frame)
+    with pytest.raises(DataError, match="Give column:NUMBER"):
+        open_ranking("column:today", queries)
+    with pytest.raises(DataError, match="needs 1 features, and the data have 4"):
+        scored("column:5", queries)
 
 
 def refused(given: object, queries: Queries, kind: type[Exception], match: str) -> None:

@@ -1,0 +1,84 @@
+"""From what a user gives as the baseline of a study to its scores on the data of the study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError
+from ranktune.studies import catalogue
+from ranktune.studies.rankings.base import FeatureRanking
+from ranktune.studies.rankings.opening import COLUMN, open_ranking
+from ranktune.studies.rankings.parts import Part, scores_of_parts
+from ranktune.studies.rankings.scores import RowScores
+from ranktune.studies.readers.options import LoadOptions, ReadOptions
+from ranktune.tuner.splits.split import Split
+from ranktune.tuner.study.baseline import PARTS, Baseline, load_baseline
+from ranktune.tuner.study.declaration import Study
+
+
+def spelled(given: object, data: object) -> str | None:
+    """Return how the settings of a study spell a baseline: a path, column:NAME, or the kind of an object in memory.
+
+    Raises DataError for text that is neither a file nor a column of the data.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str | Path):
+        return f"<{type(given).__name__} in memory>"
+    if Path(given).exists():
+        return str(Path(given).resolve())
+    if str(given).startswith(COLUMN):
+        return str(given)
+    ranking = open_ranking(given, data)
+    assert isinstance(ranking, FeatureRanking)
+    return ranking.name
+
+
+def without_baseline(study: Study, data: object) -> LoadOptions:
+    """Return the options of reading, by which a column that is the baseline is no feature unless features names it.
+
+    The score by which documents were ranked decides which of them users saw: it often leaks the grades. The numbered
+    features of a text file are all features.
+    """
+    options = study.read_options
+    name = (study.baseline or "").removeprefix(COLUMN)
+    if name != (study.baseline or "") and not study.features and catalogue.is_table(data):
+        options["drop"] = (*options.get("drop", ()), name)
+    return cast(LoadOptions, options)
+
+
+def baseline_of(
+    study: Study, splits: Sequence[Split], sources: tuple[object, ...], options: LoadOptions, home: Path
+) -> Baseline | None:
+    """Return the baseline of a study on splits as they were read from sources: data, vali, test and the baseline.
+
+    Where the baseline is not given, that in the folder of the study is taken; without it, it is read again.
+    """
+    if study.baseline is None:
+        return None
+    *read, given = sources
+    if given is None:
+        kept = load_baseline(home, study.baseline)
+        if kept is not None:
+            return kept
+        given = study.baseline
+    ranking = open_ranking(given, read[0], "the scores of the baseline")
+    whole = len(splits) == 1 and splits[0].test is not None and read[2] is None  # the source holds several parts
+    if isinstance(ranking, RowScores) and (whole or len(splits) > 1):
+        raise DataError(
+            f"{study.baseline} has scores in the order of rows, and {study.data} holds several parts. Give scores with "
+            "query and document ids, a model, or a column."
+        )
+    scores: dict[tuple[str, str], Floats] = {}
+    for split in splits:
+        known = read if len(splits) == 1 and not whole else [None] * len(PARTS)
+        parts = [
+            None if queries is None else Part(queries, source, cast(ReadOptions, options))
+            for queries, source in zip((split.train, split.vali, split.test), known, strict=True)
+        ]
+        found = zip(PARTS, scores_of_parts(ranking, parts), strict=True)
+        scores |= {(split.name, part): own for part, own in found if own is not None}
+    return Baseline(study.baseline, scores)

@@ -1,0 +1,118 @@
+"""The baseline of a study: the scores of a ranking given from outside, kept in the folder of the study.
+
+HOME/NAME/baseline.npz holds the scores of the parts of each split as they were read, so that the study is resumed
+without the file that they came from: plain arrays and one JSON text with their digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.splits.plans import Plan
+from ranktune.tuner.splits.split import Split
+
+FILE = "baseline.npz"
+PARTS = ("train", "vali", "test")
+
+Scores: TypeAlias = Mapping[tuple[str, str], Floats]
+"""Split and part -> the score of each document, in the order of its queries."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the ranking is called in the settings, and its scores on the parts that it covers."""
+
+    spelling: str
+    scores: Scores
+
+    def on(self, splits: Sequence[Split]) -> list[Split]:
+        """Return the splits whose parts have the scores. Raises StudyError where there are not as many as documents."""
+        return [
+            Split(
+                split.name,
+                self._with(split.name, "train", split.train),
+                None if split.vali is None else self._with(split.name, "vali", split.vali),
+                None if split.test is None else self._with(split.name, "test", split.test),
+            )
+            for split in splits
+        ]
+
+    def _with(self, split: str, part: str, queries: Queries) -> Queries:
+        scores = self.scores.get((split, part))
+        if scores is None:
+            return queries
+        if len(scores) != queries.n_documents:
+            raise StudyError(
+                f"the study keeps {len(scores)} scores of its baseline {self.spelling}, and the data have "
+                f"{queries.n_documents} documents. Give the data that it began with."
+            )
+        return replace(queries, baseline=scores)
+
+    def save(self, folder: Path) -> None:
+        """Write it into the folder of a study."""
+        keys = list(self.scores)
+        header = {"spelling": self.spelling, "keys": keys, "sha256": _digest([self.scores[key] for key in keys])}
+        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        arrays = {f"scores{number}": self.scores[key] for number, key in enumerate(keys)}
+        packed = io.BytesIO()
+        np.savez_compressed(packed, header=text, **arrays)  # type: ignore[arg-type]
+        atomic_write(folder / FILE, packed.getvalue())
+
+
+def load_baseline(folder: Path, spelling: str) -> Baseline | None:
+    """Return the baseline in the folder of a study, None where there is none of that spelling.
+
+    Raises StudyError for a damaged file.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+            header = json.loads(arrays["header"].tobytes().decode())
+            own = [np.asarray(arrays[f"scores{k}"], dtype=np.float64) for k in range(len(header["keys"]))]
+        if header["sha256"] != _digest(own):
+            raise ValueError("its digest differs")
+        keys = [(str(split), str(part)) for split, part in header["keys"]]
+        found = Baseline(str(header["spelling"]), dict(zip(keys, own, strict=True)))
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise StudyError(f"cannot read {path}: {error}. Remove it, and give the baseline again.") from None
+    return found if found.spelling == spelling else None
+
+
+def covers(queries: Queries) -> bool:
+    """Return whether the baseline has a score of every document."""
+    return queries.baseline is not None and bool(np.isfinite(queries.baseline).all())
+
+
+def check_covered(spelling: str, development: Queries, plan: Plan, test: Queries | None) -> None:
+    """Raise DataError unless the baseline scores the test queries or, without them, those that judge trials."""
+    judged = development
+    if test is None and isinstance(plan, tuple):
+        judged = development.select(np.unique(np.concatenate([fold.vali for fold in plan])))
+    if not covers(test or judged):
+        what = "validation" if test is None else "test"
+        raise DataError(
+            f"the baseline {spelling} has no scores of the {what} queries, on which it is compared with the chosen "
+            "model. Give scores of all data, a model, or a column of the data."
+        )
+
+
+def _digest(scores: Sequence[Floats]) -> str:
+    digest = hashlib.sha256()
+    for own in scores:
+        digest.update(np.ascontiguousarray(own, dtype="<f8").tobytes())
+    return digest.hexdigest()
