@@ -18,6 +18,23 @@ _RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\([A-Za-z0-9_.]+(, ?[A-Za-z0-
 
 def vespa(source: Source) -> str:
     """Return a rank profile whose second phase is the weighted sum, the sum of trees as nested ifs, or that of both."""
+    return _written(source, "", "")
+
+
+def vespa_phases(source: Source, first: Source, window: int) -> str:
+    """Return a rank profile whose first phase is a linear model, and whose second phase scores its best documents.
+
+    The features of the first model are some of those of the second. window is the number of documents, on each node.
+    """
+    words = [escaped(name, k, LETTERS) for name, k in zip(first.names, first.columns.tolist(), strict=True)]
+    terms = [_term(words[k], first.added(k), first.missing is not None, repr(weight)) for k, weight in first.weighted()]
+    total = " +\n            ".join(terms)
+    phase = f"    first-phase {{\n        expression {{\n            {total}\n        }}\n    }}\n"
+    return _written(source, phase, f"        rerank-count: {window}\n")
+
+
+def _written(source: Source, first_phase: str, count: str) -> str:
+    """Return a rank profile with a first phase, and a line on the documents of the second."""
     check_distinct(source)
     words = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
     weighted = [(words[k], weight) for k, weight in source.weighted()]
@@ -31,20 +48,21 @@ def vespa(source: Source) -> str:
         return f"if (x_{word} <= {thresholds[number]!r}{missing}, {left}, {right})"
 
     terms += source.nested(split, repr)
-    return _profile(source, words, f"    constants {{\n{constants}    }}\n" if constants else "", terms)
+    declared = f"    constants {{\n{constants}    }}\n" if constants else ""
+    return _profile(source, words, declared + first_phase, count, terms)
 
 
 def _positions(source: Source, words: list[str]) -> list[tuple[int, str]]:
     return [(k, words[k]) for k, _ in source.weighted()]
 
 
-def _term(word: str, added: float, may_be_missing: bool) -> str:
-    """Return the weighted feature, or what it adds where it is missing."""
-    product = f"w_{word} * x_{word}"
+def _term(word: str, added: float, may_be_missing: bool, weight: str = "") -> str:
+    """Return the weighted feature, by its constant or a number, or what it adds where it is missing."""
+    product = f"{weight or f'w_{word}'} * x_{word}"
     return f"if (isNan(x_{word}) == 1, {added!r}, {product})" if may_be_missing else product
 
 
-def _profile(source: Source, words: list[str], constants: str, terms: list[str]) -> str:
+def _profile(source: Source, words: list[str], declared: str, count: str, terms: list[str]) -> str:
     functions = "".join(
         f"    # {json.dumps(name)}\n    function x_{word}() {{\n        expression: {_meaning(name, word)}\n    }}\n"
         for name, word in zip(source.names, words, strict=True)
@@ -56,8 +74,8 @@ def _profile(source: Source, words: list[str], constants: str, terms: list[str])
         "# Goes into the schema, after its document. What a feature is stands in its function: change it to what your\n"
         "# schema has.\n"
         f"rank-profile {escaped(source.name, 0, LETTERS)} inherits default {{\n"
-        f"{functions}{constants}"
-        f"    second-phase {{\n        expression {{\n            {total}\n        }}\n    }}\n"
+        f"{functions}{declared}"
+        f"    second-phase {{\n{count}        expression {{\n            {total}\n        }}\n    }}\n"
         f"    match-features {{\n{listed}    }}\n}}\n"
     )
 

@@ -14,6 +14,7 @@ import typer
 
 from ranktune.options import Given, Missing, ZeroBased, reading, takes_options, write_output
 from ranktune.tuner.study.settings import ColumnSettings
+from ranktune.two_stage import DEFAULT_WITHIN, Staging, write_two_stages
 
 if TYPE_CHECKING:
     from ranktune.solvers.export.check import Agreement
@@ -71,6 +72,7 @@ Examples:
   curl -X POST -H 'Content-Type: application/json' --data-binary @es.json \\
     http://localhost:9200/_ltr/_featureset/FEATURES/_createmodel
   ranktune export model.json --format onnx -o model.onnx --check test.txt
+  ranktune export model.json --format vespa --two-stage train.txt -o two-stage
 """
 
 
@@ -103,15 +105,41 @@ def export(
             min=1,
         ),
     ] = None,
+    two_stage: Annotated[
+        str | None,
+        typer.Option(
+            help="Data, by which a linear first stage is learnt that leaves only a window of documents to the model "
+            "(vespa, elasticsearch, opensearch, solr). The files go into the folder of --output."
+        ),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            help="With --two-stage: documents of a query that the model scores. (default: the fewest that lose at most "
+            ".001 of the metric, at the upper end of the interval)",
+            min=1,
+        ),
+    ] = None,
+    within: Annotated[
+        str, typer.Option(help="With --two-stage: limits of the first stage's features, such as 'cost<=3'.")
+    ] = DEFAULT_WITHIN,
+    cost: Annotated[str, typer.Option(help="With --two-stage: what features cost, as for `ranktune tune`.")] = "",
     missing: Missing = "keep",
     zero_based: ZeroBased = False,
 ) -> None:
     """Write the model, and print on standard error how it is used."""
     options = reading(missing, zero_based, columns)
+    staging = None if two_stage is None else Staging(two_stage, window, within, cost)
+    if staging is None and (window is not None or within != DEFAULT_WITHIN or cost):
+        raise typer.BadParameter("needs --two-stage DATA.", param_hint="--window, --within, --cost")
+    if staging is not None and check is not None:
+        raise typer.BadParameter("cannot check two stages: leave it out.", param_hint="--check")
     by = None if distil is None else Distilling(distil, trees)
     if by is None and trees is not None:
         raise typer.BadParameter("needs --distil DATA.", param_hint="--trees")
-    said = export_file(model, format, output, name=name, store=store, check=check, distil=by, reading=options)
+    said = export_file(
+        model, format, output, name=name, store=store, check=check, distil=by, staging=staging, reading=options
+    )
     print(said, file=sys.stderr)
 
 
@@ -131,11 +159,13 @@ def export_file(
     store: str,
     check: str | None,
     distil: Distilling | None,
+    staging: Staging | None = None,
     reading: ReadOptions,
 ) -> str:
     """Write the model file at path in a format, to standard output if output is None; return a message about it.
 
-    Nothing is written if the data to distil or check by cannot be read or scored.
+    With staging, the files of two stages are written into the folder output. Nothing is written if the data to distil,
+    check or learn by cannot be read or scored.
     """
     from ranktune.solvers.core.errors import ParameterError
     from ranktune.solvers.export.check import check_evaluator
@@ -144,7 +174,7 @@ def export_file(
     from ranktune.solvers.models.base import load_model
     from ranktune.solvers.models.blend import needs_of
 
-    if output is None and not format_called(format).is_text:
+    if output is None and staging is None and not format_called(format).is_text:
         raise ParameterError(f"{format} is not text: add -o FILE.")
     if check is not None:
         check_evaluator(format)
@@ -157,6 +187,9 @@ def export_file(
                 f"training data, to make it one that {format} holds, or export to {_formats_for(model)}. {OTHER_MODELS}"
             )
         model, distilled = _distilled(model, format, distil, reading)
+    if staging is not None:
+        said = write_two_stages(model, format, output, staging, name=name, store=store, reading=reading)
+        return "\n".join(filter(None, [distilled, said]))
     content = export(model, format, name=name, store=store)
     checked = None if check is None else _checked(model, format, content, check, reading)
     write_output(content, output)

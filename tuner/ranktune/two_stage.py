@@ -1,0 +1,135 @@
+"""The export of two stages: what `ranktune export --two-stage` measures, writes and prints.
+
+As in ranktune.cli, heavy modules are imported inside the functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ranktune.solvers.models.base import Model
+    from ranktune.studies.readers.options import ReadOptions
+    from ranktune.tuner.evaluation.feature_sets import FeatureBudget
+    from ranktune.tuner.selection.two_stage import TwoStages
+
+DEFAULT_WITHIN = "features<=8"
+_PLUGIN = (
+    "Create:  POST first.json to _ltr/_featureset/FIRST/_createmodel, where FIRST\n"
+    "         has the features of the first stage alone: all of a set are computed.\n"
+    "         POST model.json to _ltr/_featureset/ALL/_createmodel\n"
+    "Rank:    POST request.json to INDEX/_search, with the query that selects\n"
+    "         candidates in place of match_all, and your params"
+)
+USES: Mapping[str, str] = {
+    "vespa": (
+        "Put rank-profile.sd into your schema, see what each feature stands for there,\n"
+        "deploy, and query with ranking=NAME. rerank-count is of each content node."
+    ),
+    "elasticsearch": _PLUGIN,
+    "opensearch": _PLUGIN,
+    "solr": (
+        "Create:  PUT model.json to COLLECTION/schema/model-store\n"
+        "Rank:    POST request.json to COLLECTION/query, with the query that selects\n"
+        "         candidates in filter. The params x_... are functions: change them to what\n"
+        "         your features are, such as query($title,0), and add the efi of rq."
+    ),
+}
+"""Format -> how to use what was written."""
+
+
+class Staging(NamedTuple):
+    """The data by which the first stage is learnt, the window, None for the smallest that will do, and its limits."""
+
+    data: str
+    window: int | None = None
+    within: str = DEFAULT_WITHIN
+    cost: str = ""
+
+
+def budget_of(staging: Staging) -> FeatureBudget:
+    """Return the limits of the first stage. Raises ParameterError where they are not of cost or features."""
+    from ranktune.solvers.core.errors import ParameterError
+    from ranktune.tuner.evaluation.feature_costs import FeatureCosts, read_costs
+    from ranktune.tuner.evaluation.feature_order import FeatureLimits
+    from ranktune.tuner.evaluation.feature_sets import FeatureBudget
+    from ranktune.tuner.statistics.pareto import parse_limits
+
+    limits = parse_limits(staging.within)
+    if not limits or not limits.keys() <= {"cost", "nonzeros"}:
+        raise ParameterError(
+            f"--within '{staging.within}': the first stage has limits of cost or features, such as '{DEFAULT_WITHIN}'."
+        )
+    none = float("inf")
+    most = FeatureLimits(limits.get("cost", none), limits.get("nonzeros", none))
+    return FeatureBudget(FeatureCosts.parse(read_costs(staging.cost)), most)
+
+
+def write_two_stages(
+    model: Model, format: str, folder: Path | None, staging: Staging, *, name: str, store: str, reading: ReadOptions
+) -> str:
+    """Write the files of two stages of a model into a folder; return the table of windows and how to use the files."""
+    from ranktune.solvers.core.errors import ParameterError
+    from ranktune.solvers.export.formats import format_called
+    from ranktune.solvers.export.two_stage import WRITERS, Stages, two_stage_files
+    from ranktune.studies import catalogue
+    from ranktune.tuner.selection.two_stage import two_stages
+
+    if format not in WRITERS:
+        raise ParameterError(f"{format} has no two stages. Those that have: {', '.join(WRITERS)}.")
+    if folder is None:
+        raise ParameterError("two stages are several files: add -o FOLDER.")
+    data, names, budget = staging.data, model.feature_names, budget_of(staging)
+    if data in catalogue.NAMES and not Path(data).exists():
+        queries = catalogue.load(data)[0].train
+    else:
+        queries = catalogue.read(data, n_features=model.n_features, feature_names=names, **reading)
+    complete = not format_called(format).missing_weights
+    found = two_stages(model, queries, budget, staging.window, complete=complete)
+    stages = Stages(found.first, found.second, found.chosen, name, store)
+    files = two_stage_files(stages, format)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, content in files.items():
+            (folder / file).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise ParameterError(f"cannot write into {folder}: {error.strerror}. Give a folder you may write to.") from None
+    return "\n".join([table(found), f"Written into {folder}: {', '.join(files)}", uses(format, name)])
+
+
+def uses(format: str, name: str) -> str:
+    """Return how the files of a format are used."""
+    return USES[format].replace("NAME", name)
+
+
+def table(found: TwoStages) -> str:
+    """Return what each window loses and takes, in lines of 80 characters."""
+    from ranktune.tuner.selection.two_stage import MAX_LOSS
+
+    first, full = found.first.model, found.second.model
+    lines = [
+        f"First stage: {first.nonzeros} of the {full.nonzeros} features, linear. Second stage: {full.solver}.",
+        f"Loss of {found.metric} against scoring all documents, on queries that the first stage",
+        "was not learnt from. On the training data of the model it is overstated.",
+        "",
+        f"{'window':>8}  {'loss [95%]':>28}  {'us a query':>10}",
+    ]
+    lossless = next((own.window for own in found.windows if own.loss.high <= 0.0), 0)
+    for own in found.windows:
+        if lossless < own.window and own.window not in (found.chosen, found.windows[-1].window):
+            continue
+        loss = f"{own.loss.mean:+.5f} [{own.loss.low:+.5f}, {own.loss.high:+.5f}]"
+        mark = " *" if own.window == found.chosen else ""
+        lines.append(f"{own.window:>8}  {loss:>28}  {own.microseconds:>10.1f}{mark}")
+    chosen = next(own for own in found.windows if own.window == found.chosen)
+    lines += [
+        "",
+        f"* Window: {found.chosen}. The fewest documents whose loss is at most {MAX_LOSS:g}:",
+        f"{found.by_interval} by the upper end of the interval, {found.by_mean} by the mean.",
+        "Microseconds of processor time for a query, without computing its features:",
+        f"first stage {found.first_microseconds:.1f}, full model on all documents {found.full_microseconds:.1f}, "
+        f"two stages {chosen.microseconds:.1f}.",
+    ]
+    return "\n".join(lines)
