@@ -33,8 +33,8 @@ USES: Mapping[str, str] = {
     "solr": (
         "Create:  PUT model.json to COLLECTION/schema/model-store\n"
         "Rank:    POST request.json to COLLECTION/query, with the query that selects\n"
-        "         candidates in filter. The params x_... are functions: change them to what\n"
-        "         your features are, such as query($title,0), and add the efi of rq."
+        "         candidates in filter. The params x_... are functions: change them to\n"
+        "         what your features are, such as query($title,0); add the efi of rq."
     ),
 }
 """Format -> how to use what was written."""
