@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
+from shutil import get_terminal_size
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -57,3 +59,12 @@ def titled(title: str, below: RenderableType) -> Group:
 def four_digits(value: float | None) -> str:
     """Return value with four decimals, "" for None."""
     return "" if value is None else f"{value:.4f}"
+
+
+def as_text(what: RenderableType, width: int | None = None) -> str:
+    """Return what a terminal shows as plain text, by default as wide as the terminal, or of 80 columns without one."""
+    width = width or get_terminal_size((80, 24)).columns
+    console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False, force_jupyter=False)
+    with console.capture() as captured:
+        console.print(what)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())

@@ -25,7 +25,7 @@ from ranktune.solvers.data.values import as_features, check_values, numeric
 from ranktune.solvers.data.weights import Weights, check_weights, document_weights_of, query_weights_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Queries:
     """Documents grouped by query, with features and grades.
 
@@ -196,6 +196,9 @@ class Queries:
             document_weights=own,
             monotone=None if monotone is None else signs_of(monotone, features.shape[1], names),
         )
+
+    def __repr__(self) -> str:
+        return f"Queries({self.n_queries} queries, {self.n_documents} documents, {self.n_features} features)"
 
     @property
     def n_queries(self) -> int:

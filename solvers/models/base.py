@@ -101,6 +101,9 @@ class Model(ABC):
     encoding: Encoding | None
     monotone: Mapping[str, int]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.solver or 'unnamed'}, {self.nonzeros} of {self.n_features} features)"
+
     @property
     @abstractmethod
     def n_features(self) -> int:

@@ -47,7 +47,7 @@ _PARTS = (*_SUMS, CUSTOM)
 MAX_PARTS = 100
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BlendModel(Model):
     """A model whose score is the sum of the scores of other models, its parts.
 

@@ -73,7 +73,7 @@ def _skops() -> Any:
         raise ParameterError('the format "skops" needs another package: pip install skops.') from None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CustomModel(Model):
     """A model whose score is a factor times what the predict of an estimator returns.
 

@@ -23,7 +23,7 @@ from ranktune.solvers.models.fields import Content, field_of, optional_field
 from ranktune.solvers.models.files import read_numbers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearModel(Model):
     """A model whose score is a weighted sum of features.
 

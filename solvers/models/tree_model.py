@@ -31,7 +31,7 @@ from ranktune.solvers.models.trees import Int32s, Trees
 _AGAIN = "Copy the file again from where it was made, or save the model again."
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeModel(Model):
     """A model whose score is the sum of the values of trees.
 

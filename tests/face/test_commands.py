@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from io import StringIO
+from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
-from ranktune.commands import all_solvers, as_text, solver_page, solvers_table
+from ranktune.commands import all_solvers, as_text, data_table, describe, solver_page, solvers_table
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.registry import SOLVERS, STANDARD
 
 
-def printed(what: object) -> str:
-    console = Console(width=120, file=StringIO())
+def printed(what: object, width: int = 120) -> str:
+    console = Console(width=width, file=StringIO())
     console.print(what)
     return str(console.file.getvalue())  # type: ignore[attr-defined]
 
@@ -84,3 +86,28 @@ def test_a_numpydoc_docstring_is_a_page_of_text_without_examples() -> None:
         "A. Author, 2020.",
     ]
     assert as_text(NUMPYDOC[: NUMPYDOC.index("References")]).endswith("    Tolerance.")
+
+
+@pytest.mark.parametrize("folds", [1, 5])
+def test_a_description_of_data_fits_80_columns_with_the_names_of_its_rows(folds: int, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    for fold in range(1, folds + 1):
+        for part in ("train", "vali", "test"):
+            file = tmp_path / f"Fold{fold}" / f"{part}.txt"
+            file.parent.mkdir(exist_ok=True)
+            grades = generator.integers(0, 12, 400)
+            file.write_text("".join(f"{g} qid:{k // 20} 1:{generator.random():.3f}\n" for k, g in enumerate(grades)))
+    found = describe(str(tmp_path) if folds > 1 else str(tmp_path / "Fold1" / "train.txt"))
+    if folds == 1:
+        found["parts"] = [found["parts"][0] | {"part": part} for part in ("train", "vali", "test")]
+    text = printed(data_table(found), 80)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    first = {line.strip().split("  ")[0] for line in text.splitlines()}
+    names = {f"Fold{k} {part}" for k in range(1, 6) for part in ("train", "vali", "test")}
+    assert names <= first if folds > 1 else {"queries", "grades", "distinct grades", "queries with one grade"} <= first
+
+
+def test_the_table_of_solvers_fits_80_columns() -> None:
+    text = printed(solvers_table(all_solvers()), 80)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert all(f" {name} " in text for name in SOLVERS)

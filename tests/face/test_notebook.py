@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import narwhals
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import ranktune
+from ranktune.app import app
 from ranktune.dashboards.figures.plotly import number
+from ranktune.dashboards.records import frames
 from ranktune.notebook import StudyResult, shown
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.terminal import Notebook
+from ranktune.tuner.runner.progress import TrialReport
+from tests.support.study_samples import trial
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +87,77 @@ def test_what_it_says_is_what_it_was(result: StudyResult, tmp_path: Path) -> Non
     assert shown(result) == result
     result.save(tmp_path / "result.json")
     assert (tmp_path / "result.json").read_text() == (Path(result.folder) / "result.json").read_text()
+
+
+def test_printed_it_is_the_text_of_show_in_80_columns(result: StudyResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = str(result)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Chosen by validation" in text and all(row.solver in text for row in result.leaderboard)
+    done = CliRunner().invoke(app, ["show", "s", "--home", str(Path(result.folder).parent)])
+    assert done.exit_code == 0
+    assert [line.rstrip() for line in done.stdout.splitlines()] == text.splitlines()
+
+
+def test_representations_are_short(result: StudyResult) -> None:
+    assert repr(result).startswith("StudyResult(study='s', metric='ndcg@10', best=") and len(repr(result)) < 120
+    study = ranktune.Study(name="s", trials=3, solvers=["RankSVM"], mlflow="http://me:secret@host:5000")
+    assert repr(study) == "Study(name='s', solvers=['RankSVM'], trials=3, mlflow='http://me:***@host:5000')"
+    assert repr(ranktune.Study(solvers=["RankSVM"])) == "Study(solvers=['RankSVM'])"
+    queries = ranktune.Queries.from_arrays(np.ones((4, 3)), [0, 1, 0, 1], group=[2, 2])
+    assert repr(queries) == "Queries(2 queries, 4 documents, 3 features)"
+    assert len(repr(result.best_model)) < 100
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "none"])
+def test_trials_and_leaderboard_are_data_frames(
+    result: StudyResult, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "LIBRARIES", () if library == "none" else (library,))
+    if library != "none":
+        pytest.importorskip(library)
+    trials, rows = result.trials_frame(), result.leaderboard_frame()
+    if library != "none":
+        trials, rows = (narwhals.from_native(own).to_dict(as_series=False) for own in (trials, rows))
+    assert list(trials["number"]) == [0, 1, 2] and set(trials["solver"]) == {"RidgeRanker", "BestFeature"}
+    assert {"RidgeRanker.alpha", "state", "value", "seconds"} <= set(trials)
+    assert list(rows["solver"]) == [row.solver for row in result.leaderboard]
+    assert list(rows["test_low"]) == [row.test.low for row in result.leaderboard if row.test is not None]
+
+
+def test_columns_have_one_type() -> None:
+    columns = frames.trial_columns([trial(0, "RankSVM", {"C": 1}, 0.5), trial(1, "RankSVM", {"C": 0.5}, 0.5)])
+    assert columns["RankSVM.C"] == [1.0, 0.5] and isinstance(columns["RankSVM.C"][0], float)
+    columns = frames.trial_columns([trial(0, "A", {"p": 1}, 0.5), trial(1, "A", {"p": "x"}, None)])
+    assert columns["A.p"] == ["1", "x"] and columns["state"] == ["complete", "failed"]
+
+
+def test_the_record_is_an_optuna_study(result: StudyResult) -> None:
+    study = result.optuna_study
+    assert len(study.trials) == 3 and study.best_value == max(
+        own.value for own in study.trials if own.value is not None
+    )
+
+
+def test_a_notebook_shows_progress_in_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, what: object) -> None:
+            shown.append(repr(what))
+
+    library = SimpleNamespace(display=lambda what, display_id: Handle())
+    monkeypatch.setitem(sys.modules, "IPython.display", library)
+    notebook = Notebook()
+    notebook.stage("reading <x>")
+    notebook.split("", 3, 0)
+    notebook.trial(TrialReport("", 0, 3, 3, "RankSVM", 0.5, None, 0.5, "RankSVM", seconds_left=3.0))
+    notebook.stage("refitting")
+    assert "&lt;" not in repr(notebook) and "<" not in notebook._repr_html_().replace("<br>", "")
+    notebook.close()
+    assert shown[0] == "reading <x>"
+    assert shown[-3:] == [
+        "trials 3/3, best 0.5000 (RankSVM)\n0:03 left",
+        "trials 3/3, best 0.5000 (RankSVM)\nrefitting",
+        "trials 3/3, best 0.5000 (RankSVM)",
+    ]

@@ -354,9 +354,7 @@ def _stem(data: str) -> str:
 
 
 def _watcher() -> Progress:
-    """Return a display of the progress if standard error is a terminal."""
-    if not sys.stderr.isatty():
-        return Silent()
-    from ranktune.terminal import watcher
+    """Return a display of the progress on a terminal or in a notebook."""
+    from ranktune.terminal import in_notebook, watcher
 
-    return watcher()
+    return watcher() if sys.stderr.isatty() or in_notebook() else Silent()

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from ranktune.dashboards.terminal.tables import table, titled
+from ranktune.dashboards.terminal.tables import FittedTable, table, titled
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
@@ -123,11 +123,13 @@ def data_table(found: Json) -> RenderableType:
 
 def _parts_table(parts: Sequence[Json]) -> RenderableType:
     if len(parts) > 3:
-        rows = table(("part",), tuple(key.replace("_", " ") for key in _MAIN_FACTS))
-        for part in parts:
-            rows.add_row(escape(part["part"]), *(escape(_cell(part[key])) for key in _MAIN_FACTS))
-        return rows
+        facts = {key.replace("_", " "): [escape(_cell(part[key])) for part in parts] for key in _MAIN_FACTS}
+        optional = ("queries without relevant", "grades", "sparsity")
+        return FittedTable({"part": [escape(part["part"]) for part in parts]}, facts, optional)
     rows = table(("",), tuple(part["part"] for part in parts))
+    rows.columns[0].no_wrap = True
+    for column in rows.columns[1:]:  # long cells, such as the counts of the grades
+        column.no_wrap, column.overflow = False, "fold"
     for key in (name for name in parts[0] if name != "part"):
         rows.add_row(key.replace("_", " "), *(escape(_cell(part[key])) for part in parts))
     return rows

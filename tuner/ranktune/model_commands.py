@@ -20,6 +20,7 @@ from ranktune.options import (
     Json,
     Missing,
     Solvers,
+    Wide,
     ZeroBased,
     console,
     exit_unless_better,
@@ -193,12 +194,13 @@ def describe_data(
     missing: Missing = "keep",
     zero_based: ZeroBased = False,
     as_json: Json = False,
+    wide: Wide = False,
 ) -> None:
     """Describe DATA."""
     from ranktune.commands import data_table, describe
 
     found = describe(data, **reading(missing, zero_based, columns))
-    print_json(found) if as_json else console().print(data_table(found))
+    print_json(found) if as_json else console(wide).print(data_table(found))
     if "error" in found:
         from ranktune.solvers.core.errors import DataError
 
@@ -209,6 +211,7 @@ def describe_data(
 def list_solvers(
     name: Annotated[str | None, typer.Argument(help="A solver. (default: a table of all)")] = None,
     as_json: Json = False,
+    wide: Wide = False,
 ) -> None:
     """List the solvers, or describe one: its parameters and the ranges in which they are tuned."""
     from ranktune.commands import all_solvers, solver_page, solvers_table
@@ -216,7 +219,7 @@ def list_solvers(
     if as_json:
         print_json({"solvers": [one for one in all_solvers() if name is None or one["name"].lower() == name.lower()]})
     else:
-        console().print(solvers_table(all_solvers()) if name is None else solver_page(name))
+        console(wide).print(solvers_table(all_solvers()) if name is None else solver_page(name))
 
 
 @commands.command()

@@ -5,22 +5,76 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.tuner.selection.results import Result
 
 if TYPE_CHECKING:
+    import optuna
     from plotly.graph_objects import Figure
 
 
 @dataclass(frozen=True)
 class StudyResult(Result):
-    """A Result with a table in notebooks and figures, which need Plotly.
+    """A Result that prints as a table, with data frames, and with figures, which need Plotly.
 
     The attributes are those of ranktune.tuner.selection.results.Result.
     """
+
+    def __repr__(self) -> str:
+        best = f"best={self.best.solver!r}, estimate={self.estimate.mean:.4f}"
+        return f"StudyResult(study={self.study!r}, metric={self.metric!r}, {best}, trials={self.trials})"
+
+    def __str__(self) -> str:
+        """Return the result table and the conclusion, as `ranktune show` prints them."""
+        from ranktune.dashboards.terminal.leaderboard import report
+        from ranktune.dashboards.terminal.tables import as_text
+
+        return as_text(report(self.as_dict()))
+
+    def leaderboard_frame(self) -> Any:
+        """Return the leaderboard as a data frame, a row a model, the chosen first.
+
+        Returns
+        -------
+        DataFrame, pyarrow.Table or dict
+            Of pandas, polars or pyarrow, the first that is installed; else a dict of columns.
+        """
+        from ranktune.dashboards.records.frames import frame, leaderboard_columns
+
+        return frame(leaderboard_columns(self.as_dict()))
+
+    def trials_frame(self) -> Any:
+        """Return the finished trials as a data frame, a row a trial, in their order.
+
+        Parameters have columns by flat name, such as RankSVM.C. The value of a trial that was stopped early is an
+        estimate: its state is "stopped".
+
+        Returns
+        -------
+        DataFrame, pyarrow.Table or dict
+            Of pandas, polars or pyarrow, the first that is installed; else a dict of columns.
+        """
+        from ranktune.dashboards.records.frames import frame, trial_columns
+        from ranktune.dashboards.records.study import open_study
+
+        return frame(trial_columns(open_study(Path(self.folder)).trials))
+
+    @property
+    def optuna_study(self) -> optuna.Study:
+        """The record as an Optuna study, for Optuna's own tools; of a folder of folds, that of the first fold."""
+        import optuna
+
+        from ranktune.tuner.storage.database import open_storage
+        from ranktune.tuner.storage.locations import Locations, record_name
+        from ranktune.tuner.study.home import StudyFolder
+
+        folder = StudyFolder(Path(self.folder))
+        (split, *_) = folder.split_names()
+        storage = open_storage(Locations.load(folder.path).storage or folder.split(split) / "record.db")
+        return optuna.load_study(study_name=record_name(folder.path.name, split), storage=storage)
 
     def _repr_html_(self) -> str:
         from ranktune.dashboards.views.overview import leaderboard_table, sentences

@@ -34,6 +34,7 @@ Given: TypeAlias = dict[str, Any]
 
 Home = Annotated[Path | None, typer.Option(help=HOME.help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every event of events.jsonl.")]
 Missing = Annotated[str, typer.Option(help="What to do with a missing value (NaN, NULL, empty): keep, error, or zero.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature numbers in text files begin at 0, not at 1.")]
@@ -140,8 +141,10 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=1))
 
 
-def console() -> Console:
-    """Return a console, with wide lines if the output is a file."""
+def console(wide: bool = False) -> Console:
+    """Return a console as wide as the terminal, with longer lines if the output is a file, with --wide as they are."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=120)
+    if wide:
+        return Console(width=1000)
+    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=120)

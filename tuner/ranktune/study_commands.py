@@ -21,6 +21,7 @@ from ranktune.options import (
     Json,
     Missing,
     Verbose,
+    Wide,
     ZeroBased,
     console,
     exit_unless_better,
@@ -132,7 +133,7 @@ def worker(given: Given) -> None:
 
 
 @commands.command("list")
-def list_studies(home: Home = None, as_json: Json = False) -> None:
+def list_studies(home: Home = None, as_json: Json = False, wide: Wide = False) -> None:
     """List the studies in the home folder."""
     from ranktune.dashboards.terminal.listing import listing, listing_table
     from ranktune.tuner.study.home import home_folder
@@ -142,7 +143,7 @@ def list_studies(home: Home = None, as_json: Json = False) -> None:
     if as_json:
         print_json({"home": str(where), "studies": found})
     elif found:
-        console().print(listing_table(found))
+        console(wide).print(listing_table(found))
     else:
         print(f"No studies in {where} yet. `ranktune tune` creates one.")
 
@@ -152,6 +153,7 @@ def show(
     name: Annotated[str, typer.Argument(help="The study; `ranktune list` shows them.")],
     home: Home = None,
     as_json: Json = False,
+    wide: Wide = False,
 ) -> None:
     """Show the result of a study, or the state of an unfinished one."""
     from ranktune.dashboards.terminal.listing import counted, state
@@ -160,7 +162,7 @@ def show(
 
     folder = find_folder(home_folder(home), name)
     if folder.result.exists():
-        _show(load_result(folder.result), as_json)
+        _show(load_result(folder.result), as_json, wide)
         if folder.held():
             print(f"It is being continued: `ranktune dashboard {name}` shows it live.", file=sys.stderr)
         return
@@ -279,13 +281,13 @@ def _watched(as_json: bool, verbose: bool = False) -> Iterator[Progress]:
         raise typer.Exit(130) from None
 
 
-def _show(result: Given, as_json: bool) -> None:
+def _show(result: Given, as_json: bool, wide: bool = False) -> None:
     if as_json:
         print_json(result)
         return
     from ranktune.dashboards.terminal.leaderboard import report
 
-    console().print(report(result))
+    console(wide).print(report(result))
 
 
 def _need_baseline(given: object) -> None:

@@ -1,4 +1,4 @@
-"""Progress on a terminal while a study runs: a live bar, or plain lines if there is no terminal.
+"""Progress while a study runs: a live bar on a terminal, one in a notebook, and plain lines elsewhere.
 
 Everything goes to standard error; standard output is for results.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.errors import printable
 from ranktune.tuner.runner.progress import Progress, TrialReport
@@ -19,8 +21,16 @@ SECONDS_BETWEEN_LINES = 2.0
 
 
 def watcher() -> Progress:
-    """Return a live display on a terminal, plain lines elsewhere."""
+    """Return a live display on a terminal or in a notebook, plain lines elsewhere."""
+    if in_notebook():
+        return Notebook()
     return Live() if sys.stderr.isatty() else Lines()
+
+
+def in_notebook() -> bool:
+    """Return whether the code runs in a cell of a notebook."""
+    shell: Any = sys.modules.get("IPython")
+    return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None
 
 
 class Lines:
@@ -149,6 +159,56 @@ class Live:
         if self._stage is not None:
             self._bar.update(self._stage, total=1, completed=1)
             self._stage = None
+
+
+class Notebook:
+    """One output of the cell, which shows the stage, the trials of the split, the best value and the time left."""
+
+    def __init__(self) -> None:
+        shell: Any = import_module("IPython.display")
+        self._lines: dict[str, str] = {}
+        self._left = ""
+        self._shown = float("-inf")
+        self._handle = shell.display(self, display_id=True)
+
+    def stage(self, text: str) -> None:
+        """Show what is done outside trials."""
+        self._lines["stage"], self._left = printable(text), ""
+        self._show()
+
+    def split(self, name: str, total: int | None, done: int) -> None:
+        """Show that the trials of a split begin."""
+        self._lines.pop("stage", None)
+        self._lines[name] = f"{_label(name)}trials {_count(done, total)}"
+        self._show()
+
+    def trial(self, report: TrialReport) -> None:
+        """Show how far the trials are, at most twice a second."""
+        best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
+        count = f"{_label(report.split)}trials {_count(report.done, report.total)}"
+        self._lines[report.split] = printable(", ".join(filter(None, (count, best))))
+        self._left = _time_left(report)
+        if report.done == report.total or time.monotonic() - self._shown > 0.5:
+            self._show()
+
+    def event(self, text: str) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Leave the trials, without the stage and the time left."""
+        self._lines.pop("stage", None)
+        self._left = ""
+        self._show()
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, (*self._lines.values(), self._left)))
+
+    def _repr_html_(self) -> str:
+        return escape(repr(self)).replace("\n", "<br>")
+
+    def _show(self) -> None:
+        self._shown = time.monotonic()
+        self._handle.update(self)
 
 
 def _count(done: int, total: int | None) -> str:

@@ -46,7 +46,7 @@ TRIALS_BY_TIME = 500
 
 
 @documented(Settings)
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Study(Settings):
     """The declaration of a study: what is tuned on what.
 
@@ -124,6 +124,13 @@ class Study(Settings):
     def _normalise(self, **fields: object) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        """Show the fields that differ from their defaults, without passwords."""
+        usual = {own.name: own.default for own in declared(Settings)} | {"trials": DEFAULT_TRIALS, "custom": {}}
+        values = self.as_dict()
+        changed = {name: values[name] for name in usual if getattr(self, name) not in (usual[name], ())}
+        return f"Study({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     @property
     def n_trials(self) -> int:

@@ -68,3 +68,12 @@ def test_name_state_score_and_date_are_there_in_any_terminal(tmp_path: Path, wid
     (row,) = [line for line in text.splitlines() if "finished" in line]
     shown = "".join(text.split())
     assert name[:16] in shown and "0.5000" in row and listing(tmp_path)[0]["changed"][:10] in row
+
+
+def test_all_columns_are_printed_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    declare(tmp_path, "s")
+    finish(tmp_path, "s")
+    for command, column in ((["list"], "metric"), (["show", "s"], "us/doc")):
+        assert column not in CliRunner().invoke(app, [*command, "--home", str(tmp_path)]).stdout
+        assert column in CliRunner().invoke(app, [*command, "--home", str(tmp_path), "--wide"]).stdout
