@@ -97,6 +97,8 @@ def test_printed_it_is_the_text_of_show_in_80_columns(result: StudyResult, monke
     done = CliRunner().invoke(app, ["show", "s", "--home", str(Path(result.folder).parent)])
     assert done.exit_code == 0
     assert [line.rstrip() for line in done.stdout.splitlines()] == text.splitlines()
+    wide = CliRunner().invoke(app, ["show", "s", "--home", str(Path(result.folder).parent), "--wide"])
+    assert "us/doc" in wide.stdout and "us/doc" not in text
 
 
 def test_representations_are_short(result: StudyResult) -> None:
