@@ -126,9 +126,9 @@ def read(
         Whether grades matter. If not, tables and frames need no column of grades.
     **options
         Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion) for
-        text; of `from_frame` (grade, qid, document, features, drop, weight, document_weight, group_by_time, missing)
-        and qrels, a file of TREC judgments that gives the grades, for tables and frames; of `read_npz`
-        (max_expansion) for .npz files.
+        text; of `from_frame` (grade, qid, document, features, drop, levels, weight, document_weight, group_by_time,
+        missing) for tables and frames, and qrels, a file of TREC judgments that gives the grades; of `read_npz`
+        (max_expansion) for .npz.
 
     Returns
     -------

@@ -35,6 +35,7 @@ class Wanted:
     group_by_time: str | None = None
     features: Sequence[str] | str | None = None
     drop: Sequence[str] | str = ()
+    levels: int = 64
 
     @property
     def named(self) -> set[str]:
@@ -70,6 +71,11 @@ class Roles:
     time: str | None
     features: tuple[str, ...]
     dropped: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_features(cls, features: tuple[str, ...]) -> Self:
+        """Return the columns of a table that holds features alone."""
+        return cls(None, None, None, None, None, None, features)
 
     @property
     def keys(self) -> dict[str, str]:

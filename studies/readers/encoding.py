@@ -18,10 +18,10 @@ from ranktune.solvers.data.encoding import Age, Category, Encoding, Kind
 from ranktune.solvers.data.frame_columns import Frame, Series, dates, is_date, is_numeric, is_text, texts
 from ranktune.studies.readers.columns import Roles, UnusableColumns
 
-MOST_LEVELS = 64
-"""Features of a category: its levels that occur in most queries."""
+FEW = 64
+"""Different values of a category that has few of them."""
 MIN_QUERIES, MIN_QUERIES_OF_MANY = 2.0, 5.0
-"""Queries in which a value of a category occurs on average, and where there are more than MOST_LEVELS values."""
+"""Queries in which a value of a category occurs on average, where it has few different values and where it has many."""
 
 
 class Distinct(NamedTuple):
@@ -33,7 +33,7 @@ class Distinct(NamedTuple):
     @property
     def recur(self) -> bool:
         """Whether the values occur in several queries on average, unlike ids and free text."""
-        least = MIN_QUERIES if len(self.queries) <= MOST_LEVELS else MIN_QUERIES_OF_MANY
+        least = MIN_QUERIES if len(self.queries) <= FEW else MIN_QUERIES_OF_MANY
         return sum(self.queries.values()) >= least * len(self.queries)
 
 
@@ -48,13 +48,13 @@ class Taken(NamedTuple):
 NUMBER = Taken("feature")
 
 
-def learn(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing: str) -> Encoding:
+def learn(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> Encoding:
     """Return how the columns of a training table become features.
 
     query_of_row gives the number of the query of each row, (n_rows,). Raises UnusableColumns for columns that cannot be
     features.
     """
-    columns = taken(frame, found, query_of_row, missing)
+    columns = taken(frame, found, query_of_row, missing, levels)
     unusable = {name: one.what for name, one in columns.items() if not one.is_usable}
     if unusable:
         raise UnusableColumns(unusable)
@@ -66,16 +66,16 @@ def learn(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing:
     return encoding
 
 
-def taken(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing: str) -> dict[str, Taken]:
-    """Return what each feature column is taken as."""
+def taken(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> dict[str, Taken]:
+    """Return what each feature column is taken as; a category gives features for so many levels at most."""
     columns = {str(label): frame.get_column(label) for label in found.features}
     return {
-        name: NUMBER if is_numeric(column) else _taken(column, query_of_row(), missing)
+        name: NUMBER if is_numeric(column) else _taken(column, query_of_row(), missing, levels)
         for name, column in columns.items()
     }
 
 
-def _taken(column: Series, query_of_row: Ints, missing: str) -> Taken:
+def _taken(column: Series, query_of_row: Ints, missing: str, most: int) -> Taken:
     if is_date(column):
         age = Age.until(int(np.nanmax(dates(column))))
         return Taken(f"days before {age.before[:10]}", age)
@@ -83,13 +83,13 @@ def _taken(column: Series, query_of_row: Ints, missing: str) -> Taken:
         return Taken(str(column.dtype), is_usable=False)
     values = distinct(column, query_of_row)
     count = len(values.queries)
-    if count > MOST_LEVELS and all(map(_is_number, values.queries)):
+    if count > FEW and all(map(_is_number, values.queries)):
         return Taken(f"{count:,} numbers as text", is_usable=False)
     is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
-    if not values.recur and not (is_declared and count <= MOST_LEVELS):
+    if not values.recur and not (is_declared and count <= max(FEW, most)):
         return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False)
-    levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:MOST_LEVELS]
-    what = f"{count} level{'s' * (count != 1)}" if count <= MOST_LEVELS else f"{MOST_LEVELS} of {count:,} levels"
+    levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:most]
+    what = f"{count} level{'s' * (count != 1)}" if count <= most else f"{most} of {count:,} levels"
     return Taken(f"category, {what}", Category(tuple(levels), values.has_missing and missing == "keep"))
 
 

@@ -37,6 +37,7 @@ class ColumnOptions(TypedDict, total=False):
     document: str | None
     features: Sequence[str] | str | None
     drop: Sequence[str] | str
+    levels: int
     weight: str | None
     document_weight: str | None
     group_by_time: str | None

@@ -52,6 +52,20 @@ TREC                            .run, or a folder of them, with --qrels FILE
 Fold1 ... Fold5                 folders with train.txt, vali.txt, test.txt
 
 A feature log and a csv file may have their grades in --qrels FILE too.
+
+Columns of tables become features so:
+
+\b
+numbers, true, false   as they are; an empty value stays missing
+dates, ISO 8601 text   published:age_days, the days before the latest
+categories             colour=red and others: 1 where the column has that
+                       value, else 0; colour:missing if some are empty
+text                   a category if values recur in several queries
+ids, other text        none: --drop them
+
+A category has the 64 features of the values that occur in most queries. Where hundreds matter, give more --levels.
+
+A model keeps how its table was taken: predict, evaluate and export need no options about columns of the same names.
 """
 
 EXPLAIN_HELP = """Explain why MODEL ranks the documents of DATA as it does.

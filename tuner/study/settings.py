@@ -143,6 +143,14 @@ class ColumnSettings:
     drop: Annotated[
         Sequence[str], Setting("Columns that are not used, given like features. Repeatable.", panel=_COLUMNS)
     ] = ()
+    levels: Annotated[
+        int | None,
+        Setting(
+            "Most features of a category, one a value. `ranktune data --help` says more. (default: 64)",
+            minimum=1,
+            panel=_COLUMNS,
+        ),
+    ] = None
     weight: Annotated[
         str | None, Setting("Column of query weights: how often each query counts in fitting.", panel=_COLUMNS)
     ] = None

@@ -20,7 +20,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.studies.catalogue import load, read
 from ranktune.studies.readers.columns import UnusableColumns
-from ranktune.studies.readers.encoding import MOST_LEVELS
 from ranktune.studies.readers.frames import from_frame
 
 N_QUERIES, LENGTH = 30, 4
@@ -216,16 +215,17 @@ def test_values_of_categories_recur(values: Any, levels: int | None) -> None:
         assert len(own.levels) == levels
 
 
-def test_of_many_levels_those_of_most_queries_are_kept() -> None:
+@pytest.mark.parametrize(("options", "most"), [({}, 64), ({"levels": 5}, 5), ({"levels": 100}, 100)])
+def test_of_many_levels_those_of_most_queries_are_kept(options: dict[str, Any], most: int) -> None:
     generator = np.random.default_rng(0)
     numbers = np.sort(generator.geometric(0.02, 8000))
     frame = pd.DataFrame({"qid": generator.integers(0, 1000, 8000), "grade": 1, "brand": [f"b{k}" for k in numbers]})
-    queries = read(frame.assign(grade=generator.integers(0, 2, 8000)))
+    queries = read(frame.assign(grade=generator.integers(0, 2, 8000)), **options)
     counts = frame.groupby("brand")["qid"].nunique()
     assert queries.encoding is not None
     brand = queries.encoding.columns["brand"]
     assert isinstance(brand, Category)
-    assert len(brand.levels) == MOST_LEVELS < len(counts)
+    assert len(brand.levels) == most < len(counts)
     assert min(counts[level] for level in brand.levels) >= max(counts.drop(list(brand.levels)))
 
 
