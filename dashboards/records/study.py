@@ -17,6 +17,7 @@ from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, read_evidence
+from ranktune.tuner.selection.explanations import EXPLANATIONS, Explanations, read_explanations
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.storage.locations import Locations, record_name
 from ranktune.tuner.study.declaration import Study
@@ -25,13 +26,17 @@ from ranktune.tuner.study.home import StudyFolder
 
 @dataclass(frozen=True, eq=False)
 class SplitData:
-    """One split: its trials by number and, once it is finished, the evidence and the files of its models by label."""
+    """One split: its trials by number and, once it is finished, the evidence and the files of its models by label.
+
+    explanations are None for a study of an older RankTune too.
+    """
 
     name: str
     folder: Path
     trials: tuple[Trial, ...]
     evidence: Evidence | None
     model_files: Mapping[str, Path]
+    explanations: Explanations | None = None
 
     def model(self, label: str) -> Model | None:
         """Return the model of a row of the leaderboard, None where there is no readable file."""
@@ -176,4 +181,6 @@ def _split(home: StudyFolder, name: str, readers: dict[Path, Reader]) -> SplitDa
     trials = tuple(sorted(reader.trials(), key=lambda trial: trial.number))
     evidence = read_evidence(own / EVIDENCE) if (own / EVIDENCE).exists() else None
     labels = {} if evidence is None else dict(zip(evidence.labels, evidence.models, strict=True))
-    return SplitData(name, own, trials, evidence, {label: own / file for label, file in labels.items() if file})
+    files = {label: own / file for label, file in labels.items() if file}
+    explained = read_explanations(own / EXPLANATIONS) if (own / EXPLANATIONS).exists() else None
+    return SplitData(name, own, trials, evidence, files, explained)

@@ -13,11 +13,12 @@ from ranktune.dashboards.records.file import FileState, Reader, file_states
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.selection.evidence import EVIDENCE
+from ranktune.tuner.selection.explanations import EXPLANATIONS
 from ranktune.tuner.study.events import FILE as EVENTS
 from ranktune.tuner.study.home import PLACES, StudyFolder, all_folders
 
 _OF_STUDY = ("study.json", "result.json", "lock")
-_OF_SPLIT = ("record.db", "record.db-wal", EVIDENCE)
+_OF_SPLIT = ("record.db", "record.db-wal", EVIDENCE, EXPLANATIONS)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from ranktune.dashboards.analysis.pooling import no_models_note
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
 from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.views.explained import contributions
 from ranktune.solvers.core.arrays import Floats, Ints, JsonView
 from ranktune.tuner.selection.evidence import QueryDocuments
 from ranktune.tuner.statistics.comparisons import compare_splits
@@ -202,7 +203,17 @@ def _worst(data: StudyData, found: _Splits) -> list[Panel]:
     if not kept:
         title = "Worst-ranked queries"
         return [Panel("worst", title, Table(("Document",), []), None, "The evidence has the documents of no query.")]
-    return [_documents(found, k, *one) for k, one in enumerate(kept[:MAX_WORST])]
+    return [
+        panel for k, one in enumerate(kept[:MAX_WORST]) for panel in (_documents(found, k, *one), *_why(data, k, *one))
+    ]
+
+
+def _why(data: StudyData, k: int, value: float, split: str, chosen: str, one: QueryDocuments) -> list[Panel]:
+    """Return what the features contribute to the scores of the query's first documents, where it was computed."""
+    explained = next((own.explanations for own in data.splits if own.name == split), None)
+    known = () if explained is None or explained.label != chosen else explained.closely
+    title = f"Why this order: query {figures.short(one.query)} by {figures.short(chosen)}"
+    return [contributions(own, f"why-{k}", title) for own in known if own.query == one.query][:1]
 
 
 def _documents(found: _Splits, k: int, value: float, split: str, chosen: str, one: QueryDocuments) -> Panel:

@@ -1,4 +1,4 @@
-"""Weights of the models, their agreement between splits, and the number of features by L1 strength.
+"""What matters to the models: importance, effects and spread of features; weights, and the features by L1 strength.
 
 A panel's group is the row of the leaderboard, or the solver of the trials.
 """
@@ -16,9 +16,10 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
+from ranktune.dashboards.views.explained import importance
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.models.base import Model
-from ranktune.solvers.models.blend import BlendModel
+from ranktune.solvers.models.blend import BlendModel, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 
@@ -62,11 +63,12 @@ class _Row:
 
 
 def panels(data: StudyData) -> list[Panel]:
-    """Return the weights of every row of the leaderboard with a saved model, and the features by L1 strength."""
+    """Return the importance of the features, spread and weights by row of the leaderboard, and the L1 strengths."""
     rows = _rows(data)
-    found: list[Panel] = []
+    found = importance(data)
     for k, row in enumerate(rows):
-        found.append(_weights(row, k))
+        spread = _spread(data, row, k)
+        found += [_weights(row, k)] if spread is None else [spread, _weights(row, k, drawn=not row.is_trees)]
         if len(row.models) > 1:
             found.append(_agreement(row, k))
     if not rows:
@@ -109,7 +111,49 @@ def _of_model(model: Model) -> Floats:
     raise TypeError(f"a model of type {type(model).__name__} has no weights.")
 
 
-def _weights(row: _Row, k: int) -> Panel:
+def _spread(data: StudyData, row: _Row, k: int) -> Panel | None:
+    """Return how far each feature moves scores within queries, the mean over splits; None where that is not known."""
+    (kind,) = parts_of(row.models[0])
+    explained = {own.name: own.explanations for own in data.splits if own.explanations is not None}
+    known = [explained[name].spreads.get(row.label, {}).get(kind) for name in row.splits if name in explained]
+    spreads = [own for own in known if own is not None]
+    if not spreads:
+        return None
+    values = np.zeros((len(spreads), row.models[0].n_features))
+    for one, spread in zip(values, spreads, strict=True):
+        features = [j for j in spread if j < values.shape[1]]
+        one[features] = [spread[j] for j in features]
+    mean, several = values.mean(axis=0), len(spreads) > 1
+    deviation = values.std(axis=0, ddof=1) if several else np.zeros(len(mean))
+    order = np.argsort(-mean, kind="stable")
+    order = order[mean[order] > 0.0]
+    what = "Deviation of contributions" if row.is_trees else "Weight x deviation"
+    columns = ("Feature", f"Mean {what.lower()}" if several else what, *(("Standard deviation",) if several else ()))
+    signed = mean if row.is_trees else mean * np.where(row.numbers.mean(axis=0) < 0.0, -1.0, 1.0)
+    table: list[list[Cell]] = [
+        [row.names[j], figures.number(signed[j]), *figures.numbers((deviation[j],) if several else ())]
+        for j in order[:MAX_ROWS]
+    ]
+    title = f"How far each feature moves the scores of {row.title} within queries"
+    note = joined(
+        "A part of a blend: its scores are added to those of the other parts." if row.part else "",
+        "The contribution of a feature to the score of a document is exact (Shapley values); the figure has its "
+        "standard deviation within queries."
+        if row.is_trees
+        else "The weight of each feature times its standard deviation within queries.",
+        "It is in the unit of the score, so that features of different ranges can be compared.",
+    )
+    top = order[:MAX_BARS]
+    labels = figures.distinct((row.names[j] for j in top), 36)
+    colours = [figures.COLOURS[0] if signed[j] >= 0 else figures.ACCENT for j in top]
+    trace = figures.bars(row.label, labels, signed[top], horizontal=True, marker={"color": colours})
+    if several:
+        trace["error_x"] = {"type": "data", "array": figures.numbers(deviation[top]), "thickness": 1.5, "width": 2}
+    shown = figures.bar_figure([trace], "deviation within queries, in score", "feature", labels) if len(top) else None
+    return Panel(f"spread-{k}", title, Table(columns, table), shown, note, row.label)
+
+
+def _weights(row: _Row, k: int, *, drawn: bool = True) -> Panel:
     """Return the weights of a row's models: their mean over splits, and their standard deviation."""
     numbers, what = row.numbers, "splits" if row.is_trees else "weight"
     mean, several = numbers.mean(axis=0), len(row.models) > 1
@@ -125,7 +169,7 @@ def _weights(row: _Row, k: int) -> Panel:
     ]
     title = f"{'Splits of the trees' if row.is_trees else 'Weights'} of {row.title} by feature"
     note = _weights_note(row, len(order))
-    if not len(order):
+    if not len(order) or not drawn:
         return Panel(f"weights-{k}", title, Table(columns, table), None, note, row.label)
     top = order[:MAX_BARS]
     labels = figures.distinct((row.names[j] for j in top), 36)
@@ -141,6 +185,8 @@ def _weights(row: _Row, k: int) -> Panel:
 def _weights_note(row: _Row, nonzero: int) -> str:
     parts = ["A part of a blend: its scores are added to those of the other parts."] if row.part else []
     parts += [f"{nonzero} of {row.models[0].n_features} features are used."]
+    if row.is_trees:
+        parts.append("How often a feature is compared does not say how much it matters.")
     if nonzero > MAX_BARS:
         parts.append(f"The figure shows the {MAX_BARS} largest.")
     if len(row.models) > 1:

@@ -35,7 +35,7 @@ from ranktune.tuner.study.problem import Problem
 
 SHARE, SHORTEST, LONGEST = 0.03, 0.5, 20.0
 """The time is this share of that of the study, and at least and at most so many seconds."""
-SPREADS, CLOSELY, IMPORTANCE, EFFECTS = 0.3, 0.2, 0.4, 0.1
+SPREADS, CLOSELY, IMPORTANCE, EFFECTS = 0.2, 0.15, 0.55, 0.1
 """How the time is divided."""
 MIN_QUERIES, TIMED = 10, 50
 """Queries that an importance needs, and on which the time of scoring is measured."""
@@ -134,7 +134,9 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
     for number in numbers:
         one = queries.select([int(number)])
         scores = model.predict(one)
-        shown = np.argsort(-scores, kind="stable")[:MAX_DOCUMENTS]
+        order = np.argsort(-scores, kind="stable")
+        places = _places(one.grades[order])
+        shown = order[places]
         background = np.unique(np.linspace(0, one.n_documents - 1, MAX_BACKGROUND).astype(np.int64))
         cost += SECONDS * trees * len(shown) * len(background)
         if cost > seconds:
@@ -148,6 +150,7 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
             ExplainedQuery(
                 query=str(one.query_ids[0]),
                 documents=tuple(f"document {i + 1}" if ids is None else str(ids[i]) for i in shown),
+                ranks=tuple((places + 1).tolist()),
                 scores=tuple(scores[shown].tolist()),
                 mean=float(scores[background].mean()),
                 background=len(background),
@@ -156,6 +159,16 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
             )
         )
     return tuple(found)
+
+
+def _places(grades: Floats) -> Ints:
+    """Return the places, from 0, of the documents to show: the first ones, and the first of the best grade.
+
+    grades are those of the documents in the order of the ranking.
+    """
+    first = np.arange(min(len(grades), MAX_DOCUMENTS))
+    best = int(np.argmax(grades))
+    return first if best < len(first) else np.append(first[:-1], best)
 
 
 def _effects(model: Model, queries: Queries, tried: Sequence[Importance], seconds: float) -> tuple[Effect, ...]:

@@ -37,14 +37,15 @@ class Effect:
 
 @dataclass(frozen=True)
 class ExplainedQuery:
-    """The contributions of features to the scores of the first documents of a query.
+    """The contributions of features to the scores of the first documents of a query, and of the best of them.
 
-    The score is that above the mean of `background` documents of the query. contributions has a row for each document;
-    the last number of a row is the sum of all features that are not named.
+    ranks count from 1. A score is that above the mean of `background` documents of the query. contributions has a row
+    for each document, whose last number is the sum of all features that are not named.
     """
 
     query: str
     documents: tuple[str, ...]
+    ranks: tuple[int, ...]
     scores: tuple[float, ...]
     mean: float
     background: int
@@ -123,13 +124,13 @@ def _effect(value: Any) -> Effect:
 def _query(value: Any) -> ExplainedQuery:
     documents, features = (tuple(_text(one) for one in value[name]) for name in ("documents", "features"))
     contributions = tuple(_numbers(row) for row in value["contributions"])
-    scores = _numbers(value["scores"])
-    if len(documents) != len(contributions) or len(scores) != len(documents):
+    scores, ranks = _numbers(value["scores"]), tuple(_count(one) for one in value["ranks"])
+    if not len(documents) == len(contributions) == len(scores) == len(ranks):
         raise ValueError("a query has another number of scores than of documents")
     if any(len(row) != len(features) + 1 for row in contributions):
         raise ValueError("a document has another number of contributions than of features")
     mean, background = _number(value["mean"]), _count(value["background"])
-    return ExplainedQuery(_text(value["query"]), documents, scores, mean, background, features, contributions)
+    return ExplainedQuery(_text(value["query"]), documents, ranks, scores, mean, background, features, contributions)
 
 
 def _text(value: object) -> str:

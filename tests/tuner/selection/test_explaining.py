@@ -46,8 +46,12 @@ def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
     assert set(found.spreads) == {row.solver for row in result.leaderboard}
     worst = read_evidence(folder / "evidence.npz").closely[0]
     own = next(one for one in found.closely if one.query == worst.query)
-    scores = model.predict(test.select([int(worst.query)]))
-    assert list(own.scores) == pytest.approx(sorted(scores, reverse=True)[:10])
+    one = test.select([int(worst.query)])
+    scores = model.predict(one)
+    assert list(own.scores) == pytest.approx([sorted(scores, reverse=True)[rank - 1] for rank in own.ranks])
+    assert list(own.ranks[:9]) == list(range(1, 10))
+    best = one.grades[np.argsort(-scores)].argmax() + 1
+    assert own.ranks[9] == (10 if best <= 10 else best)
     assert own.mean == pytest.approx(scores.mean())
     for score, row in zip(own.scores, own.contributions, strict=True):
         assert sum(row) == pytest.approx(score - own.mean, abs=1e-9)

@@ -1,0 +1,144 @@
+"""Panels of a study's explanations: importance and effects of features, and contributions within queries.
+
+They are those of the chosen model of each split. The views of weights and of queries show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ranktune.dashboards.figures import plotly as figures
+from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, joined
+from ranktune.dashboards.records.study import StudyData
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.selection.explanations import ExplainedQuery, Explanations
+
+MAX_BARS = 20
+"""Features of a figure; the table has more."""
+HATCHES = ("", "/", "x", ".", "-", "\\", "|", "+")
+"""Of the bars of a query's features, so that colour is not the only difference."""
+_ROOM = {"l": 60, "r": 20, "t": 80, "b": 50}
+"""Margins that leave room for a legend of several lines."""
+COMMAND = "ranktune explain MODEL DATA"
+
+
+def importance(data: StudyData) -> list[Panel]:
+    """Return the importance of the features of the chosen models, and their effects; nothing for an older study."""
+    known = [own.explanations for own in data.splits if own.explanations is not None]
+    if not known:
+        return []
+    return [_importance(data, known), *_effects(known)]
+
+
+def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
+    """Return the mean importance over splits; their test queries differ, so that their noise averages out."""
+    measured = [own for own in known if own.importance]
+    title = f"Importance of the features: what {data.metric} loses without each"
+    columns = ("Feature", f"Loss of {data.metric}", "Low", "High")
+    if not measured:
+        note = f"There was no time to measure it at the end of the study: {COMMAND} does."
+        return Panel("importance", title, Table(columns, []), None, note)
+    losses = [{one.feature: one.loss for one in own.importance} for own in measured]
+    names = list(dict.fromkeys(name for own in losses for name in own))
+    ends = {name: [own[name] for own in losses if name in own] for name in names}
+    count = len(losses)  # a model that does not use a feature loses nothing without it
+    mean = np.array([sum(one.mean for one in ends[name]) / count for name in names])
+    below = np.array([np.sqrt(sum((one.mean - one.low) ** 2 for one in ends[name])) / count for name in names])
+    above = np.array([np.sqrt(sum((one.high - one.mean) ** 2 for one in ends[name])) / count for name in names])
+    order = np.argsort(-np.nan_to_num(mean), kind="stable")
+    rows: list[list[Cell]] = [
+        [names[j], *figures.numbers((mean[j], mean[j] - below[j], mean[j] + above[j]))] for j in order
+    ]
+    top = order[:MAX_BARS]
+    labels = figures.distinct((names[j] for j in top), 36)
+    trace = figures.bars("loss", labels, mean[top], horizontal=True, marker={"color": figures.COLOURS[0]})
+    trace["error_x"] = figures.error_bars(above[top], below[top], width=3)
+    shown = figures.bar_figure([trace], f"loss of {data.metric} without the feature", "feature", labels)
+    return Panel("importance", title, Table(columns, rows), shown, _importance_note(measured, len(order)))
+
+
+def _importance_note(measured: Sequence[Explanations], features: int) -> str:
+    first, queries, total = measured[0], sum(own.queries for own in measured), sum(own.total for own in measured)
+    labels = dict.fromkeys(figures.short(own.label) for own in measured)
+    of_all = f"{queries} of {total} {first.part} queries" if queries < total else f"all {total} {first.part} queries"
+    return joined(
+        f"The values of a feature are shuffled among the documents of each query, and {', '.join(labels)} ranks again.",
+        f"Measured on {of_all}, with 95 % bootstrap intervals.",
+        "A feature whose interval reaches 0 may be useless, or others may stand in for it.",
+        "The model was trained on these queries: what it has learnt by heart counts too."
+        if first.part == "training"
+        else "",
+        f"The figure shows the {MAX_BARS} most important." if features > MAX_BARS else "",
+        f"{COMMAND} measures it on other data." if queries >= total else f"{COMMAND} measures it on more queries.",
+    )
+
+
+def _effects(known: Sequence[Explanations]) -> list[Panel]:
+    """Return the effects of the most important features in the first split that has them."""
+    effects = next((own.effects for own in known if own.effects), ())
+    if not effects:
+        return []
+    rows: list[list[Cell]] = [
+        [one.feature, *figures.numbers(point)]
+        for one in effects
+        for point in zip(one.values, one.shares, one.effects, strict=True)
+    ]
+    names = figures.distinct((one.feature for one in effects), 36)
+    dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+    traces = [
+        figures.scatter(
+            name, one.shares, one.effects, mode="lines+markers", text=[f"{name} = {value:.4g}" for value in one.values],
+            line={"color": figures.COLOURS[k % len(figures.COLOURS)], "dash": dashes[k % len(dashes)], "width": 2},
+            marker={"symbol": figures.SYMBOLS[k % len(figures.SYMBOLS)], "size": 6},
+        )
+        for k, (name, one) in enumerate(zip(names, effects, strict=True))
+    ]  # fmt: skip
+    shown = figures.figure(
+        traces,
+        figures.axis("share of the documents up to the value", range=[0, 1.02]),
+        figures.axis("effect on the score"),
+    )
+    note = (
+        "The mean score of documents that are given the value, beside the mean of their query. A flat line: the value "
+        "does not matter; a rising one: a higher value ranks higher."
+    )
+    columns = ("Feature", "Value", "Share of documents up to it", "Effect on the score")
+    return [Panel("effects", "How the score changes with the value of a feature", Table(columns, rows), shown, note)]
+
+
+def contributions(one: ExplainedQuery, key: str, title: str) -> Panel:
+    """Return what each feature contributes to the scores of the first documents of a query."""
+    names = [f"{k}. {figures.plain(name, figures.MAX_LABEL)}" for k, name in zip(one.ranks, one.documents, strict=True)]
+    parts: Floats = np.array(one.contributions)
+    features = [*figures.distinct(one.features, 30), "all others"]
+    traces = [
+        figures.bars(name, names, parts[:, k], horizontal=True, marker=_marker(k, len(one.features)))
+        | {"hovertemplate": f"{name}: %{{x:+.4g}}<extra>%{{y}}</extra>"}
+        for k, name in enumerate(features)
+        if np.any(parts[:, k] != 0.0)
+    ]
+    rows: list[list[Cell]] = [
+        [one.ranks[k], one.documents[k], figures.number(one.scores[k]), *figures.numbers(parts[k])]
+        for k in range(len(parts))
+    ]
+    columns = ("Rank", "Document", "Score", *one.features, "All others")
+    note = (
+        f"The first documents, and the first of the best grade. Bars add up to the score less {one.mean:.4g}, the mean "
+        f"of {one.background} documents of the query: those to the right move a document up, those to the left down."
+    )
+    return Panel(key, title, Table(columns, rows), _stacked(traces, names), note)
+
+
+def _stacked(traces: Sequence[dict[str, object]], names: Sequence[str]) -> Figure | None:
+    if not traces:
+        return None
+    unit = "contribution to the score, above the mean of the query"
+    return figures.bar_figure(list(traces), unit, "document", names, barmode="relative", margin=_ROOM)
+
+
+def _marker(k: int, count: int) -> dict[str, object]:
+    if k == count:
+        return {"color": figures.GREY}
+    return {"color": figures.COLOURS[k % len(figures.COLOURS)], "pattern": figures.pattern(HATCHES[k % len(HATCHES)])}
