@@ -178,10 +178,11 @@ def read_for(model: Model, source: object, *, graded: bool = True, **options: Un
     )
 
 
-def open_table(source: object, encoding: Encoding | None = None) -> Table | None:
+def open_table(source: object, wanted: Wanted | None = None, encoding: Encoding | None = None) -> Table | None:
     """Return a table file or a data frame as a table, which load and read take too; None for any other source.
 
-    The columns that an encoding knows as categories or dates are read as text where a file does not say their type.
+    wanted says which columns are ids. The columns that an encoding knows as categories or dates are read as text where
+    a file does not say their type.
     """
     if isinstance(source, str | Path):
         path = Path(source)
@@ -190,7 +191,8 @@ def open_table(source: object, encoding: Encoding | None = None) -> Table | None
             return None
         from ranktune.studies.readers.tables.files import read_table  # imports narwhals, which only tables need
 
-        return read_table(path, kind, () if encoding is None else tuple(encoding.columns))
+        texts = () if encoding is None else tuple(encoding.columns)
+        return read_table(path, kind, wanted, texts)
     from ranktune.studies.readers.frames import Table, is_frame
 
     if isinstance(source, Table):
@@ -247,7 +249,7 @@ def _read_object(source: object, options: ReadOptions, known: Known | None) -> Q
         if is_frame(source[0]):
             return from_parts(*source, known)
         return Queries.from_arrays(source[0], source[1], qid=source[2])
-    table = open_table(source)
+    table = open_table(source, Wanted.of(options))
     if table is not None:
         return _from_table(table, options, known)
     reader = native_reader(source)
@@ -268,7 +270,7 @@ def _read_path(path: Path, given: str, n_features: int | None, options: ReadOpti
     _check_options(options, path)
     if path.suffix == ".npz":
         return read_npz(path, **cast(ArchiveOptions, options))
-    table = open_table(path, None if known is None else known.encoding)
+    table = open_table(path, Wanted.of(options), None if known is None else known.encoding)
     if table is not None:
         return _from_table(table, options, known)
     if is_judgment_line(first_line(path)):

@@ -198,7 +198,7 @@ def numbers(column: Series, what: str, missing: str = "error") -> Matrix:
     elif dtype == nw.Object:
         values = np.array([np.nan if value is None else float(value) for value in _values(column)])  # type: ignore[arg-type]
     else:
-        values = (column if dtype.is_float() or not column.null_count() else column.cast(nw.Float64)).to_numpy()
+        values = (column if dtype in (nw.Float32, nw.Float64) else column.cast(nw.Float64)).to_numpy()
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
     return finite(values, name, what, missing)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.checks import check_id_type
 
 MANY_ROWS = 1000
 """Rows that are hardly of one query."""
@@ -66,11 +67,10 @@ def _from_sizes(n_rows: int, group: Sizes) -> Grouping:
         raise DataError(
             f"group[{where}] is {sizes[where]}: every query needs at least one row. Leave empty queries out."
         )
-    if int(sizes.sum()) != n_rows:
+    total = sum(sizes.tolist())  # of Python's integers, which do not overflow
+    if total != n_rows:
         hint = " It has one entry a row: did you mean qid=?" if len(sizes) == n_rows else ""
-        raise DataError(
-            f"group= sums to {int(sizes.sum())}, but there are {n_rows} rows: the sizes must cover them all.{hint}"
-        )
+        raise DataError(f"group= sums to {total}, but there are {n_rows} rows: the sizes must cover them all.{hint}")
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     return Grouping(starts, np.arange(len(sizes), dtype=np.int64), None)
 
@@ -88,16 +88,13 @@ def _from_ids(n_rows: int, qid: Ids) -> Grouping:
 def _codes(n_rows: int, qid: Ids) -> tuple[Ints, Array]:
     """Return the number of each row's query, counted by first appearance, and the ids in that order."""
     array = qid if isinstance(qid, np.ndarray) else _array_or_none(qid)
+    if array is not None:
+        check_id_type(array, "qid=")
     length = len(qid)
     if length != n_rows:
         raise DataError(f"qid= has {length} entries, but there are {n_rows} rows: it needs one id a row.")
     if array is None or array.dtype == object:
         return _codes_of_objects(qid)
-    if array.ndim != 1:
-        raise DataError(f"qid= has shape {array.shape}: it must be flat, one id a row.")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        where = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise DataError(f"qid[{where}] is {array[where]}: every row needs the id of its query.")
     heads = np.flatnonzero(np.concatenate([[True], array[1:] != array[:-1]])) if n_rows else np.zeros(0, dtype=np.int64)
     runs = array[heads]
     ids, first, inverse = np.unique(runs, return_index=True, return_inverse=True)
@@ -132,17 +129,6 @@ def _codes_of_objects(qid: Iterable[Hashable]) -> tuple[Ints, Array]:
         raise DataError(
             f"qid= holds a value that cannot be an id ({error}): ids must be hashable, such as numbers or text."
         ) from None
-    for value in numbers:
-        if value is None or _is_missing(value):
-            raise DataError(f"qid= holds {value!r}: every row needs the id of its query.")
     ids = np.empty(len(numbers), dtype=object)
     ids[:] = list(numbers)
     return codes, ids
-
-
-def _is_missing(value: Hashable) -> bool:
-    """Return whether value is NaN, NaT or pandas' NA: what does not equal itself, or will not say."""
-    try:
-        return bool(value != value)
-    except TypeError:
-        return True

@@ -17,12 +17,13 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.checks import check_queries
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.values import as_features, check_values, numeric
-from ranktune.solvers.data.weights import Weights, check_weights, document_weights_of, query_weights_of
+from ranktune.solvers.data.values import as_features, has_missing_values, numeric
+from ranktune.solvers.data.weights import Weights, document_weights_of, query_weights_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +65,7 @@ class Queries:
     Raises
     ------
     DataError
-        If lengths disagree or a weight is not positive.
+        If lengths disagree, a value is not finite, an id is missing, or names are not unique.
 
     Examples
     --------
@@ -92,23 +93,7 @@ class Queries:
 
     def __post_init__(self) -> None:
         """Check what every solver relies on."""
-        n_documents, n_features = self.features.shape
-        if len(self.grades) != n_documents:
-            raise DataError(f"{len(self.grades)} grades for {n_documents} documents: there must be one grade a row.")
-        if self.starts[0] != 0 or self.starts[-1] != n_documents or (np.diff(self.starts) < 1).any():
-            raise DataError("starts must rise from 0 to the number of documents, with at least one document a query.")
-        if len(self.query_ids) != len(self.starts) - 1:
-            raise DataError(f"{len(self.query_ids)} query ids for {len(self.starts) - 1} queries.")
-        if self.document_ids is not None and len(self.document_ids) != n_documents:
-            raise DataError(f"{len(self.document_ids)} document ids for {n_documents} documents.")
-        if self.feature_names is not None and len(self.feature_names) != n_features:
-            raise DataError(f"{len(self.feature_names)} feature names for {n_features} features.")
-        if self.query_weights is not None:
-            check_weights(self.query_weights, self.n_queries, "query")
-        if self.document_weights is not None:
-            check_weights(self.document_weights, n_documents, "document")
-        if self.monotone is not None and self.monotone.shape != (n_features,):
-            raise DataError(f"monotone has shape {self.monotone.shape} for {n_features} features: give one sign each.")
+        check_queries(self)
 
     @classmethod
     def from_arrays(
@@ -173,7 +158,7 @@ class Queries:
         grades = np.ascontiguousarray(numeric(y, "y"), dtype=np.float64)
         if grades.ndim != 1 or len(grades) != features.shape[0]:
             raise DataError(f"y has shape {grades.shape} for {features.shape[0]} rows of X: it needs one grade a row.")
-        has_missing = check_values(features, grades)
+        has_missing = has_missing_values(features)
         grouping = group_rows(features.shape[0], qid, group)
         ids = None if document_ids is None else np.asarray(document_ids)
         own = None if document_weights is None else document_weights_of(document_weights, len(grades))

@@ -1,4 +1,4 @@
-"""Checks of what callers give as features and grades."""
+"""What callers give as features and grades, as arrays of numbers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, stored_values
+from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
+
+KINDS = {"c": "complex numbers", "V": "records", "m": "durations", "M": "dates", "U": "text", "S": "bytes"}
+"""Kinds of arrays that hold no numbers."""
+_BLOCK = 1 << 20  # values that are looked at together
 
 
 def numeric(values: object, name: str) -> Array:
     """Return values as an array of float32 (if they are) or float64, or say why that cannot be."""
     try:
         array = np.asarray(values)
-        if array.dtype.kind != "c":
+        if array.dtype == object and any(isinstance(value, str | bytes) for value in array.flat):
+            raise DataError(f"{name} is not numeric: it holds text. Encode text as numbers before.")
+        if array.dtype.kind not in KINDS:
             return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{name} is not numeric ({error}). Encode text as numbers before.") from None
-    raise DataError(f"Complex data not supported: {name} is {array.dtype}. Pass real numbers.")
+    if array.dtype.kind == "c":
+        raise DataError(f"Complex data not supported: {name} is {array.dtype}. Pass real numbers.")
+    what = KINDS[array.dtype.kind]
+    raise DataError(
+        f"{name} is not numeric: it is {array.dtype}, and must hold numbers, not {what}. Convert it before."
+    )
 
 
 def as_features(X: Features | ArrayLike) -> Features:
@@ -49,27 +62,19 @@ def _with_short_indices(matrix: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(parts, shape=matrix.shape)
 
 
-def check_values(features: Features, grades: Floats) -> bool:
-    """Return whether a feature is missing (NaN). Raises DataError for infinite features and non-finite grades."""
-    if not np.isfinite(grades).all():
-        row = int(np.flatnonzero(~np.isfinite(grades))[0])
-        raise DataError(f"the grade in row {row} is {grades[row]}: grades must be finite. Remove or fix that row.")
+def has_missing_values(features: Features) -> bool:
+    """Return whether a feature is NaN, in one pass without a temporary array where none is."""
     values = stored_values(features)
+    return not sums_up(values) and any(np.isnan(block).any() for block in blocks(values))
+
+
+def sums_up(values: Array) -> bool:
+    """Return whether the sum is finite, and so all values; the sum of finite ones may overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total = values.sum()  # one pass, no temporary; where a sum of finite numbers overflows, we look closer
-    if np.isfinite(total):
-        return False
-    infinite = np.isinf(values)
-    if not infinite.any():
-        return bool(np.isnan(values).any())
-    if isinstance(features, np.ndarray):
-        row, column = (int(i) for i in np.argwhere(infinite)[0])
-        value = values[row, column]
-    else:
-        at = int(np.flatnonzero(infinite)[0])
-        row, column = int(np.searchsorted(features.indptr, at, side="right")) - 1, int(features.indices[at])
-        value = values[at]
-    raise DataError(
-        f"the feature in row {row}, column {column} is {value}: features must be finite, or NaN where the value is "
-        "missing. Correct it."
-    )
+        return bool(np.isfinite(values.sum()))
+
+
+def blocks(values: Array) -> list[Array]:
+    """Return the values, one after another, as arrays that are looked at together."""
+    flat = values.reshape(-1)
+    return [flat[first : first + _BLOCK] for first in range(0, len(flat), _BLOCK)]

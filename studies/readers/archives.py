@@ -17,13 +17,14 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
+from ranktune.studies.readers.memory import check_fits
 
 _CSR = ("data", "indices", "indptr", "shape")
 _KNOWN = ("X", *_CSR, "y", "qid", "group", "feature_names", "document_ids")
 _FREE_EXPANSION = 64 << 20
 
 
-def read_npz(path: str | Path, *, max_expansion: float = 1100.0) -> Queries:
+def read_npz(path: str | Path, *, max_expansion: float = 200.0) -> Queries:
     """Return the queries of an archive that numpy.savez wrote.
 
     Parameters
@@ -31,8 +32,8 @@ def read_npz(path: str | Path, *, max_expansion: float = 1100.0) -> Queries:
     path : str or Path
         The archive. It holds X, or data, indices, indptr and shape of a CSR matrix; y; qid or group; optionally
         feature_names and document_ids. Other members are ignored.
-    max_expansion : float, default=1100
-        How many times its packed size a member may unpack to (deflate cannot exceed 1,032).
+    max_expansion : float, default=200
+        How many times its packed size a member above 64 MB may unpack to.
 
     Returns
     -------
@@ -67,7 +68,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_exp
     if info.file_size > max(_FREE_EXPANSION, max_expansion * info.compress_size):
         raise DataError(
             f"{path}: {info.filename} unpacks to more than {max_expansion:g} times its size: that looks like a "
-            "decompression bomb. If it is not, raise max_expansion."
+            "decompression bomb. If it is not, write it by numpy.savez, which does not pack, or raise max_expansion."
         )
     with archive.open(info) as stream:
         version = np.lib.format.read_magic(stream)
@@ -84,6 +85,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_exp
             f"{path}: {info.filename} declares shape {shape} of {dtype}, {math.prod(shape) * dtype.itemsize} bytes, "
             f"but holds {info.file_size - header}. It is damaged; write it anew by numpy.savez."
         )
+    check_fits(path, f"{info.filename} of shape {shape}", math.prod(shape) * max(dtype.itemsize, 8))
     with archive.open(info) as stream:
         array: Array = np.lib.format.read_array(stream, allow_pickle=False)
     return array

@@ -151,6 +151,15 @@ def roles(
     return Roles(query, grade, document, weight, own, time, tuple(features), dropped)
 
 
+def id_columns(names: Sequence[str], wanted: Wanted) -> list[str]:
+    """Return those of the columns of these names that are taken, or may be, as ids of queries and documents."""
+    named = set() if wanted.features is None else set(_as_list(wanted.features))
+    free = [name for name in names if name not in named]
+    queries = [wanted.qid] if wanted.qid in names else [name for name in free if name.lower() in QUERIES]
+    document = _first(free, DOCUMENTS) if wanted.document is None else wanted.document
+    return [name for name in names if name in queries or name == document]
+
+
 def _query(left: Columns, free: Sequence[str], given: str, grouped: bool) -> str | None:
     if grouped and given not in left:
         return None

@@ -311,7 +311,7 @@ def _ids(column: Series, name: str) -> Array:
     if column.null_count():
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise DataError(f"the column {name!r} has no id in row {row}. Every row needs one; remove or fix that row.")
-    if column.dtype.is_integer():
+    if column.dtype.is_integer() and column.dtype not in (nw.Int128, nw.UInt128):
         return column.to_numpy()
     ids = np.empty(len(column), dtype=object)
     ids[:] = column.to_list()

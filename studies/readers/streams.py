@@ -5,7 +5,6 @@ Whether a file is compressed is read from its first bytes, not from its name.
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import zlib
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.studies.readers.bzip2 import Bzip2Stream
 from ranktune.studies.readers.decimals import Bytes
 
 BLOCK = 1 << 20  # it and the arrays parsed from it fit the processor's cache
@@ -130,7 +130,7 @@ def _opened(path: Path) -> Iterator[tuple[io.BufferedIOBase | io.RawIOBase, int]
             magic = raw.read(3)
             raw.seek(0)
             packed = magic[:2] == b"\x1f\x8b" or magic == b"BZh"
-            stream = bz2.BZ2File(raw) if magic == b"BZh" else gzip.GzipFile(fileobj=raw) if packed else raw
+            stream = Bzip2Stream(raw) if magic == b"BZh" else gzip.GzipFile(fileobj=raw) if packed else raw
             yield stream, path.stat().st_size if packed else 0
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file.") from None

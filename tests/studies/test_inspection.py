@@ -105,7 +105,7 @@ def test_missing_values_count_as_the_lowest() -> None:
     X = own.features.copy()
     X[0, :] = np.nan
     X[:, list(COLUMNS).index("noise")] = np.where(Y > 0, Y, np.nan)
-    found = {one.name: one.kind for one in suspects(replace(own, features=X))}
+    found = {one.name: one.kind for one in suspects(replace(own, features=X, has_missing=True))}
     assert found == {name: kind for name, kind in KINDS.items() if name != "session_id"} | {"noise": LEAK}
 
 

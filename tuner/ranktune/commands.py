@@ -80,7 +80,7 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
 
     A folder of folds has parts: each fold's train, vali and test.
     """
-    table = catalogue.open_table(data)
+    table = catalogue.open_table(data, Wanted.of(reading))
     try:
         splits = catalogue.load(data if table is None else table, **reading)
     except DataError as error:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+import narwhals as nw
+
 from ranktune.solvers.core.errors import DataError
-from ranktune.studies.readers.frames import Table
+from ranktune.studies.readers.columns import Wanted, id_columns
+from ranktune.studies.readers.frames import Table, as_eager
+from ranktune.studies.readers.memory import check_fits
 from ranktune.studies.readers.query_runs import group_file, group_sizes
 from ranktune.studies.readers.streams import Position, line_blocks
 from ranktune.studies.readers.tables.json_documents import read_documents
@@ -26,13 +31,16 @@ from ranktune.studies.readers.tables.kinds import (
 )
 from ranktune.studies.readers.tables.runs import read_run, read_runs, runs_in
 
+_WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})$"
+"""What is read as a whole number in ranking text too."""
 _EMPTY_CELLS = ["NULL", "null", "NA", "NaN", "nan", "None"]
 
 
-def read_table(path: Path, kind: str, texts: Sequence[str] = ()) -> Table:
+def read_table(path: Path, kind: str, wanted: Wanted | None = None, texts: Sequence[str] = ()) -> Table:
     """Return a table file as a frame of polars, or of pandas where polars is not installed.
 
-    texts are columns that csv and tsv files hold as text even where all values look like numbers.
+    Of csv and tsv files, texts are columns that are text even where all values look like numbers; those that wanted
+    takes as ids are text unless all are whole numbers, so that 01 is not 1.
     """
     if kind == RUN:
         scored, scores = read_runs(runs_in(path)) if path.is_dir() else read_run(path)
@@ -42,10 +50,10 @@ def read_table(path: Path, kind: str, texts: Sequence[str] = ()) -> Table:
         return Table(_frame_of(path, documents), logged, path=path)
     if kind in (PARQUET, ARROW):
         return Table(_read_binary(path, kind), path=path)
-    return _read_csv(path, SEPARATORS[kind], texts)
+    return _read_csv(path, SEPARATORS[kind], wanted or Wanted(), texts)
 
 
-def _read_csv(path: Path, separator: str, texts: Sequence[str]) -> Table:
+def _read_csv(path: Path, separator: str, wanted: Wanted, texts: Sequence[str]) -> Table:
     sizes_file = group_file(path)
     sizes = None if sizes_file is None else group_sizes(sizes_file)
     cells = count_cells(first_line(path), separator)
@@ -56,24 +64,49 @@ def _read_csv(path: Path, separator: str, texts: Sequence[str]) -> Table:
         )
     titles = ["grade", *(f"f{number}" for number in range(1, cells))] if cells else None
     library = _library(path)
-    source: Path | io.BytesIO = path
+    packed = None
     if path.suffix in COMPRESSED:
-        source = io.BytesIO(b"".join(bytes(block) for block in line_blocks(Position(path))))
+        packed = b"".join(bytes(block) for block in line_blocks(Position(path)))
+
+    def read(options: Mapping[str, object]) -> object:
+        return _called(path, library, "read_csv", path if packed is None else io.BytesIO(packed), options)
+
+    ids = () if titles else id_columns(_titles(path, read, separator, library), wanted)
     options: dict[str, object]
     if library.__name__ == "polars":
         options = {
             "separator": separator, "infer_schema_length": None, "null_values": _EMPTY_CELLS,
             "has_header": titles is None, "new_columns": titles,
-            "schema_overrides": dict.fromkeys(texts, library.String),
+            "schema_overrides": dict.fromkeys((*ids, *texts), library.String),
         }  # fmt: skip
     else:
         options = {
-            "sep": separator,
-            "names": titles,
-            "header": None if titles else 0,
-            "dtype": dict.fromkeys(texts, str),
-        }
-    return Table(_called(path, library, "read_csv", source, options), sizes=sizes, path=path)
+            "sep": separator, "names": titles, "header": None if titles else 0,
+            "dtype": dict.fromkeys((*ids, *texts), str),
+        }  # fmt: skip
+    return Table(_with_whole_ids(read(options), ids), sizes=sizes, path=path)
+
+
+def _titles(
+    path: Path, read: Callable[[Mapping[str, object]], object], separator: str, library: ModuleType
+) -> list[str]:
+    """Return the titles as they are in the file: the libraries rename one that is there twice."""
+    options: Mapping[str, object] = {"sep": separator, "header": None, "nrows": 1, "dtype": str, "na_filter": False}
+    if library.__name__ == "polars":
+        options = {"separator": separator, "has_header": False, "n_rows": 1, "infer_schema": False}
+    first = as_eager(read(options))
+    titles = ["" if title is None else str(title) for title in first.row(0)]
+    twice = next((title for title, count in Counter(titles).items() if count > 1), None)
+    if twice is not None:
+        raise DataError(f"{path}: has several columns called {twice!r}. Rename or remove one of them.")
+    return titles
+
+
+def _with_whole_ids(frame: object, names: Sequence[str]) -> object:
+    """Return frame with the columns of these names, which are text, as whole numbers where all are."""
+    table = as_eager(frame)
+    whole = [name for name in names if not table[name].is_null().any() and table[name].str.contains(_WHOLE).all()]
+    return table.with_columns(nw.col(name).cast(nw.Int64) for name in whole).to_native() if whole else frame
 
 
 def _read_binary(path: Path, kind: str) -> object:
@@ -81,8 +114,24 @@ def _read_binary(path: Path, kind: str) -> object:
         raise DataError(f"{path}: a {kind.title()} file is compressed inside; one packed again is not read. Unpack it.")
     library = _library(path)
     if kind == PARQUET:
-        return _called(path, library, "read_parquet", path, {})
+        return _read_parquet(path, library)
     return _called(path, library, "read_ipc" if library.__name__ == "polars" else "read_feather", path, {})
+
+
+def _read_parquet(path: Path, library: ModuleType) -> object:
+    """Return a Parquet file as a frame. pyarrow, where it is installed, compares the checksums of its pages."""
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        return _called(path, library, "read_parquet", path, {})
+    about = _called(path, parquet, "read_metadata", path, {})
+    rows, columns = int(getattr(about, "num_rows", 0)), int(getattr(about, "num_columns", 0))
+    check_fits(path, f"a table of {rows} rows and {columns} columns", 8 * rows * columns)
+    verified = {"page_checksum_verification": True}
+    polars = library.__name__ == "polars"
+    return _called(
+        path, library, "read_parquet", path, {"use_pyarrow": True, "pyarrow_options": verified} if polars else verified
+    )
 
 
 def _frame_of(path: Path, columns: Mapping[str, Sequence[object]]) -> object:
@@ -94,7 +143,9 @@ def _frame_of(path: Path, columns: Mapping[str, Sequence[object]]) -> object:
 def _called(path: Path, library: ModuleType, name: str, source: object, options: Mapping[str, object]) -> object:
     try:
         frame: object = getattr(library, name)(source, **options)
-    except Exception as error:  # each library has its own kinds
+    except BaseException as error:  # each library has its own kinds, and polars one that is no Exception
+        if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
+            raise
         raise DataError(f"{path}: {library.__name__} cannot read it ({error}).") from error
     return frame
 

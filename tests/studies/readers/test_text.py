@@ -319,3 +319,11 @@ def test_a_count_that_is_no_number_is_told(tmp_path: Path, option: str) -> None:
     (tmp_path / "a.txt").write_text("1 qid:1 1:1\n")
     with pytest.raises(ParameterError, match=f"{option}='a'"):
         read_text(tmp_path / "a.txt", **{option: "a"})  # type: ignore[arg-type]
+
+
+def test_sizes_whose_sum_overflows_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "data.txt"
+    file.write_text("1 1:0.5\n0 1:0.25\n" * 12)
+    (tmp_path / "data.txt.query").write_text("999999999999999999\n" * 18 + "446744073709551658\n")
+    with pytest.raises(DataError, match=rf"data\.txt\.query: group= sums to {2**64 + 24}, but there are 24 rows"):
+        read_text(file)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import polars as pl
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ranktune.solvers.core.errors import DataError
@@ -103,5 +112,80 @@ def test_tables_are_read_by_pandas_too(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "a.jsonl").write_text("\n".join(map(str, frame.to_dicts())).replace("'", '"'))
     files = [tmp_path / f"a.{ending}" for ending in ("tsv", "parquet", "arrow", "jsonl")]
     by_polars = [read(file).fingerprint for file in files]
-    monkeypatch.setitem(__import__("sys").modules, "polars", None)
+    monkeypatch.setitem(sys.modules, "polars", None)
     assert [read(file).fingerprint for file in files] == by_polars and len(set(by_polars)) == 1
+
+
+@pytest.fixture(params=["polars", "pandas"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each of the libraries that read tables."""
+    if request.param == "pandas":
+        monkeypatch.setitem(sys.modules, "polars", None)
+    return str(request.param)
+
+
+def test_ids_that_differ_as_text_stay_different(tmp_path: Path, library: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("qid,docid,grade,a\n01,007,1,0.5\n1,7,0,0.25\n001,7.0,1,0.75\n1,8,1,0.5\n")
+    queries = read(path)
+    assert queries.query_ids.tolist() == ["01", "1", "001"]
+    assert queries.document_ids is not None and queries.document_ids.tolist() == ["007", "7", "8", "7.0"]
+    path.write_text(f"qid,grade,a\n7,1,0.5\n-8,0,0.25\n{10**18 - 1},1,0.75\n")
+    assert read(path).query_ids.tolist() == [7, -8, 10**18 - 1]
+    path.write_text(f"session,grade,a\n07,1,0.5\n{2**64},0,0.25\n7,1,0.75\n")
+    assert read(path, qid="session").query_ids.tolist() == ["07", str(2**64), "7"]
+    path.write_text("qid,grade,a\n7,1,0.5\n,0,0.25\n")
+    with pytest.raises(DataError, match="no id in row 1"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.tsv"])
+def test_two_columns_of_one_title_are_refused(tmp_path: Path, library: str, name: str) -> None:
+    path = tmp_path / name
+    text = "qid,grade,a,grade\n1,1,0.5,1\n1,0,0.25,0\n".replace(",", "\t" if name.endswith("tsv") else ",")
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    with pytest.raises(DataError, match="several columns called 'grade'"):
+        read(path)
+
+
+def test_whole_numbers_of_any_size_are_features(tmp_path: Path, library: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(f"qid,grade,a\n1,1,{2**63}\n1,0,{2**70}\n1,0,-{2**64}\n")
+    assert read(path).features.ravel().tolist() == [2.0**63, 2.0**70, -(2.0**64)]
+
+
+def _with_checksums(path: Path, column: pd.Series) -> bytearray:
+    frame = pd.DataFrame({"qid": 1, "grade": np.arange(len(column)) % 2, "a": column})
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    pq.write_table(table, path, write_page_checksum=True, compression="none", use_dictionary=False)
+    return bytearray(path.read_bytes())
+
+
+def test_the_checksums_of_parquet_pages_are_compared(tmp_path: Path, library: str) -> None:
+    path, column = tmp_path / "data.parquet", pd.Series(np.random.default_rng(0).normal(size=32))
+    content = _with_checksums(path, column)
+    assert read(path).features.ravel().tolist() == column.tolist()
+    content[content.find(column.to_numpy().tobytes()[64:80]) + 3] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"data\.parquet: .*cannot read it"):
+        read(path)
+
+
+def test_a_damaged_parquet_file_is_read_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    content = bytes(_with_checksums(path, pd.Series(np.arange(32.0))))
+    generator = np.random.default_rng(5)
+    for _ in range(150):
+        changed = bytearray(content)
+        changed[int(generator.integers(len(content)))] = int(generator.integers(256))
+        path.write_bytes(changed)
+        with contextlib.suppress(DataError):
+            read(path)
+
+
+def test_what_a_table_declares_must_fit_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "data.parquet"
+    _with_checksums(path, pd.Series(np.arange(32.0)))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=700))
+    with pytest.raises(DataError, match="a table of 32 rows and 3 columns takes 0 MB"):
+        read(path)

@@ -1,0 +1,215 @@
+"""What all Queries must be, whatever they were read from: one table of rules, checked whenever they are built.
+
+Kernels rely on these rules: they check no index.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Array, stored_values
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.values import KINDS, blocks, sums_up
+from ranktune.solvers.data.weights import check_weights
+
+if TYPE_CHECKING:
+    from ranktune.solvers.data.queries import Queries
+
+MOST_FEATURES = 1 << 27
+"""Of more features the weights of a linear model alone would take more than a gigabyte."""
+
+
+def check_queries(queries: Queries) -> None:
+    """Raise DataError for the first rule that queries break."""
+    for rule in RULES:
+        rule(queries)
+
+
+def check_id_type(ids: Array, name: str) -> None:
+    """Raise DataError for an array that cannot hold ids: of another shape than (n,), of complex numbers or records."""
+    if ids.ndim != 1:
+        raise DataError(f"{name} has shape {ids.shape}: it must be flat, one id a row.")
+    if ids.dtype.kind in "cV":
+        raise DataError(f"{name} holds {KINDS[ids.dtype.kind]} ({ids.dtype}): ids are numbers, text or dates.")
+
+
+def _check_documents(queries: Queries) -> None:
+    if queries.features.ndim != 2:
+        raise DataError(f"features have shape {queries.features.shape}: it must be (n_documents, n_features).")
+    if stored_values(queries.features).dtype not in (np.float32, np.float64):
+        raise DataError(f"features are {queries.features.dtype}: they must be float32 or float64. Convert them.")
+    n_documents, n_features = queries.features.shape
+    if queries.grades.shape != (n_documents,):
+        raise DataError(
+            f"{len(queries.grades)} grades of shape {queries.grades.shape} for {n_documents} documents: there must be "
+            "one grade a row."
+        )
+    if n_documents == 0:
+        raise DataError("there are no documents: at least one row is needed.")
+    if n_features == 0:
+        raise DataError("the documents have no features: at least one column is needed.")
+    if n_features > MOST_FEATURES:
+        raise DataError(
+            f"{n_features} features are more than the {MOST_FEATURES} that fit a model. Is the shape right? Else hash "
+            "them to fewer columns."
+        )
+
+
+def _check_starts(queries: Queries) -> None:
+    starts = queries.starts
+    rising = (
+        starts.ndim == 1 and starts.dtype.kind == "i" and len(starts) > 1 and bool((starts[1:] > starts[:-1]).all())
+    )
+    if not rising or starts[0] != 0 or starts[-1] != queries.n_documents:
+        raise DataError(
+            "starts must rise from 0 to the number of documents, with at least one document a query, as int64."
+        )
+
+
+def _check_order(queries: Queries) -> None:
+    rows, n_documents = queries.rows, queries.n_documents
+    if rows is None:
+        return
+    known = rows.shape == (n_documents,) and rows.dtype.kind == "i" and rows.min() >= 0 and rows.max() < n_documents
+    if not known or np.bincount(rows, minlength=n_documents).max() != 1:
+        raise DataError(f"rows must hold each number from 0 to {n_documents - 1} once: the caller's row of a document.")
+
+
+def _check_layout(queries: Queries) -> None:
+    """Check that a CSR array names only columns that there are."""
+    if isinstance(queries.features, np.ndarray):
+        return
+    try:
+        queries.features.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise DataError(f"the features are no valid CSR array ({error}).") from None
+
+
+def _check_features(queries: Queries) -> None:
+    features = queries.features
+    values = stored_values(features)
+    if sums_up(values):
+        return
+    is_bad, at = (np.isinf if queries.has_missing else _not_finite), 0
+    for block in blocks(values):
+        bad = np.flatnonzero(is_bad(block))
+        if len(bad):
+            at += int(bad[0])
+            break
+        at += block.size
+    else:
+        return
+    if isinstance(features, np.ndarray):
+        row, column = divmod(at, features.shape[1])
+    else:
+        row, column = int(np.searchsorted(features.indptr, at, side="right")) - 1, int(features.indices[at])
+    value = values.ravel()[at]
+    rule = "features must be finite, or NaN where the value is missing"
+    if np.isnan(value):
+        rule = "features may be missing (NaN) only where has_missing=True says so"
+    where = f"row {_callers_row(queries, row)}, column {column}"
+    raise DataError(f"the feature in {where} is {value}: {rule}. Correct it.")
+
+
+def _check_grades(queries: Queries) -> None:
+    finite = np.isfinite(queries.grades)
+    if not finite.all():
+        at = int(np.flatnonzero(~finite)[0])
+        raise DataError(
+            f"the grade in row {_callers_row(queries, at)} is {queries.grades[at]}: grades must be finite. Remove or "
+            "fix that row."
+        )
+
+
+def _check_query_ids(queries: Queries) -> None:
+    ids = queries.query_ids
+    check_id_type(ids, "query_ids")
+    if len(ids) != queries.n_queries:
+        raise DataError(f"{len(ids)} query ids for {queries.n_queries} queries.")
+    kind = ids.dtype.kind
+    if kind in "biu":
+        return
+    if kind in "fmM":
+        wrong = ~np.isfinite(ids)
+    elif kind in "US":
+        wrong = ids == ids.dtype.type()
+    else:
+        wrong = np.fromiter((_is_no_id(value) for value in ids.tolist()), dtype=bool, count=len(ids))
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        row = _callers_row(queries, int(queries.starts[at]))
+        raise DataError(f"qid[{row}] is {ids[at]}: every row needs the id of its query, which is not empty.")
+
+
+def _check_document_ids(queries: Queries) -> None:
+    ids = queries.document_ids
+    if ids is None:
+        return
+    check_id_type(ids, "document_ids")
+    if len(ids) != queries.n_documents:
+        raise DataError(f"{len(ids)} document ids for {queries.n_documents} documents.")
+
+
+def _check_names(queries: Queries) -> None:
+    names = queries.feature_names
+    if names is None:
+        return
+    if len(names) != queries.n_features:
+        raise DataError(f"{len(names)} feature names for {queries.n_features} features.")
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise DataError(f"several features are called {twice!r}: names must differ. Rename or remove one of them.")
+
+
+def _check_weights(queries: Queries) -> None:
+    if queries.query_weights is not None:
+        check_weights(queries.query_weights, queries.n_queries, "query")
+    if queries.document_weights is not None:
+        check_weights(queries.document_weights, queries.n_documents, "document")
+
+
+def _check_monotone(queries: Queries) -> None:
+    signs = queries.monotone
+    if signs is not None and signs.shape != (queries.n_features,):
+        raise DataError(f"monotone has shape {signs.shape} for {queries.n_features} features: give one sign each.")
+
+
+RULES: tuple[Callable[[Queries], None], ...] = (
+    _check_documents,
+    _check_starts,
+    _check_order,
+    _check_layout,
+    _check_features,
+    _check_grades,
+    _check_query_ids,
+    _check_document_ids,
+    _check_names,
+    _check_weights,
+    _check_monotone,
+)
+"""In this order: the later ones rely on the earlier ones."""
+
+
+def _callers_row(queries: Queries, row: int) -> int:
+    return row if queries.rows is None else int(queries.rows[row])
+
+
+def _not_finite(values: Array) -> Array:
+    bad: Array = ~np.isfinite(values)
+    return bad
+
+
+def _is_no_id(value: object) -> bool:
+    """Return whether value is None, empty text, or NaN, NaT or pandas' NA, which do not equal themselves."""
+    if isinstance(value, tuple):
+        return any(_is_no_id(part) for part in value)
+    if value is None or (isinstance(value, str | bytes) and not value):
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
