@@ -17,7 +17,6 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies.readers.memory import check_fits
 
 _CSR = ("data", "indices", "indptr", "shape")
 _KNOWN = ("X", *_CSR, "y", "qid", "group", "feature_names", "document_ids")
@@ -120,3 +119,15 @@ def _csr(parts: dict[str, Array]) -> Features:
     except (ValueError, TypeError, IndexError) as error:
         raise DataError(f"data, indices, indptr and shape are not a CSR matrix ({error}).") from error
     return matrix
+
+
+def check_fits(path: Path, what: str, size: int) -> None:
+    """Raise DataError if size bytes, which a part of the file at path (what) takes, are more than there are."""
+    import psutil  # after the first file of this kind: it imports for 10 ms
+
+    available = psutil.virtual_memory().available
+    if size > available:
+        raise DataError(
+            f"{path}: {what} takes {size >> 20} MB of memory, and {available >> 20} MB are free. Give fewer rows or "
+            "columns, or a sparse matrix."
+        )

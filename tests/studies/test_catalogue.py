@@ -172,7 +172,7 @@ def test_what_is_not_there_is_said_with_what_can_be_given(tmp_path: Path) -> Non
 
 def test_a_damaged_table_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(DataError, match=r"bad.parquet: polars cannot read it"):
+    with pytest.raises(DataError, match=r"bad\.parquet: .*cannot read it"):
         read(tmp_path / "bad.parquet")
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"bad.csv: .*no column for the grades"):

@@ -12,9 +12,9 @@ from types import ModuleType
 import narwhals as nw
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.studies.readers.archives import check_fits
 from ranktune.studies.readers.columns import Wanted, id_columns
 from ranktune.studies.readers.frames import Table, as_eager
-from ranktune.studies.readers.memory import check_fits
 from ranktune.studies.readers.query_runs import group_file, group_sizes
 from ranktune.studies.readers.streams import Position, line_blocks
 from ranktune.studies.readers.tables.json_documents import read_documents
