@@ -13,7 +13,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.values import KINDS, blocks, sums_up
+from ranktune.solvers.data.values import KINDS, blocks, check_layout, sums_up
 from ranktune.solvers.data.weights import check_weights
 
 if TYPE_CHECKING:
@@ -80,13 +80,8 @@ def _check_order(queries: Queries) -> None:
 
 
 def _check_layout(queries: Queries) -> None:
-    """Check that a CSR array names only columns that there are."""
-    if isinstance(queries.features, np.ndarray):
-        return
-    try:
-        queries.features.check_format(full_check=True)
-    except (ValueError, TypeError, IndexError) as error:
-        raise DataError(f"the features are no valid CSR array ({error}).") from None
+    if not isinstance(queries.features, np.ndarray):
+        check_layout(queries.features)
 
 
 def _check_features(queries: Queries) -> None:

@@ -40,6 +40,7 @@ def as_features(X: Features | ArrayLike) -> Features:
         if X.ndim != 2:
             raise DataError(f"X has shape {X.shape}: it must be two-dimensional, a row a document, a column a feature.")
         matrix = sparse.csr_array(X)
+        check_layout(matrix)
         if matrix.dtype.kind == "c":
             raise DataError(f"Complex data not supported: X is {matrix.dtype}. Pass real numbers.")
         if matrix.dtype not in (np.float32, np.float64):
@@ -52,6 +53,14 @@ def as_features(X: Features | ArrayLike) -> Features:
     if array.ndim != 2:
         raise DataError(f"X has shape {array.shape}: it must be two-dimensional, a row a document, a column a feature.")
     return np.ascontiguousarray(array)
+
+
+def check_layout(matrix: sparse.csr_array) -> None:
+    """Raise DataError for a CSR array whose indices or row ends lie outside it."""
+    try:
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise DataError(f"the features are no valid CSR array ({error}).") from None
 
 
 def _with_short_indices(matrix: sparse.csr_array) -> sparse.csr_array:

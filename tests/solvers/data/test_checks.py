@@ -38,6 +38,7 @@ def _with(values: np.ndarray, at: tuple[int, ...], value: float) -> np.ndarray:
 
 def _damaged_csr(part: str, value: int) -> sparse.csr_array:
     matrix = sparse.csr_array(X)
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
     getattr(matrix, part)[1] = value
     return matrix
 
@@ -119,6 +120,7 @@ def test_the_constructor_refuses_what_breaks_a_rule(changed: dict[str, Any], mes
         ({"X": X[:, :0]}, "no features"),
         ({"X": X[:0], "y": [], "qid": []}, "no documents"),
         ({"X": _damaged_csr("indices", 10**6)}, "valid CSR"),
+        ({"X": _damaged_csr("indices", 2**32)}, "valid CSR"),
         ({"y": ["1", "0", "2", "0"]}, "not text"),
         ({"y": [10**400, 0, 2, 0]}, "not numeric"),
         ({"document_ids": np.zeros((4, 2))}, "flat"),
