@@ -27,6 +27,7 @@ from ranktune.options import (
     find_solvers,
     print_json,
     reading,
+    solver_names,
     takes_options,
     write_output,
 )
@@ -223,7 +224,9 @@ def describe_data(
 
 @commands.command("solvers")
 def list_solvers(
-    name: Annotated[str | None, typer.Argument(help="A solver. (default: a table of all)")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A solver. (default: a table of all)", autocompletion=solver_names)
+    ] = None,
     as_json: Json = False,
     wide: Wide = False,
 ) -> None:

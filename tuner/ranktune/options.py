@@ -32,6 +32,42 @@ NOT_BETTER = 4
 Given: TypeAlias = dict[str, Any]
 """The options of a declaration, by field."""
 
+
+def study_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the studies that an incomplete word of the command line may mean."""
+    from ranktune.tuner.study.home import all_folders, home_folder
+
+    return [
+        folder.path.name
+        for folder in all_folders(home_folder(context.params.get("home")))
+        if folder.path.name.startswith(incomplete)
+    ]
+
+
+def solver_names(incomplete: str) -> list[str]:
+    """Return the solvers that an incomplete word of the command line may mean."""
+    from ranktune.solvers.names import REGISTERED
+
+    return [name for name in ("all", "standard", *REGISTERED) if name.startswith(incomplete)]
+
+
+def metric_names(incomplete: str) -> list[str]:
+    """Return the metrics that an incomplete word of the command line may mean."""
+    from ranktune.solvers.metrics.presets import MEASURES
+
+    usual = ("ndcg@10", "p@5", "err@10")
+    return [name for name in (*usual, *MEASURES) if name.startswith(incomplete)]
+
+
+COMPLETIONS: dict[str, Callable[..., list[str]]] = {
+    "name": study_names,
+    "solvers": solver_names,
+    "metric": metric_names,
+    "also": metric_names,
+}
+"""What a shell completes, by field of a declaration."""
+
+StudyName = Annotated[str, typer.Argument(help="The study; `ranktune list` shows them.", autocompletion=study_names)]
 Home = Annotated[Path | None, typer.Option(help=HOME.help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
 Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.")]
@@ -49,7 +85,9 @@ FailUnlessBetter = Annotated[
         help="Exit with code 4 unless the 95 percent interval of the gain lies above 0, for continuous integration.",
     ),
 ]
-Also = Annotated[list[str] | None, typer.Option(help="A further metric to report. Repeatable.")]
+Also = Annotated[
+    list[str] | None, typer.Option(help="A further metric to report. Repeatable.", autocompletion=metric_names)
+]
 
 
 def takes_options(declaration: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -80,7 +118,7 @@ def _parameter(own: Declared) -> inspect.Parameter:
     if default in (None, (), {}):
         kind, default = kind | None, None
     if setting.positional:
-        info = typer.Argument(help=setting.help)
+        info = typer.Argument(help=setting.help, autocompletion=COMPLETIONS.get(own.name))
     else:
         flag = (f"--{own.name}",) if own.default is False else ()  # without it there would be --no-... too
         info = typer.Option(
@@ -90,6 +128,7 @@ def _parameter(own: Declared) -> inspect.Parameter:
             rich_help_panel=setting.panel,
             envvar=setting.variable,
             show_envvar=False,
+            autocompletion=COMPLETIONS.get(own.name),
         )
     return inspect.Parameter(
         own.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]

@@ -20,6 +20,7 @@ from ranktune.options import (
     Home,
     Json,
     Missing,
+    StudyName,
     Verbose,
     Wide,
     ZeroBased,
@@ -27,6 +28,7 @@ from ranktune.options import (
     exit_unless_better,
     print_json,
     reading,
+    study_names,
     takes_options,
 )
 from ranktune.tuner.study.settings import declared
@@ -150,7 +152,7 @@ def list_studies(home: Home = None, as_json: Json = False, wide: Wide = False) -
 
 @commands.command()
 def show(
-    name: Annotated[str, typer.Argument(help="The study; `ranktune list` shows them.")],
+    name: StudyName,
     home: Home = None,
     as_json: Json = False,
     wide: Wide = False,
@@ -180,7 +182,7 @@ def show(
 
 @commands.command()
 def report(
-    name: Annotated[str, typer.Argument(help="The study; `ranktune list` shows them.")],
+    name: StudyName,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. (default: report.html in the study's folder)")
     ] = None,
@@ -194,7 +196,7 @@ def report(
 
 @commands.command()
 def mlflow(
-    name: Annotated[str, typer.Argument(help="The study; `ranktune list` shows them.")],
+    name: StudyName,
     uri: Annotated[
         str | None,
         typer.Argument(
@@ -229,7 +231,10 @@ def mlflow(
 
 @commands.command()
 def dashboard(
-    name: Annotated[str | None, typer.Argument(help="The study to show first. (default: a list of all)")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The study to show first. (default: a list of all)", autocompletion=study_names),
+    ] = None,
     home: Home = None,
     host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine, requests need a token.")] = (
         "127.0.0.1"

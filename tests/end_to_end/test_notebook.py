@@ -1,0 +1,70 @@
+"""A notebook that a kernel executes shows the progress, the result as a table and as text, and a figure."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(
+        find_spec("nbconvert") is None or find_spec("ipykernel") is None,
+        reason="notebooks cannot be executed: pip install nbconvert ipykernel",
+    ),
+]
+
+CELLS = (
+    "import numpy as np, ranktune\n"
+    "X = np.random.default_rng(0).random((240, 3))\n"
+    "y, qid = (X[:, 0] > X[:, 1]).astype(int), np.repeat(np.arange(24), 10)\n"
+    "result = ranktune.tune((X, y, qid), solvers=('RidgeRanker', 'BestFeature'), trials=4, jobs=1, name='s')",
+    "result",
+    "print(result)",
+    "result.plot_leaderboard()",
+    "ranktune.RankSVM(C=0.5)",
+)
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
+    """The outputs of each cell."""
+    folder = tmp_path_factory.mktemp("notebook")
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "code", "id": f"c{k}", "metadata": {}, "source": text, "outputs": [], "execution_count": None}
+        for k, text in enumerate(CELLS)
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": cells}
+    (folder / "n.ipynb").write_text(json.dumps(notebook))
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output", "done.ipynb", "n.ipynb"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [cell["outputs"] for cell in json.loads((folder / "done.ipynb").read_text())["cells"]]
+
+
+def of_kind(found: list[dict[str, Any]], kind: str) -> str:
+    return "".join("".join(own["data"][kind]) for own in found if kind in own.get("data", {}))
+
+
+def test_progress_is_one_output_without_a_time_left(outputs: list[list[dict[str, Any]]]) -> None:
+    shown = [own for own in outputs[0] if own["output_type"] == "display_data"]
+    assert len(shown) == 1
+    assert "trials 4/4, best" in of_kind(shown, "text/plain") and "left" not in of_kind(shown, "text/plain")
+
+
+def test_the_result_is_a_table_and_prints_as_one(outputs: list[list[dict[str, Any]]]) -> None:
+    assert "<table>" in of_kind(outputs[1], "text/html")
+    assert of_kind(outputs[1], "text/plain").startswith("StudyResult(study='s'")
+    printed = "".join("".join(own["text"]) for own in outputs[2] if own.get("name") == "stdout")
+    assert "Chosen by validation" in printed and "RidgeRanker" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_figures_and_estimators_show_themselves(outputs: list[list[dict[str, Any]]]) -> None:
+    assert any("application/vnd.plotly.v1+json" in own["data"] for own in outputs[3] if "data" in own)
+    assert "<b>C</b>" in of_kind(outputs[4], "text/html")
