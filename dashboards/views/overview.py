@@ -10,8 +10,10 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.records.trial import best_of, counts
+from ranktune.dashboards.views import delivered
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.tuner.selection.results import ALIKE, WORSE
+from ranktune.tuner.study.declaration import Study
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -21,7 +23,7 @@ def panels(data: StudyData) -> list[Panel]:
         found.append(_folds(data.result))
     if any(trial.error for trial in data.trials) or (data.result is not None and data.result["failures"]):
         found.append(_failures(data))
-    return [*found, _settings(data)]
+    return [*found, *delivered.panels(data), _settings(data)]
 
 
 def _conclusion(data: StudyData) -> Panel:
@@ -212,9 +214,21 @@ def _failures(data: StudyData) -> Panel:
 
 
 def _settings(data: StudyData) -> Panel:
-    settings = ((name, setting(value)) for name, value in data.study.as_dict().items())
+    settings = ((name, setting(value)) for name, value in data.study.as_dict().items() if _applies(name, data.study))
     rows = [(name, value) for name, value in settings if value not in (None, "") and name != "name"]
-    return Panel("settings", "Settings of the study", Table(("setting", "value"), rows), None, "Others are not set.")
+    note = "Others are not set or do not apply."
+    return Panel("settings", "Settings of the study", Table(("setting", "value"), rows), None, note)
+
+
+def _applies(name: str, study: Study) -> bool:
+    """Return whether a setting has an effect in a study."""
+    if name in ("folds", "repeats"):
+        return study.plan not in ("split", "progressive")
+    if name == "outer":
+        return study.plan == "nested"
+    if name == "permutations":
+        return study.plan == "progressive"
+    return name != "acquisition" or study.sampler == "thompson"
 
 
 def setting(value: object) -> Cell:

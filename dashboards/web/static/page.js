@@ -116,10 +116,11 @@ async function draw(plot) {
     if (trace.name?.length > most) trace.name = `${trace.name.slice(0, most).replace(/&\w*$/, "")}…`; // no half of &lt;
   }
   await Plotly.react(plot, data, layout, config);
+  if (plot.querySelector("svg.main-svg")?.clientWidth !== plot.clientWidth) await Plotly.Plots.resize(plot); // drawn before at another width
 }
 
 function plotOf(panel) {
-  const plot = el("div", { class: "plot", role: "img", "aria-label": clipped(panel.title), "data-testid": `plot-${panel.key}` });
+  const plot = el("div", { class: "plot", role: "figure", "aria-label": clipped(panel.title), "data-testid": `plot-${panel.key}` });
   plot.style.minHeight = `${panel.figure.layout.height ?? 380}px`;
   figures.set(plot, panel.figure);
   watcher.observe(plot);

@@ -215,6 +215,20 @@ def test_every_tab_can_be_seen_on_a_phone(browser: Any, reports: dict[str, str])
     opened.page.context.close()
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (390, "dark")])
+def test_the_checker_of_accessibility_finds_nothing(
+    browser: Any, reports: dict[str, str], width: int, theme: str
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    opened = tab(browser, "file://", width, theme)
+    for key in KEYS:
+        opened.show(reports["finished"], key)
+        found = axe.run(opened.page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"][:100]) for one in found] == []
+    opened.page.context.close()
+
+
 def test_keyboard_filter_sort_and_theme(browser: Any, reports: dict[str, str]) -> None:
     opened = tab(browser, "file://")
     page = opened.page
