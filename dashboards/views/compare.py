@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
+from ranktune.dashboards.analysis.paired_studies import PairedRows, paired_rows
 from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_figure, mean_of_splits
-from ranktune.dashboards.figures.panels import Cell, Panel, Table
+from ranktune.dashboards.figures import plotly as figures
+from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
 from ranktune.dashboards.figures.plotly import distinct
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_table, sentences, setting
 from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.statistics.comparisons import compare_splits
+from ranktune.tuner.statistics.pairs import pairwise
 
 NO_CURVE = np.full(0, np.nan)
 
@@ -20,7 +25,51 @@ def panels(*studies: StudyData) -> list[Panel]:
     """Return the settings that differ, the best so far, and the leaderboards of two and more studies."""
     names = distinct([study.name for study in studies])
     boards = (_leaderboard(f"leaderboard-{k}", study) for k, study in enumerate(studies, 1))
-    return [_settings(studies, names), _race(studies, names), *boards]
+    paired = paired_rows(studies, names)
+    return [_chosen(paired, names), _settings(studies, names), _race(studies, names), *boards, _pairs(paired)]
+
+
+def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:
+    """Return the paired tests between the chosen models of the studies."""
+    title = "Chosen models, query by query"
+    columns = ("A", "B", "A - B", "low", "high", "p", "A wins", "ties", "B wins")
+    if isinstance(paired, str):
+        return Panel("chosen", title, Table(columns, []), None, paired)
+    rows: list[list[Cell]] = []
+    generator = np.random.default_rng(0)
+    for a, b in combinations(range(len(names)), 2):
+        one, other = ([values[paired.chosen[study]] for values in paired.splits] for study in (a, b))
+        own = compare_splits(one, other, generator)
+        numbers = figures.numbers((own.difference, own.low, own.high, own.p_randomisation))
+        rows.append([names[a], names[b], *numbers, own.wins, own.ties, own.losses])
+    note = joined(_queries(paired), "95 % bootstrap interval; p of a paired randomisation test, not corrected.")
+    return Panel("chosen", title, Table(columns, rows), None, note)
+
+
+def _pairs(paired: PairedRows | str) -> Panel:
+    """Return the paired tests between any two rows of the leaderboards, the clearest first."""
+    title = "Any two models, query by query"
+    columns = ("A", "B", "A - B", "p", "p Holm", "A wins", "ties", "B wins")
+    if isinstance(paired, str):
+        return Panel("pairs", title, Table(columns, []), None, paired)
+    found = pairwise(paired.splits, np.random.default_rng(0))
+    found.sort(key=lambda pair: 2.0 if pair.p is None else pair.p)
+    rows: list[list[Cell]] = [
+        [
+            paired.labels[pair.a], paired.labels[pair.b], *figures.numbers((pair.difference, pair.p, pair.p_holm)),
+            pair.wins, pair.ties, pair.losses,
+        ]
+        for pair in found
+    ]  # fmt: skip
+    note = joined(_queries(paired), f"p Holm is corrected for the {len(rows)} comparisons.")
+    return Panel("pairs", title, Table(columns, rows), None, note)
+
+
+def _queries(paired: PairedRows) -> str:
+    count = sum(values.shape[1] for values in paired.splits)
+    if paired.part == "test":
+        return f"On {count} test queries."
+    return f"On {count} validation queries, which chose the models: differences are too optimistic."
 
 
 def _settings(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:

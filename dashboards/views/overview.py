@@ -12,7 +12,7 @@ from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.views import delivered
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.tuner.selection.results import ALIKE, WORSE
+from ranktune.tuner.selection.results import ALIKE, BASELINE, WORSE, gain_sentence
 from ranktune.tuner.study.declaration import Study
 
 
@@ -36,6 +36,8 @@ def _conclusion(data: StudyData) -> Panel:
         best, text = result["best"], sentences(result)
         rows += [("chosen", best["solver"]), *((f"its {name}", v) for name, v in (best.get("params") or {}).items())]
         rows += [(f"test {name}", value) for name, value in best["test_metrics"].items()]
+        if result.get("gain") is not None:
+            rows += _gain_rows(result["gain"])
         if result.get("estimate") is not None:
             rows.append((f"expected {data.metric}, corrected for selection", result["estimate"]))
             rows.append(("its 95 % interval", _interval(result.get("estimate_interval"))))
@@ -47,6 +49,18 @@ def _conclusion(data: StudyData) -> Panel:
         rows += [("seconds", result["seconds"]), ("model", result["model"])]
     note = joined(text, early_stopping_sentence(data))
     return Panel("conclusion", "Conclusion", Table(("what", "value"), rows), None, note)
+
+
+def _gain_rows(gain: JsonView) -> list[tuple[str, Cell]]:
+    """Return the rows of the comparison with the baseline."""
+    counts = f"{gain['wins']} better, {gain['ties']} equal, {gain['losses']} worse"
+    return [
+        ("baseline", gain["baseline"]),
+        (f"gain over the baseline ({gain['part']})", gain["difference"]),
+        ("its 95 % interval", None if gain["difference"] is None else _interval(gain["interval"])),
+        ("p of a paired randomisation test", gain["p_randomisation"]),
+        ("queries", counts),
+    ]
 
 
 def _endings(data: StudyData) -> list[tuple[str, Cell]]:
@@ -70,7 +84,10 @@ def early_stopping_sentence(data: StudyData) -> str:
 
 
 def sentences(result: JsonView) -> str:
-    """Return in two sentences which model was chosen with which score, and which are not significantly different."""
+    """Return which model was chosen with which score, and which are not significantly different.
+
+    The first sentence says whether it is better than the baseline, where there is one.
+    """
     best, metric = result["best"], result["metric"]
     test = best["test_metrics"].get(metric)
     values = "there are no test queries"
@@ -85,11 +102,20 @@ def sentences(result: JsonView) -> str:
     if result.get("folds"):
         solvers = Counter(fold["best"]["solver"] for fold in result["folds"])
         chosen = ", ".join(f"{name} on {n}" for name, n in solvers.items()) + f" of {len(result['folds'])} folds"
-    return f"{chosen} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
+    text = f"{chosen} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
+    return joined(_gain(result), text)
+
+
+def _gain(result: JsonView) -> str:
+    gain = result.get("gain")
+    if gain is None:
+        return ""
+    text = gain_sentence(gain)
+    return text if gain["difference"] is None else f"The chosen model is {text}"
 
 
 def _rivals(result: JsonView) -> str:
-    others = result["leaderboard"][1:]
+    others = [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
     if not others:
         return "There was no other model."
     p_name = "p_holm" if any(row.get("p_holm") is not None for row in others) else "p_value"

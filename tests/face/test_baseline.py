@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 import ranktune
 from ranktune.app import app
 from ranktune.notebook import StudyResult
-from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.selection.results import BASELINE, WORSE
 from ranktune.tuner.workers.executor import InProcess
@@ -37,6 +37,7 @@ def frame_of(n_queries: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"qid": qid, "docid": ids, "grade": grade, **known})
 
 
+NAMES = ("x", "y", *(f"z{k}" for k in range(6)))
 TRAIN, TEST = frame_of(40, 0), frame_of(30, 1)
 
 
@@ -58,7 +59,7 @@ def assert_same(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
 
 def test_a_column_is_compared_on_test_and_is_no_feature(tmp_path: Path) -> None:
     result = tuned(tmp_path, baseline="column:today", also="map")
-    assert result.best_model.feature_names == ("x", "y", *(f"z{k}" for k in range(6)))
+    assert result.best_model.feature_names == NAMES
     assert result.gain is not None and result.gain.part == "test"
     assert_same(result.gain.as_dict(), expected(result, TEST))
     *_, row = result.leaderboard
@@ -130,6 +131,17 @@ def test_a_fifth_set_aside_is_judged_by_the_scores_of_all_rows(tmp_path: Path) -
     column = tuned(tmp_path, test=None, baseline="column:today", drop="today")
     assert result.gain == replace(column.gain or pytest.fail(), baseline=(result.gain or pytest.fail()).baseline)
     assert result.gain is not None and result.gain.comparison.queries == 8
+
+
+def test_a_model_is_judged_on_test_alone_since_it_may_have_learnt_from_the_rest(tmp_path: Path) -> None:
+    model = ranktune.RankSVM().fit(ranktune.read(TRAIN.drop(columns="today"))).as_model(feature_names=NAMES)
+    model.save(tmp_path / "model.json")
+    result = tuned(tmp_path / "runs", baseline=tmp_path / "model.json", drop="today")
+    assert result.leaderboard[-1].vali is None
+    expected = ranktune.compare(result.best_model, model, TEST).as_dict()
+    assert_same((result.gain or pytest.fail()).as_dict(), expected)
+    with pytest.warns(RankTuneWarning, match="on queries that it learned from it scores too high"):
+        tuned(tmp_path / "runs", test=None, baseline=model, drop="today")
 
 
 def test_a_nested_plan_compares_on_all_outer_folds(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.studies import catalogue
 from ranktune.studies.rankings.base import FeatureRanking
 from ranktune.studies.rankings.opening import COLUMN, open_ranking
@@ -55,7 +56,8 @@ def baseline_of(
 ) -> Baseline | None:
     """Return the baseline of a study on splits as they were read from sources: data, vali, test and the baseline.
 
-    Where the baseline is not given, that in the folder of the study is taken; without it, it is read again.
+    Where the baseline is not given, that in the folder of the study is taken; without it, it is read again. A model may
+    have learnt from the training and validation queries, so that it scores test queries alone where they are given.
     """
     if study.baseline is None:
         return None
@@ -72,6 +74,14 @@ def baseline_of(
             f"{study.baseline} has scores in the order of rows, and {study.data} holds several parts. Give scores with "
             "query and document ids, a model, or a column."
         )
+    is_model = isinstance(ranking, FeatureRanking) and not ranking.name.startswith(COLUMN)
+    if is_model and any(split.test is None for split in splits):
+        warnings.warn(
+            f"the baseline {study.baseline} is a model: on queries that it learned from it scores too high. Give test "
+            "queries that it has not seen (test=).",
+            RankTuneWarning,
+            stacklevel=2,
+        )
     scores: dict[tuple[str, str], Floats] = {}
     for split in splits:
         known = read if len(splits) == 1 and not whole else [None] * len(PARTS)
@@ -79,6 +89,8 @@ def baseline_of(
             None if queries is None else Part(queries, source, cast(ReadOptions, options))
             for queries, source in zip((split.train, split.vali, split.test), known, strict=True)
         ]
+        if is_model and split.test is not None:
+            parts[:-1] = [None] * (len(PARTS) - 1)
         found = zip(PARTS, scores_of_parts(ranking, parts), strict=True)
         scores |= {(split.name, part): own for part, own in found if own is not None}
     return Baseline(study.baseline, scores)

@@ -1,0 +1,84 @@
+"""The baseline on the Overview page, and paired tests between rows of studies on the Compare page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.dashboards.records.study import open_study
+from ranktune.dashboards.views import compare, overview
+from ranktune.dashboards.views.registry import panels_json
+from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.statistics.comparisons import compare as compared
+from tests.support.page_studies import append, declare, finish
+from tests.support.study_samples import number, trials_of
+
+GAIN = {
+    "baseline": "column:today", "part": "test", "difference": 0.0213, "interval": [0.0101, 0.0324], "mean_a": 0.5,
+    "mean_b": 0.4787, "p_randomisation": 0.0004, "wins": 80, "ties": 20, "losses": 57, "queries": 157,
+}  # fmt: skip
+
+
+def made(home: Path, name: str, labels: tuple[str, ...] = ("LambdaRank", "RankSVM"), **more: Any) -> Path:
+    declare(home, name)
+    append(home, name, trials_of(("LambdaRank", "RankSVM"), 6))
+    result = finish(home, name, labels) | more
+    (home / name / "result.json").write_text(json.dumps(result))
+    return home / name
+
+
+def test_the_first_sentence_of_the_overview_says_whether_it_is_better(tmp_path: Path) -> None:
+    data = open_study(made(tmp_path, "mine", ("LambdaRank", "RankSVM", BASELINE), gain=GAIN))
+    conclusion = overview.panels(data)[0]
+    expected = "The chosen model is 0.0213 better than the baseline [0.0101, 0.0324], p = 0.0004, on 157 test queries."
+    assert conclusion.note.startswith(expected)
+    assert BASELINE not in conclusion.note.removeprefix(expected)
+    rows = {row[0]: row[1] for row in conclusion.table.rows}
+    assert rows["baseline"] == "column:today" and rows["gain over the baseline (test)"] == 0.0213
+    assert "baseline" not in overview.panels(open_study(made(tmp_path, "other")))[0].note
+    worse = GAIN | {"difference": -0.01, "interval": [-0.03, 0.01]}
+    text = overview.panels(open_study(made(tmp_path, "worse", gain=worse)))[0].note
+    assert "0.0100 worse than the baseline [-0.0100, 0.0300], p = 0.0004, on 157 test queries: not significant" in text
+
+
+def test_any_two_rows_of_studies_on_the_same_queries_are_paired(tmp_path: Path) -> None:
+    studies = [open_study(made(tmp_path, name, labels)) for name, labels in (
+        ("one", ("LambdaRank", "RankSVM")), ("two", ("RankSVM", "LambdaRank", BASELINE)),
+    )]  # fmt: skip
+    panels = {panel.key: panel for panel in compare.panels(*studies)}
+    json.dumps(panels_json(list(panels.values())))
+    ((_, _, difference, low, high, p, wins, ties, losses),) = panels["chosen"].table.rows
+    a, b = (study.evidence[0][1].values["ndcg@10"][0] for study in studies)
+    own = compared(a, b, np.random.default_rng(0))
+    found = [number(cell) for cell in (difference, low, high, p, wins, ties, losses)]
+    assert found == pytest.approx(
+        [own.difference, own.low, own.high, own.p_randomisation, own.wins, own.ties, own.losses]
+    )
+    rows = panels["pairs"].table.rows
+    assert len(rows) == 5 * 4 // 2
+    labels = {str(cell) for row in rows for cell in row[:2]}
+    assert labels == {"one: the chosen", "one: RankSVM", "two: the chosen", "two: LambdaRank", f"two: {BASELINE}"}
+    values = [number(row[3]) for row in rows]
+    assert values == sorted(values)
+    assert all(number(row[4]) >= number(row[3]) for row in rows)
+
+
+def test_studies_on_other_queries_are_not_paired(tmp_path: Path) -> None:
+    one = open_study(made(tmp_path, "one"))
+    declare(tmp_path, "running")
+    for other in (open_study(tmp_path / "running"), open_study(_on_other_data(tmp_path))):
+        panels = {panel.key: panel for panel in compare.panels(one, other)}
+        assert not panels["chosen"].table.rows and not panels["pairs"].table.rows
+        assert "finished" in panels["chosen"].note or "not judged on the same queries" in panels["chosen"].note
+
+
+def _on_other_data(home: Path) -> Path:
+    folder = made(home, "elsewhere")
+    declared = json.loads((folder / "study.json").read_text())
+    declared["study"]["data"], declared["data"] = "other.txt", {"": "another"}
+    (folder / "study.json").write_text(json.dumps(declared))
+    return folder
