@@ -36,6 +36,11 @@ class Category:
         own = tuple(f"{column}={level}" for level in self.levels)
         return (*own, f"{column}:missing") if self.has_missing else own
 
+    def explained(self, column: str) -> str:
+        """Return how the features are computed."""
+        text = f"{column}=VALUE is 1 where {column} is VALUE, else 0"
+        return f"{text}; {column}:missing is 1 where it has none" if self.has_missing else text
+
 
 @dataclass(frozen=True)
 class Age:
@@ -46,6 +51,10 @@ class Age:
     def names(self, column: str) -> tuple[str, ...]:
         """Return the name of the feature."""
         return (f"{column}:age_days",)
+
+    def explained(self, column: str) -> str:
+        """Return how the feature is computed."""
+        return f"{column}:age_days is the days from {column} to {self.before}"
 
     @property
     def microseconds(self) -> int:
@@ -93,6 +102,11 @@ class Encoding:
         """Return feature -> column for these features, in their order."""
         made = {name: column for column in self.columns for name in self.features_of(column)}
         return {name: made.get(name, name) for name in feature_names}
+
+    def explained(self, feature_names: Sequence[str]) -> list[str]:
+        """Return how those of the features are computed that are no columns, one text a column."""
+        columns = dict.fromkeys(column for name, column in self.sources(feature_names).items() if name != column)
+        return [self.columns[column].explained(column) for column in columns]
 
     def as_json(self) -> Json:
         """Return the encoding as JSON values."""

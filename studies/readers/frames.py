@@ -92,10 +92,10 @@ def from_frame(
 
     Notes
     -----
-    One feature a value is what every solver and every search engine can hold. Of 300 values that all matter, equally
-    frequent, 64 give trees an NDCG@10 of .737 on generated data, and 300 (levels=300) .839; trees with native
-    categories have .828, and without the category .695. Where frequencies fall as 1/rank, 64 give .813, native
-    categories .835; of 10 values both give .861.
+    One feature a value is what every solver and every search engine can hold. Where 300 equally frequent values all
+    matter, LambdaMART by LightGBM has an NDCG@10 of .737 on generated data with 64 levels, .831 with 300, .828 with
+    native categories and .695 without the column. Where their frequencies fall as 1/rank these are .813, .825, .835
+    and .693. Of 10 values, levels and native categories give .861 alike.
 
     Examples
     --------

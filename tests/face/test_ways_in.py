@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -19,7 +20,7 @@ import ranktune
 from ranktune.app import app
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.tuner.workers.executor import InProcess
-from tests.support.input_samples import SAMPLES, Sample, expected, in_folder
+from tests.support.input_samples import ROWS, SAMPLES, Sample, expected, in_folder
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "test": "none"}
 FILES = [name for name, sample in SAMPLES.items() if sample.is_file]
@@ -98,6 +99,56 @@ def test_frames_are_validation_and_test_data_too(tmp_path: Path) -> None:
     result = ranktune.tune(frame, vali=other, test=third, **study, executor=InProcess(), home=tmp_path)
     assert result.best.test is not None
     assert result.best.test.mean == ranktune.evaluate(result.best_model, third)["metrics"]["ndcg@10"]["mean"]
+
+
+def _shop(folder: Path, form: str) -> Any:
+    """Return a table with a category and dates, whose columns of queries and grades have names of their own."""
+    generator = np.random.default_rng(3)
+    n = len(ROWS) * 2
+    frame = pl.DataFrame({
+        "session": [f"s{k // 6}" for k in range(n)],
+        "bm25": generator.normal(size=n),
+        "colour": generator.choice(["red", "blue", "green"], n),
+        "added": pl.Series(generator.integers(0, 10**6, n) * 10**9).cast(pl.Datetime("us")).dt.truncate("1h"),
+    })  # fmt: skip
+    worth = frame["bm25"].to_numpy() + 2.0 * (frame["colour"] == "red").to_numpy()
+    frame = frame.with_columns(bought=pl.Series(np.digitize(worth, [0.5, 2.0])))
+    if form in ("csv", "jsonl"):
+        frame = frame.with_columns(pl.col("added").dt.to_string("iso"))
+        path = folder / f"shop.{form}"
+        (frame.write_csv if form == "csv" else frame.write_ndjson)(path)
+        return path
+    if form == "parquet":
+        frame.write_parquet(folder / "shop.parquet")
+        return folder / "shop.parquet"
+    return frame.to_pandas() if form == "pandas" else frame
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "pandas", "polars"])
+def test_a_model_takes_tables_as_its_own_was_taken(form: str, tmp_path: Path) -> None:
+    shop = _shop(tmp_path, form)
+    study: dict[str, Any] = {"executor": InProcess(), "home": tmp_path / "runs", "name": "shop"}
+    options: dict[str, Any] = {"qid": "session", "grade": "bought"}
+    model = ranktune.tune(shop, **STUDY | {"test": None}, **options, **study).best_model
+    if form == "csv":  # read again
+        model = ranktune.resume("shop", trials=3, executor=InProcess(), home=tmp_path / "runs").best_model
+    queries = ranktune.read(shop, **options)
+    assert model.encoding == queries.encoding is not None
+    assert model.feature_names == queries.feature_names and queries.n_features == 5
+    other = _shop(tmp_path, "pandas").drop(columns="bought").sample(frac=0.5, random_state=0)
+    expected = pd.Series(model.predict(queries))[other.index]
+    np.testing.assert_allclose(ranktune.predict(model, other), expected, rtol=1e-12)
+    measured = ranktune.evaluate(model, shop)["metrics"]["ndcg@10"]["mean"]
+    assert measured == ranktune.evaluate(model, queries)["metrics"]["ndcg@10"]["mean"] > 0.9
+    if isinstance(shop, Path):
+        model.save(tmp_path / "model.json")
+        printed = called("predict", tmp_path / "model.json", shop).split()
+        assert [float(word) for word in printed] == model.predict(queries).tolist()
+        assert json.loads(called("evaluate", tmp_path / "model.json", shop, "--json"))["queries"] == queries.n_queries
+        words = ["--format", "python", "--check", shop, "-o", tmp_path / "m.py"]
+        done = CliRunner().invoke(app, [str(word) for word in ("export", tmp_path / "model.json", *words)])
+        assert "added:age_days is the days from added to 2001-" in done.stderr
+        assert "the order is the same on 48 of 48 queries" in done.stderr
 
 
 def test_by_time_the_latest_queries_judge(tmp_path: Path) -> None:

@@ -204,6 +204,9 @@ def export_file(
         lines.append(
             f"It has {len(content)} bytes, and ZooKeeper takes {ZOOKEEPER}: see DefaultWrapperModel in Solr's guide."
         )
+    if model.encoding is not None and model.feature_names is not None:
+        used = [model.feature_names[k] for k in model.used_features.tolist()]
+        lines += [f"Feature: {text}." for text in model.encoding.explained(used)]
     use = USES[format].replace("FILE", str(output or "FILE")).replace("NAME", name)
     return "\n".join([*lines, use])
 

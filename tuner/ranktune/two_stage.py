@@ -81,11 +81,11 @@ def write_two_stages(
         raise ParameterError(f"{format} has no two stages. Those that have: {', '.join(WRITERS)}.")
     if folder is None:
         raise ParameterError("two stages are several files: add -o FOLDER.")
-    data, names, budget = staging.data, model.feature_names, budget_of(staging)
+    data, budget = staging.data, budget_of(staging)
     if data in catalogue.NAMES and not Path(data).exists():
         queries = catalogue.load(data)[0].train
     else:
-        queries = catalogue.read(data, n_features=model.n_features, feature_names=names, **reading)
+        queries = catalogue.read_for(model, data, **reading)
     complete = not format_called(format).missing_weights
     found = two_stages(model, queries, budget, staging.window, complete=complete)
     stages = Stages(found.first, found.second, found.chosen, name, store)

@@ -32,6 +32,14 @@ def test_features_are_named_after_columns() -> None:
     assert list(sources.values()) == ["bm25", "colour", "colour", "colour", "published"]
 
 
+def test_it_says_how_features_are_computed_that_are_no_columns() -> None:
+    assert ENCODING.explained(NAMES[:1]) == []
+    assert ENCODING.explained(NAMES) == [
+        "colour=VALUE is 1 where colour is VALUE, else 0; colour:missing is 1 where it has none",
+        "published:age_days is the days from published to 2026-01-31T12:00:00+00:00",
+    ]
+
+
 def test_an_age_counts_from_its_date_in_utc() -> None:
     assert DATES.microseconds == (np.datetime64("2026-01-31T12:00") - np.datetime64(0, "us")).astype(int)
     assert Age.until(DATES.microseconds) == DATES and Age.until(DAY).before == "1970-01-02T00:00:00+00:00"
