@@ -12,6 +12,7 @@ from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.home import StudyFolder, all_folders
+from ranktune.tuner.study.labels import read_labels
 
 
 def listing(home: Path) -> list[Json]:
@@ -21,7 +22,9 @@ def listing(home: Path) -> list[Json]:
 
 def _line(folder: StudyFolder) -> Json:
     changed = datetime.fromtimestamp((folder.path / "study.json").stat().st_mtime).astimezone()
-    line = {"study": folder.path.name, "changed": changed.isoformat(timespec="seconds")}
+    labels = read_labels(folder)
+    line: Json = {"study": folder.path.name, "changed": changed.isoformat(timespec="seconds")}
+    line |= {"note": labels.note, "tags": list(labels.tags)}
     try:
         if not folder.result.exists():
             return line | state(folder.path)
@@ -81,13 +84,16 @@ def listing_table(studies: list[Json]) -> FittedTable:
         "state": [line["state"] for line in studies],
         "changed": [line["changed"][:16].replace("T", " ") for line in studies],
     }
+    if any(line["tags"] for line in studies):
+        left["tags"] = [", ".join(line["tags"]) for line in studies]
     right = {
         "trials": [counted(line) if "done" in line else "" for line in studies],
         "score": [four_digits(line.get("best")) for line in studies],
         "test": [four_digits(line.get("test")) for line in studies],
     }
     escaped = {name: list(map(escape, cells)) for name, cells in left.items()}
-    return FittedTable(escaped, right, ("data", "metric", "trials", "solver", "test"))
+    optional = ("data", "metric", "tags", "trials", "solver", "test")
+    return FittedTable(escaped, right, [name for name in optional if name in escaped or name in right])
 
 
 def counted(line: JsonView) -> str:

@@ -77,3 +77,29 @@ def test_all_columns_are_printed_wide(tmp_path: Path, monkeypatch: pytest.Monkey
     arguments = ["list", "--home", str(tmp_path)]
     assert "metric" not in CliRunner().invoke(app, arguments).stdout
     assert "metric" in CliRunner().invoke(app, [*arguments, "--wide"]).stdout
+
+
+def test_notes_and_tags_are_listed_and_changed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        declare(tmp_path, name)
+    home = ["--home", str(tmp_path)]
+
+    def noted(*words: str) -> str:
+        done = CliRunner().invoke(app, ["note", "a", *words, *home])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert noted().split("\n")[:2] == ["No note.", "Tags: none"]
+    noted("new clicks [2026]", "--tag", "clicks", "--tag", "weekly")
+    assert noted("--tag", "clicks", "--untag", "weekly").split("\n")[:2] == ["new clicks [2026]", "Tags: clicks"]
+    lines = {line["study"]: line for line in listing(tmp_path)}
+    assert (lines["a"]["note"], lines["a"]["tags"], lines["b"]["tags"]) == ("new clicks [2026]", ["clicks"], [])
+    assert "clicks" in listed(tmp_path, 120) and max(map(len, listed(tmp_path).splitlines())) <= 80
+    assert CliRunner().invoke(app, ["note", "a", "--tag", "x" * 41, *home]).exit_code != 0
+    (tmp_path / "a" / "labels.json").write_text('{"note": 3')
+    assert listing(tmp_path)[0]["note"] == ""
+
+
+def test_without_tags_there_is_no_column_of_tags(tmp_path: Path) -> None:
+    declare(tmp_path, "s")
+    assert "tags" not in listed(tmp_path, 120)

@@ -1,0 +1,55 @@
+"""What people write about a study: a note and tags, in labels.json in its folder. Nothing depends on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.files import atomic_write
+from ranktune.tuner.study.home import StudyFolder
+
+MAX_NOTE, MAX_TAG, MAX_TAGS = 2_000, 40, 20
+"""Characters of a note and of a tag, and tags of a study."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A note and tags of a study."""
+
+    note: str = ""
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the lengths. Raises ParameterError."""
+        if len(self.note) > MAX_NOTE:
+            raise ParameterError(f"the note has {len(self.note)} characters; at most {MAX_NOTE} are kept.")
+        for tag in self.tags:
+            if not 0 < len(tag) <= MAX_TAG or "," in tag:
+                raise ParameterError(f"tag={tag[:60]!r}: a tag has 1 to {MAX_TAG} characters and no comma.")
+        if len(self.tags) > MAX_TAGS:
+            raise ParameterError(f"{len(self.tags)} tags; a study has at most {MAX_TAGS}.")
+
+
+def read_labels(folder: StudyFolder) -> Labels:
+    """Return the labels of a study; empty ones where there are none, or where they cannot be read."""
+    try:
+        found = json.loads((folder.path / "labels.json").read_text(encoding="utf-8"))
+        note, tags = found["note"], found["tags"]
+        if isinstance(note, str) and isinstance(tags, list) and all(isinstance(tag, str) for tag in tags):
+            return Labels(note, tuple(tags))
+    except (OSError, ValueError, KeyError, TypeError, ParameterError):
+        pass
+    return Labels()
+
+
+def change_labels(
+    folder: StudyFolder, note: str | None = None, add: Sequence[str] = (), remove: Sequence[str] = ()
+) -> Labels:
+    """Replace the note of a study unless it is None, add and remove tags, and return what it has then."""
+    own = read_labels(folder)
+    kept = [tag for tag in own.tags if tag not in remove]
+    labels = Labels(own.note if note is None else note, tuple(dict.fromkeys([*kept, *add])))
+    atomic_write(folder.path / "labels.json", json.dumps(asdict(labels)))
+    return labels
