@@ -6,15 +6,16 @@ study has one with the name "".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from ranktune.dashboards.records.file import Reader, RecordReader
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.solvers.core.errors import RankTuneError
+from ranktune.solvers.core.errors import RankTuneError, StudyError
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, read_evidence
 from ranktune.tuner.selection.explanations import EXPLANATIONS, Explanations, read_explanations
@@ -23,12 +24,15 @@ from ranktune.tuner.storage.locations import Locations, record_name
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, eq=False)
 class SplitData:
     """One split: its trials by number and, once it is finished, the evidence and the files of its models by label.
 
     explanations are None for a study of an older RankTune too.
+    damage says what of it cannot be read and is left out, "" if nothing is.
     """
 
     name: str
@@ -37,6 +41,7 @@ class SplitData:
     evidence: Evidence | None
     model_files: Mapping[str, Path]
     explanations: Explanations | None = None
+    damage: str = ""
 
     def model(self, label: str) -> Model | None:
         """Return the model of a row of the leaderboard, None where there is no readable file."""
@@ -94,6 +99,11 @@ class StudyData:
     def all_solvers(self) -> list[str]:
         """The solvers in the search space, then any other that trials name."""
         return list(dict.fromkeys([*self.solvers, *(trial.solver for trial in self.trials)]))
+
+    @property
+    def damage(self) -> str:
+        """What cannot be read and is left out, "" if nothing is."""
+        return " ".join(split.damage for split in self.splits if split.damage)
 
     @cached_property
     def evidence(self) -> list[tuple[str, Evidence]]:
@@ -179,8 +189,20 @@ def _split(home: StudyFolder, name: str, readers: dict[Path, Reader]) -> SplitDa
     own = home.split(name)
     reader = readers.get(own) or readers.setdefault(own, reader_of(home, name))
     trials = tuple(sorted(reader.trials(), key=lambda trial: trial.number))
-    evidence = read_evidence(own / EVIDENCE) if (own / EVIDENCE).exists() else None
+    damage: list[str] = []
+    evidence = _part(read_evidence, own / EVIDENCE, damage)
+    explained = _part(read_explanations, own / EXPLANATIONS, damage)
     labels = {} if evidence is None else dict(zip(evidence.labels, evidence.models, strict=True))
     files = {label: own / file for label, file in labels.items() if file}
-    explained = read_explanations(own / EXPLANATIONS) if (own / EXPLANATIONS).exists() else None
-    return SplitData(name, own, trials, evidence, files, explained)
+    if damage:
+        damage.append(f"What it shows is left out; `ranktune resume {home.path.name}` makes it again.")
+    return SplitData(name, own, trials, evidence, files, explained, " ".join(damage))
+
+
+def _part(read: Callable[[Path], T], path: Path, damage: list[str]) -> T | None:
+    """Return what read returns of a file, None where there is none, or it is damaged, which is then added to damage."""
+    try:
+        return read(path) if path.exists() else None
+    except StudyError as error:
+        damage.append(str(error))
+        return None

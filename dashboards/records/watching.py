@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
 from ranktune.dashboards.records.file import FileState, Reader, file_states
 from ranktune.dashboards.records.study import StudyData, open_study
-from ranktune.solvers.core.errors import RankTuneError
+from ranktune.solvers.core.errors import RankTuneError, StudyError
 from ranktune.tuner.selection.evidence import EVIDENCE
 from ranktune.tuner.selection.explanations import EXPLANATIONS
 from ranktune.tuner.study.events import FILE as EVENTS
@@ -55,11 +56,12 @@ class Watched:
         return file_states(files + [split / name for split in splits for name in _OF_SPLIT])
 
     def data(self) -> StudyData:
-        """Return the study as it is now. Raises StudyError where it cannot be read."""
+        """Return the study as it is now. Raises a RankTuneError where it cannot be read."""
         with self._reading:
             signature = self.signature()  # from before reading: later changes are read the next time
             if self._data is None or signature != self._signature:
-                self._data = open_study(self.folder, self._readers)
+                with _readable(self.name):
+                    self._data = open_study(self.folder, self._readers)
                 self._signature = signature
             return self._data
 
@@ -70,9 +72,21 @@ class Watched:
             data = self.data()
             known = self._cache.get(key)
             if known is None or known[0] is not data:
-                known = self._cache[key] = (data, compute(data))
+                with _readable(self.name):
+                    known = self._cache[key] = (data, compute(data))
                 self.costs[key] = time.thread_time() - begun
             return known[1]
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Turn an error of any kind, such as that of a file with other content than it should have, into a StudyError."""
+    try:
+        yield
+    except RankTuneError:
+        raise
+    except Exception as error:
+        raise StudyError(f"study '{name}' cannot be shown: {type(error).__name__}: {error}") from error
 
 
 @dataclass

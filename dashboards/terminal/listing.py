@@ -21,29 +21,35 @@ def listing(home: Path) -> list[Json]:
 
 
 def _line(folder: StudyFolder) -> Json:
-    changed = datetime.fromtimestamp((folder.path / "study.json").stat().st_mtime).astimezone()
-    labels = read_labels(folder)
-    line: Json = {"study": folder.path.name, "changed": changed.isoformat(timespec="seconds")}
-    line |= {"note": labels.note, "tags": list(labels.tags)}
+    line: Json = {"study": folder.path.name, "changed": "", "note": "", "tags": []}
     try:
-        if not folder.result.exists():
-            return line | state(folder.path)
-        result = load_result(folder.result)
-        best = result["best"]
-        return line | {
-            "data": result["data"],
-            "metric": result["metric"],
-            "state": "running" if folder.held() else "finished",
-            "done": result["trials"],
-            "trials": result["trials"],
-            "stopped": result["stopped"],
-            "failed": sum(failure["number"] is not None for failure in result["failures"]),
-            "solver": best["solver"],
-            "best": next((best[name] for name in ("vali", "again") if best.get(name) is not None), result["estimate"]),
-            "test": best["test"],
-        }
+        changed = datetime.fromtimestamp((folder.path / "study.json").stat().st_mtime).astimezone()
+        line["changed"] = changed.isoformat(timespec="seconds")
+        labels = read_labels(folder)
+        line |= {"note": labels.note, "tags": list(labels.tags)}
+        return line | (_finished(folder) if folder.result.exists() else state(folder.path))
     except RankTuneError as error:
         return line | {"state": f"unreadable: {error}"}
+    except Exception as error:  # whatever is wrong with one study, the others are listed
+        return line | {"state": f"unreadable: {type(error).__name__}: {error}"}
+
+
+def _finished(folder: StudyFolder) -> Json:
+    result = load_result(folder.result)
+    best = result["best"]
+    value = next((best[name] for name in ("vali", "again") if best.get(name) is not None), result["estimate"])
+    return {
+        "data": str(result["data"]),
+        "metric": str(result["metric"]),
+        "state": "running" if folder.held() else "finished",
+        "done": int(result["trials"]),
+        "trials": int(result["trials"]),
+        "stopped": int(result["stopped"]),
+        "failed": sum(failure["number"] is not None for failure in result["failures"]),
+        "solver": str(best["solver"]),
+        "best": None if value is None else float(value),
+        "test": None if best["test"] is None else float(best["test"]),
+    }
 
 
 def state(path: Path) -> Json:

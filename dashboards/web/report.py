@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from ranktune.dashboards.records.study import StudyData, open_study
@@ -16,7 +17,8 @@ from ranktune.dashboards.web.page import (
     study_json,
     views_json,
 )
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.files import atomic_write
 
 
 def report_html(data: StudyData) -> str:
@@ -45,11 +47,12 @@ def write_report(folder: Path, output: Path) -> Path:
 
     Raises StudyError where there is no study that can be read, ParameterError where output cannot be written.
     """
-    text = report_html(open_study(folder))
-    temporary = output.with_name(f".{output.name}.tmp")
+    data = open_study(folder)
+    if data.damage:
+        warnings.warn(data.damage, RankTuneWarning, stacklevel=2)
+    text = report_html(data)
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(output)
+        atomic_write(output, text)  # by a draft of a random name, which follows no link
     except OSError as error:
         raise ParameterError(f"cannot write {output}: {error.strerror}. Give a file you may write to.") from None
     return output

@@ -41,8 +41,19 @@ def atomic_write(path: Path, content: Content, *, mode: int = 0o666) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+    sync_folder(path.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Write the content of a file through to the disk."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Write the names in a folder through to the disk: a new name has to survive a power cut too."""
     if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)  # the new name has to survive a power cut too
+        folder = os.open(path, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import DataError, ModelFormatError, StudyError
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.tuner.evaluation.serialization import DAMAGED
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import located
+from ranktune.tuner.splits.proof import read_archive
 
 KEPT = "kept"
 """Subfolder of a problem's folder."""
@@ -58,10 +58,9 @@ def keep_scores(task: Task, scores: NDArray[np.float32]) -> None:
 
 def kept_scores(task: Task, n_documents: int) -> NDArray[np.float32] | None:
     """Return the scores of a task, (n_documents,), None if they were not kept."""
-    with suppress(*DAMAGED, StudyError):
-        with open(_path(task, "npz"), "rb") as file, np.load(file, allow_pickle=False) as archive:
-            found = archive["scores"]
-        if found.shape == (n_documents,) and found.dtype == np.float32:
+    with suppress(StudyError):  # a damaged file too
+        found = read_archive(_path(task, "npz")).get("scores")
+        if found is not None and found.shape == (n_documents,) and found.dtype == np.float32:
             return np.asarray(found)
     return None
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import io
 import json
 import math
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -18,15 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.splits.proof import UNREADABLE
 
 RESULT_CAP = 64 * 2**20
 """Bytes that the outcome of one trial may take."""
 
-DAMAGED = (
-    ValueError, KeyError, TypeError, OSError, EOFError, NotImplementedError, RuntimeError,
-    zipfile.BadZipFile, zlib.error, struct.error,
-)  # fmt: skip
-"""What reading damaged archives and arrays may raise."""
 Number = TypeVar("Number", np.float32, np.float64)
 _MEMBER = "outcome.json"
 _NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "cost", "begun", "ended", "bulk")
@@ -47,7 +41,7 @@ def unpack(packed: bytes) -> Outcome:
     """Return the outcome that was packed; damaged or too many bytes become a failure."""
     try:
         return _unpacked(packed)
-    except DAMAGED as error:
+    except UNREADABLE as error:
         return Outcome(error=f"its result came back damaged ({type(error).__name__}: {error})")
 
 
@@ -101,11 +95,14 @@ def _text(value: float) -> float | str:
 
 
 def write_arrays(archive: zipfile.ZipFile, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-    """Write arrays into an npz file; np.savez takes no names that are not Python identifiers."""
+    """Write arrays into an npz file, the same bytes for the same arrays.
+
+    np.savez takes no names that are not Python identifiers.
+    """
     for name, values in arrays.items():
         member = io.BytesIO()
         np.lib.format.write_array(member, values, allow_pickle=False)
-        archive.writestr(f"{name}.npy", member.getvalue())
+        archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), archive.compression)
 
 
 def _array(archive: zipfile.ZipFile, name: str, kind: type[Number]) -> NDArray[Number]:

@@ -30,6 +30,7 @@ from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.preparation import reopen
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.runner.worker import JoinedWorker
+from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.deadline import Deadline
@@ -184,7 +185,7 @@ def resume(given: ResumeArguments) -> StudyResult:
         restore_custom(given.name, study.custom)
         if given.trials is not None:
             study = replace(study, trials=given.trials)
-        problems = reopen(folder)
+        problems, gone = session.reopened()
         if problems:
             folder.declare(study, folder.digests(), extend=given.extend)
         else:
@@ -192,8 +193,7 @@ def resume(given: ResumeArguments) -> StudyResult:
                 problems = session.prepare(study, (study.data, study.vali, study.test, None), given.extend)
             except DataError as error:
                 raise StudyError(
-                    f"the data of study '{given.name}' are not kept once it is finished, and cannot be read again: "
-                    f"{error}"
+                    f"the data of study '{given.name}' {gone}, and cannot be read again: {error}"
                 ) from None
         return session.run(study, problems)
 
@@ -223,6 +223,14 @@ class _Session:
     progress: Progress
     events: Events
     owner: Ownership | None
+
+    def reopened(self) -> tuple[list[Problem], str]:
+        """Return the problems whose data are stored; without them why not."""
+        try:
+            return reopen(self.folder), "are not kept once it is finished"
+        except Damaged as damage:
+            self.progress.stage(f"{damage} The data are read again.")
+            return [], "were kept and are damaged"
 
     def prepare(self, study: Study, sources: Sources, extend: bool) -> list[Problem]:
         """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""

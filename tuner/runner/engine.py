@@ -21,6 +21,7 @@ from ranktune.tuner.runner.look import Look, look, worth_a_look
 from ranktune.tuner.runner.loop import Objective, TrialLoop
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
+from ranktune.tuner.runner.repair import repair
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.baseline import baseline_row, gain_over
 from ranktune.tuner.selection.baseline_values import BaselineValues, baseline_values
@@ -41,7 +42,7 @@ from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.locations import Locations, record_name
 from ranktune.tuner.storage.membership import this_host
-from ranktune.tuner.storage.record import Record, number_of
+from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
 from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.compatibility import claim
 from ranktune.tuner.study.deadline import Deadline
@@ -183,7 +184,8 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
         if looked is not None and looked.parts == 1:
             problem = problem.by_first_part()
         run.stage("search", "")
-        loop = TrialLoop(
+        begin = partial(
+            TrialLoop,
             study,
             problem.name,
             record,
@@ -198,6 +200,11 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             events=run.events,
             check=run.check,
         )
+        try:
+            loop = begin()
+        except DamagedArrays:
+            repair(record, space, tasks, run.executor, run.objective, run.progress.stage)
+            loop = begin()
         loop.run()
         run.check()
         again = problem.fresh and deadline.left < float("inf")

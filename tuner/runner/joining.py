@@ -15,6 +15,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.core.version import this_version
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import located, pack_problem, unpack_problem
+from ranktune.tuner.splits.proof import prove
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage, shown_url
 from ranktune.tuner.storage.leases import Leases
@@ -166,7 +167,10 @@ def _joined(name: str, text: str, leases: Leases) -> JoinedSplit:
 def _data(declared: Declaration, name: str) -> Path:
     """Return the folder with the data of a split on this machine, fetched if it is not here yet."""
     try:
-        return located(declared.folder)
+        found = located(declared.folder)
+        if found != Path(declared.folder):  # a copy in the cache, which no owner of the study has proven
+            prove(found)
+        return found
     except StudyError:
         if declared.artifacts is None:
             raise StudyError(
@@ -182,9 +186,10 @@ def _data(declared: Declaration, name: str) -> Path:
 
 
 def share(folder: Path, artifacts: Artifacts) -> None:
-    """Upload the data of a split for workers, unless they are there."""
-    if artifacts.read(data_name(folder.name)) is None:
-        artifacts.write(data_name(folder.name), pack_problem(folder))
+    """Upload the data of a split for workers, unless the same are there."""
+    packed = pack_problem(folder)
+    if artifacts.read(data_name(folder.name)) != packed:
+        artifacts.write(data_name(folder.name), packed)
 
 
 def data_name(place: str) -> str:

@@ -6,11 +6,13 @@ This module does not import the record, so that a worker that reads the data loa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ranktune.solvers.core.registrations import find
 from ranktune.tuner.evaluation.feature_sets import check_budget
 from ranktune.tuner.evaluation.objective import check_metrics
 from ranktune.tuner.samplers.registry import make_sampler
+from ranktune.tuner.splits.proof import prove
 from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.abilities import check_able, needs_of_data
 from ranktune.tuner.study.custom import declared_solvers
@@ -37,15 +39,29 @@ def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, exten
         check_budget(part, study.budget)
     with folder.replace_data() as fresh:
         folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits}, extend=extend)
-    problems = reopen(folder)
+    problems = _opened(folder)
     folder.save_facts({problem.name: problem.facts for problem in problems})
     return problems
 
 
 def reopen(folder: StudyFolder) -> list[Problem]:
-    """Return the problems that `prepare` wrote, an empty list if they are gone, as those of a finished study."""
-    study = folder.study()
-    folders = {name: folder.data / folder_name(name, digest, study) for name, digest in folder.digests().items()}
-    if not all(own.is_dir() for own in folders.values()):
+    """Return the problems that `prepare` wrote, an empty list if they are gone, as those of a finished study.
+
+    Raises Damaged if a file of theirs is not what was written.
+    """
+    problems = _folders(folder)
+    if not all(own.is_dir() for own in problems.values()):
         return []
-    return [Problem.open(own, name) for name, own in folders.items()]
+    for own in problems.values():
+        prove(own)
+    return _opened(folder)
+
+
+def _opened(folder: StudyFolder) -> list[Problem]:
+    return [Problem.open(own, name) for name, own in _folders(folder).items()]
+
+
+def _folders(folder: StudyFolder) -> dict[str, Path]:
+    """Return the folder of each split's problem."""
+    study = folder.study()
+    return {name: folder.data / folder_name(name, digest, study) for name, digest in folder.digests().items()}

@@ -10,7 +10,6 @@ closely   a few queries with all their documents, grades, and the scores that ea
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.splits.proof import UNREADABLE, Damaged, read_archive
 
 EVIDENCE = "evidence.npz"
 MAX_EXAMPLES = 40
@@ -90,18 +90,15 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
     }
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays = {f"values{k}": values for k, values in enumerate(evidence.values.values())}
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
-        np.savez_compressed(file, told=text, **arrays)  # type: ignore[arg-type]
-    temporary.replace(path)
+    atomic_write(path, lambda file: np.savez_compressed(file, header=text, **arrays))  # type: ignore[arg-type]
 
 
 def read_evidence(path: Path) -> Evidence:
-    """Return what write_evidence wrote. Raises StudyError for an invalid file."""
+    """Return what write_evidence wrote. Raises Damaged (a StudyError) where the file is not that."""
+    arrays = read_archive(path)
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            header = json.loads(arrays["told"].tobytes().decode())
-            values = {name: arrays[f"values{k}"] for k, name in enumerate(header["metrics"])}
+        header = json.loads(arrays[next(iter(arrays))].tobytes().decode())  # which an older release named otherwise
+        values = {name: np.asarray(arrays[f"values{k}"], np.float64) for k, name in enumerate(header["metrics"])}
         examples = tuple(
             QueryDocuments(
                 one["query"],
@@ -113,5 +110,5 @@ def read_evidence(path: Path) -> Evidence:
         )
         labels, models, queries = (tuple(header[name]) for name in ("labels", "models", "queries"))
         return Evidence(header["part"], labels, models, queries, values, examples)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
+    except (*UNREADABLE, StopIteration, AttributeError) as error:
+        raise Damaged(f"cannot read {path}: {type(error).__name__}: {error}.") from None

@@ -105,8 +105,8 @@ def read_explanations(path: Path) -> Explanations:
             },
             closely=tuple(_query(one) for one in content["closely"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StudyError(f"cannot read {path}: {error}. Remove it: the pages then do without.") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StudyError(f"cannot read {path}: {error}.") from None
 
 
 def _importance(value: Any) -> Importance:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.statistics.comparisons import Comparison
@@ -281,9 +282,7 @@ class Result:
 
     def save(self, path: Path) -> None:
         """Write the JSON atomically."""
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self.as_dict(), indent=1), encoding="utf-8")
-        temporary.replace(path)
+        atomic_write(path, json.dumps(self.as_dict(), indent=1))
 
 
 _LATER: Json = {"folds": (), "stopped": 0, "ended_early": "", "restriction": None, "tuning": None, "gain": None}
@@ -298,7 +297,7 @@ def load_result(path: Path) -> Json:
         if not isinstance(found, dict) or not required <= set(found):
             raise ValueError("it is no result of a study")
         found = {name: value for name, value in _LATER.items() if name != "folds"} | found
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
     return found
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.tuner.splits.proof import DIGESTS, Damaged, prove, seal
 
 KINDS = (".json", ".npy", ".npz")
 DIGEST = "packed.sha256"
@@ -67,7 +68,7 @@ def pack_problem(folder: Path) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for path in sorted(folder.iterdir()):
-            if path.suffix in KINDS and path.is_file():
+            if path.suffix in KINDS and path.name != DIGESTS and path.is_file():
                 archive.writestr(zipfile.ZipInfo(path.name), path.read_bytes())
     return packed.getvalue()
 
@@ -80,7 +81,7 @@ def unpack_problem(packed: bytes, name: str) -> Path:
     if not re.fullmatch(r"[^/\\\0:]{1,200}", name) or name.startswith("."):
         raise DataError(f"{name!r} is no name for a problem's folder.")
     target, digest = store() / name, hashlib.sha256(packed).hexdigest()
-    if _digest(target) == digest:
+    if _digest(target) == digest and _is_proven(target):
         return target
     files = _members(packed)
     store().mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,6 +89,7 @@ def unpack_problem(packed: bytes, name: str) -> Path:
     try:
         for file, content in files.items():
             (fresh / file).write_bytes(content)
+        seal(fresh)
         (fresh / DIGEST).write_text(digest)
         _put(fresh, target, digest)
     finally:
@@ -102,13 +104,21 @@ def _digest(folder: Path) -> str | None:
         return None
 
 
+def _is_proven(folder: Path) -> bool:
+    try:
+        prove(folder)
+    except Damaged:
+        return False
+    return True
+
+
 def _put(fresh: Path, target: Path, digest: str) -> None:
     """Replace the folder target by fresh; another process may do the same at the same time."""
     for _ in range(10):
         with suppress(OSError):
             os.rename(fresh, target)
             return
-        if _digest(target) == digest:
+        if _digest(target) == digest and _is_proven(target):
             return
         with suppress(OSError):  # other content is moved away and removed
             old = Path(tempfile.mkdtemp(prefix=".", dir=target.parent))

@@ -14,8 +14,10 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.digests import distinct
+from ranktune.tuner.splits.proof import read_archive
 
 PLAN, FRESH, LOOK = "plan", "fresh", "look"
 """Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, and the
@@ -103,14 +105,14 @@ def save_plan(plan: Plan, path: Path) -> None:
         parts = {f"order{k}": order for k, order in enumerate(plan.orders)}
     else:
         parts = {f"{part}{k}": getattr(fold, part) for k, fold in enumerate(plan) for part in ("train", "vali")}
-    np.savez(path, **parts)  # type: ignore[arg-type]
+    atomic_write(path, lambda file: np.savez(file, **parts))  # type: ignore[arg-type]
 
 
 def load_plan(path: Path) -> Plan:
-    """Return a saved plan, an empty one if there is no file."""
+    """Return a saved plan, an empty one if there is no file. Raises Damaged if it is not what was written."""
     if not path.exists():
         return ()
-    with np.load(path, allow_pickle=False) as parts:
-        if "order0" in parts.files:
-            return Progressive(tuple(parts[f"order{k}"] for k in range(len(parts.files))))
-        return tuple(Fold(parts[f"train{k}"], parts[f"vali{k}"]) for k in range(len(parts.files) // 2))
+    parts = {name: np.asarray(values, dtype=np.int64) for name, values in read_archive(path).items()}
+    if "order0" in parts:
+        return Progressive(tuple(parts[f"order{k}"] for k in range(len(parts))))
+    return tuple(Fold(parts[f"train{k}"], parts[f"vali{k}"]) for k in range(len(parts) // 2))

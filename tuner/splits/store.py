@@ -102,12 +102,12 @@ def read_queries(folder: Path) -> Queries:
     baseline, signs = folder / "baseline.npy", about.get("monotone")
     return Queries(
         features,
-        np.load(folder / "grades.npy"),
-        np.load(folder / "starts.npy"),
+        np.load(folder / "grades.npy", allow_pickle=False),
+        np.load(folder / "starts.npy", allow_pickle=False),
         _objects(about["query_ids"]),
         _objects(json.loads(documents.read_text())) if documents.exists() else None,
         feature_names=None if names is None else tuple(names),
-        query_weights=np.load(weights) if weights.exists() else None,
+        query_weights=np.load(weights, allow_pickle=False) if weights.exists() else None,
         has_missing=about.get("has_missing", False),
         document_weights=np.load(document_weights) if document_weights.exists() else None,
         monotone=None if signs is None else np.array(signs, dtype=np.int64),

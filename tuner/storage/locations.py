@@ -66,7 +66,7 @@ class Locations:
             url, artifacts = found["storage"], found["artifacts"]
         except FileNotFoundError:
             return cls()
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise StudyError(f"cannot read {folder / PLACES}: {error}. Remove it, and give --storage again.") from None
         for known in (storage, os.environ.get("RANKTUNE_STORAGE")):
             if known and url and shown_url(known) == url:

@@ -31,6 +31,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.racing import Estimate
 from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.database import quiet as quiet
@@ -47,6 +48,10 @@ STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "p
 LEARNING_CURVE = "learning_curve"
 ARRAYS = "per_query.npz"
 T = TypeVar("T")
+
+
+class DamagedArrays(Damaged):
+    """The arrays of a trial are gone or damaged; the trial itself is in the record."""
 
 
 class Record:
@@ -141,16 +146,28 @@ class Record:
         return written
 
     def per_query(self, trial: FrozenTrial) -> dict[str, Floats]:
-        """Return the arrays of a finished trial, metric -> (n validation queries,)."""
-        (meta,) = self.retried(lambda: get_all_artifact_meta(trial, storage=self.storage))
-        content = self._arrays.read(meta.artifact_id)
+        """Return the arrays of a finished trial, metric -> (n validation queries,).
+
+        Raises DamagedArrays where they are gone, or are not what was written.
+        """
+        name = self._array_name(trial)
+        content = self._arrays.read(name)
+        where = f"the arrays of trial {number_of(trial)} in {self._arrays.where}"
         if content is None:
-            raise StudyError(
-                f"the arrays of trial {number_of(trial)} are not in {self._arrays.where}. "
-                "Go on where the study began, or begin it with --artifacts."
-            )
-        with np.load(io.BytesIO(content)) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            raise DamagedArrays(f"{where} are gone. `ranktune resume` evaluates that trial again.")
+        try:
+            found = {metric: np.asarray(array, np.float64) for metric, array in read_archive(content).items()}
+        except Damaged:
+            raise DamagedArrays(f"{where} are damaged. `ranktune resume` evaluates that trial again.") from None
+        return found
+
+    def rewrite(self, trial: FrozenTrial, per_query: Mapping[str, Floats]) -> None:
+        """Write the arrays of a finished trial anew; the trial stays as it is."""
+        self._arrays.write(self._array_name(trial), _npz(per_query))
+
+    def _array_name(self, trial: FrozenTrial) -> str:
+        (meta,) = self.retried(lambda: get_all_artifact_meta(trial, storage=self.storage))
+        return str(meta.artifact_id)
 
     def retried(self, operation: Callable[[], T]) -> T:
         """Return what an operation on the database returns, retried while that is away."""

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files import atomic_write, sync_folder
 from ranktune.tuner.study.compatibility import Difference, saved_space, setting_differences, space_differences
 from ranktune.tuner.study.declaration import Study, check_name
 from ranktune.tuner.study.events import FILE as EVENTS
@@ -67,6 +67,7 @@ class StudyFolder:
             yield fresh
             self.remove_data()
             fresh.rename(self.data)
+            sync_folder(self.path)
 
     def check_settings(self, study: Study, *, extend: bool = False) -> Study:
         """Return the study to run: study, with the solvers of an extended study in their former order.
@@ -149,10 +150,12 @@ class StudyFolder:
             saved: Json = json.loads(file.read_text(encoding="utf-8"))
             if not isinstance(saved, dict):
                 raise ValueError("it is no declaration of a study")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise StudyError(f"cannot read {file}: {error}. Choose another name, or remove that folder.") from None
         if saved.get("format") != FORMAT:
             raise StudyError(f"{file} {_format_problem(saved.get('format'))}")
+        if not isinstance(saved.get("study"), dict) or not isinstance(saved.get("data"), dict):
+            raise StudyError(f"{file} is no declaration of a study. Choose another name, or remove that folder.")
         return saved
 
     @contextmanager
@@ -258,8 +261,16 @@ def all_folders(home: Path) -> list[StudyFolder]:
     """Return the folders of all studies in home, oldest first."""
     if not home.is_dir():
         return []
-    files = sorted(home.glob("*/study.json"), key=lambda file: file.stat().st_mtime)
-    return [StudyFolder(file.parent) for file in files]
+    files = sorted((_changed_at(file), file) for file in home.glob("*/study.json"))
+    return [StudyFolder(file.parent) for _, file in files]
+
+
+def _changed_at(file: Path) -> float:
+    """Return when a file was changed, 0 if it is gone by now."""
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def free_name(home: Path, stem: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.plans import FRESH, PLAN, Plan, fresh_plan, save_plan
+from ranktune.tuner.splits.proof import reseal, seal
 from ranktune.tuner.splits.split import WHOLE, Split, validation_plan, with_test, without_shared
 from ranktune.tuner.splits.store import read_development, read_plan, read_queries, write_problem, write_queries
 from ranktune.tuner.study.baseline import check_covered
@@ -49,6 +50,7 @@ class Problem:
         """
         assert isinstance(self.plan, tuple)
         save_plan(self.plan[:1], self.folder / f"{PLAN}.npz")
+        reseal(self.folder, f"{PLAN}.npz")
         read_plan.cache_clear()
         return replace(self, plan=self.plan[:1], fresh=())
 
@@ -99,6 +101,7 @@ def write_split(split: Split, study: Study, parent: Path) -> str:
     write_problem(development, {PLAN: plan, FRESH: fresh}, own)
     if split.test is not None:
         write_queries(split.test, own / "test", documents=True)
+    seal(own)
     return digest
 
 

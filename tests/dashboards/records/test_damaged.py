@@ -1,0 +1,119 @@
+"""A study with one damaged file: a right answer or one sentence, and the other studies are shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from ranktune.dashboards.records.study import open_study
+from ranktune.dashboards.records.watching import Watched
+from ranktune.dashboards.terminal.listing import listing, listing_table
+from ranktune.dashboards.views.registry import VIEWS, view_json
+from ranktune.dashboards.web.report import write_report
+from ranktune.dashboards.web.server import make_app
+from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
+from ranktune.tuner.selection.evidence import write_evidence
+from tests.support.page_studies import SOLVERS, append, declare, finish
+from tests.support.study_samples import evidence_of, trials_of
+
+FILES = ("study.json", "result.json", "record.db", "evidence.npz", "lock", "places.json", "events.jsonl", "facts.json")
+GARBAGE = (b"", b"\0" * 3000, b"{}", b"[]", b"null", b"[" * 5000, b'{"format": 2, "study": [], "data": 3}', b"\xff\xfe")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("home")
+    for name in ("bad", "good"):
+        declare(found, name)
+        append(found, name, trials_of(SOLVERS, 4))
+        counts = {"trials": 4, "stopped": 0}
+        (found / name / "result.json").write_text(json.dumps(finish(found, name) | counts))
+        write_evidence(evidence_of(SOLVERS, 30), found / name / "evidence.npz")
+    return found
+
+
+def check_reading(home: Path) -> None:
+    """Check that the list has both studies, and that the damaged one is shown or refused in a sentence."""
+    found = {line["study"]: line for line in listing(home)}
+    assert found["good"]["state"] == "finished"
+    listing_table(list(found.values()))
+    try:
+        data = Watched(home / "bad").data()
+    except RankTuneError as error:
+        assert "\n" not in str(error)
+        return
+    for view in VIEWS:
+        try:
+            Watched(home / "bad").cached(view.key, lambda data, key=view.key: str(view_json(key, data)).encode())  # type: ignore[misc]
+        except RankTuneError as error:
+            assert "\n" not in str(error)
+    assert data.name == "bad"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_garbage_in_any_file(file: str, home: Path, tmp_path: Path) -> None:
+    for content in GARBAGE if file != "record.db" else GARBAGE[:2]:
+        shutil.rmtree(tmp_path / "h", ignore_errors=True)
+        shutil.copytree(home, tmp_path / "h")
+        (tmp_path / "h" / "bad" / file).write_bytes(content)
+        check_reading(tmp_path / "h")
+
+
+@pytest.mark.parametrize("field", ["best", "trials", "failures", "leaderboard", "metric", "estimate", "alternatives"])
+def test_a_result_with_other_values_than_it_should_have(field: str, home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home, tmp_path / "h")
+    file = tmp_path / "h" / "bad" / "result.json"
+    whole = json.loads(file.read_text())
+    for value in (None, 3, "x", [], {}, [1], {"vali": "x"}):
+        file.write_text(json.dumps(whole | {field: value}))
+        check_reading(tmp_path / "h")
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
+def test_evidence_with_a_wrong_byte_is_left_out_with_a_line(seed: int, home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home, tmp_path / "h")
+    file = tmp_path / "h" / "bad" / "evidence.npz"
+    content, generator = file.read_bytes(), np.random.default_rng(seed)
+    whole = open_study(home / "bad").evidence[0][1]
+    left_out = 0
+    for at in generator.choice(len(content), 200, replace=False):
+        wrong = bytearray(content)
+        wrong[at] ^= int(generator.integers(1, 256))
+        file.write_bytes(wrong)
+        data = open_study(tmp_path / "h" / "bad")
+        if data.damage:
+            left_out += 1
+            assert data.evidence == []
+            assert "evidence.npz" in data.damage
+            assert data.damage.endswith("`ranktune resume bad` makes it again.")
+        else:
+            assert all(
+                np.array_equal(data.evidence[0][1].values[k], v, equal_nan=True) for k, v in whole.values.items()
+            )
+    assert left_out > 100
+
+
+def test_pages_and_report_of_a_study_without_its_evidence(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home, tmp_path / "h")
+    (tmp_path / "h" / "bad" / "evidence.npz").write_bytes(b"damaged")
+    with pytest.warns(RankTuneWarning, match=r"evidence.npz.* is left out"):
+        write_report(tmp_path / "h" / "bad", tmp_path / "out.html")
+    app = make_app(tmp_path / "h")
+
+    async def get(path: str) -> Any:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1") as client:
+            return await client.get(path)
+
+    for path in ("/", "/api/studies", "/study/bad", "/study/good", *(f"/api/view/bad/{view.key}" for view in VIEWS)):
+        assert asyncio.run(get(path)).status_code == 200, path
+    (note,) = [
+        p["note"] for p in asyncio.run(get("/api/view/bad/overview")).json()["panels"] if p["key"] == "conclusion"
+    ]
+    assert "evidence.npz" in note

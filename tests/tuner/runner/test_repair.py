@@ -1,0 +1,157 @@
+"""Studies whose stored arrays are damaged: resumed, they find what they would have found; the user gets one line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ranktune
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.runner.progress import Silent, TrialReport
+from ranktune.tuner.splits.proof import DIGESTS
+from ranktune.tuner.storage.record import DamagedArrays, Record
+from tests.face.test_cli import letor
+from tests.faults.test_study_faults import found_by
+from tests.tuner.splits.test_proof import emptied, one_bit, zeroed
+
+TRIALS = 4
+
+
+class Heard(Silent):
+    """Keeps the lines, and interrupts a study after so many trials."""
+
+    def __init__(self, until: int = 10**9) -> None:
+        self.lines: list[str] = []
+        self._until = until
+
+    def stage(self, text: str) -> None:
+        self.lines.append(text)
+
+    def trial(self, report: TrialReport) -> None:
+        if report.done >= self._until:
+            raise KeyboardInterrupt
+
+
+def tuned(home: Path, **options: Any) -> dict[str, Any]:
+    result = ranktune.tune(
+        str(home.parent / "train.txt"), test=str(home.parent / "test.txt"), solvers=("RankSVM", "LambdaMART"),
+        trials=TRIALS, sampler="random", jobs=1, home=home, name="s", **options,
+    )  # fmt: skip
+    return found_by(result)
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A study that was interrupted after three of four trials, and what it would have found."""
+    folder = tmp_path_factory.mktemp("repair")
+    letor(folder / "train.txt", 20, 1, documents=6)
+    letor(folder / "test.txt", 8, 2, documents=6)
+    expected = tuned(folder / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        tuned(folder / "part", progress=Heard(until=3))
+    return folder / "part", expected
+
+
+def resumed(interrupted: Path, home: Path, damage: Callable[[Path], object]) -> tuple[dict[str, Any], list[str]]:
+    """Resume a copy of the study, damaged, and return what it finds, and the lines about damage."""
+    shutil.copytree(interrupted, home / "home")
+    damage(home / "home" / "s")
+    heard = Heard()
+    found = found_by(ranktune.resume("s", home=home / "home", jobs=1, progress=heard))
+    return found, [line for line in heard.lines if "damaged" in line or "cannot read" in line]
+
+
+def data_file(study: Path, name: str) -> Path:
+    (found,) = study.glob(f"data/all-*/{name}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        pytest.param("features.npy", zeroed, id="features"),
+        pytest.param("plan.npz", one_bit, marks=pytest.mark.thorough, id="plan"),
+        pytest.param("test/starts.npy", emptied, marks=pytest.mark.thorough, id="test"),
+        pytest.param(DIGESTS, Path.unlink, marks=pytest.mark.thorough, id="digests"),
+    ],
+)
+def test_damaged_data_are_read_again(
+    interrupted: tuple[Path, dict[str, Any]], tmp_path: Path, name: str, damage: Callable[[Path], object]
+) -> None:
+    found, lines = resumed(interrupted[0], tmp_path, lambda study: damage(data_file(study, name)))
+    assert found == interrupted[1]
+    (line,) = lines
+    assert name in line
+    assert line.endswith("The data are read again.")
+
+
+def test_undamaged_data_are_not_read_again(interrupted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    found, lines = resumed(interrupted[0], tmp_path, lambda study: study)
+    assert (found, lines) == (interrupted[1], [])
+
+
+def test_damaged_data_whose_source_changed_are_refused(
+    interrupted: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    source = interrupted[0].parent / "train.txt"
+    before = source.read_bytes()
+    try:
+        source.write_bytes(before.replace(b" 1:0.", b" 1:1."))
+        with pytest.raises(StudyError, match="exists with other data"):
+            resumed(interrupted[0], tmp_path, lambda study: zeroed(data_file(study, "features.npy")))
+        source.unlink()
+        with pytest.raises(StudyError, match="data of study 's' were kept and are damaged, and cannot be read again"):
+            resumed(interrupted[0], tmp_path / "b", lambda study: zeroed(data_file(study, "features.npy")))
+    finally:
+        source.write_bytes(before)
+
+
+def artifacts(study: Path) -> list[Path]:
+    return sorted((study / "artifacts").iterdir())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(emptied, marks=pytest.mark.thorough, id="emptied"),
+        pytest.param(one_bit, id="one bit"),
+        pytest.param(Path.unlink, marks=pytest.mark.thorough, id="gone"),
+    ],
+)
+def test_the_trial_of_a_damaged_artifact_is_evaluated_again(
+    interrupted: tuple[Path, dict[str, Any]], tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    before = {file.name: file.read_bytes() for file in artifacts(interrupted[0] / "s")}
+    assert len(before) == 3
+    for place in (0,) if damage is not one_bit else (0, 1, 2):
+        home = tmp_path / str(place)
+        found, lines = resumed(interrupted[0], home, lambda study, at=place: damage(artifacts(study)[at]))  # type: ignore[misc]
+        assert found == interrupted[1]
+        (line,) = lines
+        assert re.fullmatch(
+            r"the stored arrays of trial \d are damaged: evaluated again from the same parameters", line
+        )
+        after = {file.name: file.read_bytes() for file in artifacts(home / "home" / "s")}
+        assert before.items() <= after.items()
+
+
+def test_where_no_arrays_are_left_they_may_be_elsewhere(
+    interrupted: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    with pytest.raises(StudyError, match=r"arrays of all 3 trials are gone or damaged\. Are they elsewhere"):
+        resumed(interrupted[0], tmp_path, lambda study: shutil.rmtree(study / "artifacts"))
+
+
+def test_what_reads_damaged_arrays_says_which(interrupted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    shutil.copytree(interrupted[0] / "s", tmp_path / "s")
+    for file in artifacts(tmp_path / "s"):
+        zeroed(file)
+    record = Record(tmp_path / "s", "s", "ndcg@10")
+    with pytest.raises(DamagedArrays, match=r"arrays of trial \d .* are damaged. `ranktune resume` evaluates"):
+        record.per_query(record.trials()[0])
+    record.close()
