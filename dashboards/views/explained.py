@@ -29,6 +29,7 @@ def importance(data: StudyData) -> list[Panel]:
     known = [own.explanations for own in data.splits if own.explanations is not None]
     if not known:
         return []
+    known = [own for own in known if own.part == "test"] or known  # the last of a nested plan has no test queries
     return [_importance(data, known), *_effects(known)]
 
 
@@ -134,7 +135,7 @@ def contributions(one: ExplainedQuery, key: str, title: str) -> Panel:
 def _stacked(traces: Sequence[dict[str, object]], names: Sequence[str]) -> Figure | None:
     if not traces:
         return None
-    unit = "contribution to the score, above the mean of the query"
+    unit = "contribution to the score"
     return figures.bar_figure(list(traces), unit, "document", names, barmode="relative", margin=_ROOM)
 
 

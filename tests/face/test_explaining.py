@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.encoding import Category, Encoding
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
+from ranktune.solvers.models.custom import CustomModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from tests.support.export_samples import random_trees
@@ -188,3 +190,37 @@ def test_a_table_of_long_names_and_many_features_fits(tmp_path: Path) -> None:
         console = Console(width=80, file=StringIO())
         console.print(explanation(found, top=5))
         assert max(map(len, console.file.getvalue().splitlines())) <= 80  # type: ignore[attr-defined]
+
+
+class Mine:
+    """An estimator of the user's, which may see the whole query."""
+
+    def predict(self, X: Any) -> Any:
+        return np.asarray(X) @ [2.0, 0.7, 0.0, 0.0]
+
+
+class MineByQuery(Mine):
+    def predict(self, X: Any, qid: Any = None) -> Any:
+        return super().predict(X)
+
+
+def test_models_of_the_users_solvers_are_explained_too() -> None:
+    frame = table()
+    model = CustomModel(Mine(), 4, "Mine", "Mine", feature_names=NAMES)
+    found = ranktune.explain(model, frame, query="q1")
+    assert not found["is_exact"]
+    assert sum(one["contribution"] for one in found["contributions"]) == pytest.approx(found["difference"], abs=1e-9)
+    linear = LinearModel(np.array([2.0, 0.7, 0.0, 0.0]), "RankSVM", feature_names=NAMES)
+    expected = {
+        one["feature"]: one["contribution"] for one in ranktune.explain(linear, frame, query="q1")["contributions"]
+    }
+    assert {one["feature"]: one["contribution"] for one in found["contributions"]} == pytest.approx(expected)
+    assert ranktune.explain(model, frame)["features"][0]["feature"] == "bm25"
+
+
+def test_an_estimator_that_sees_the_query_has_an_importance_alone() -> None:
+    model = CustomModel(MineByQuery(), 4, "Mine", "Mine", feature_names=NAMES)
+    for asked in ({"query": "q1"}, {"effect_of": "bm25"}):
+        with pytest.raises(ParameterError, match="MineByQuery takes qid"):
+            ranktune.explain(model, table(), **asked)  # type: ignore[arg-type]
+    assert ranktune.explain(model, table())["features"][0]["feature"] == "bm25"

@@ -72,6 +72,10 @@ def test_several_splits_are_averaged_and_their_noise_too(tmp_path: Path) -> None
     assert rows["age"][1] == pytest.approx(0.2 - np.hypot(0.02, 0.12) / 2, rel=1e-5)
     assert rows["bm25"][0] == pytest.approx(0.0)  # one split's model does not use it
     assert "60 of 80" in first.note
+    untested = replace(explained(names, shift=1.0), part="training")
+    assert weights.panels(study(tmp_path, {**found, "d": untested}, model))[0].table.rows == first.table.rows
+    alone = weights.panels(study(tmp_path, {"": untested}, model))[0]
+    assert "trained on these queries" in alone.note
     assert len(spread.table.columns) == 3
 
 
