@@ -34,6 +34,7 @@ LAYERS = {
     "tuner": (
         ("runner",),
         ("selection",),
+        ("deployment",),
         ("storage",),
         ("study",),
         ("samplers", "workers"),

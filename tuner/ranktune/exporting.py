@@ -14,9 +14,9 @@ import typer
 
 from ranktune.options import Given, Missing, ZeroBased, reading, takes_options, write_output
 from ranktune.tuner.study.settings import ColumnSettings
-from ranktune.two_stage import DEFAULT_WITHIN, Staging, write_two_stages
 
 if TYPE_CHECKING:
+    from ranktune.solvers.data.queries import Queries
     from ranktune.solvers.export.check import Agreement
     from ranktune.solvers.models.base import Model
     from ranktune.studies.readers.options import ReadOptions
@@ -121,16 +121,21 @@ def export(
         ),
     ] = None,
     within: Annotated[
-        str, typer.Option(help="With --two-stage: limits of the first stage's features, such as 'cost<=3'.")
-    ] = DEFAULT_WITHIN,
-    cost: Annotated[str, typer.Option(help="With --two-stage: what features cost, as for `ranktune tune`.")] = "",
+        str | None,
+        typer.Option(
+            help="With --two-stage: limits of the first stage's features, such as 'cost<=3'. (default: features<=8)"
+        ),
+    ] = None,
+    cost: Annotated[
+        str | None, typer.Option(help="With --two-stage: what features cost, as for `ranktune tune`.")
+    ] = None,
     missing: Missing = "keep",
     zero_based: ZeroBased = False,
 ) -> None:
     """Write the model, and print on standard error how it is used."""
     options = reading(missing, zero_based, columns)
     staging = None if two_stage is None else Staging(two_stage, window, within, cost)
-    if staging is None and (window is not None or within != DEFAULT_WITHIN or cost):
+    if staging is None and (window, within, cost) != (None, None, None):
         raise typer.BadParameter("needs --two-stage DATA.", param_hint="--window, --within, --cost")
     if staging is not None and check is not None:
         raise typer.BadParameter("cannot check two stages: leave it out.", param_hint="--check")
@@ -141,6 +146,15 @@ def export(
         model, format, output, name=name, store=store, check=check, distil=by, staging=staging, reading=options
     )
     print(said, file=sys.stderr)
+
+
+class Staging(NamedTuple):
+    """The data by which two stages are made, the window, and limits and costs of the first stage's features."""
+
+    data: str
+    window: int | None = None
+    within: str | None = None
+    cost: str | None = None
 
 
 class Distilling(NamedTuple):
@@ -188,7 +202,7 @@ def export_file(
             )
         model, distilled = _distilled(model, format, distil, reading)
     if staging is not None:
-        said = write_two_stages(model, format, output, staging, name=name, store=store, reading=reading)
+        said = _staged(model, format, output, staging, name, store, reading)
         return "\n".join(filter(None, [distilled, said]))
     content = export(model, format, name=name, store=store)
     checked = None if check is None else _checked(model, format, content, check, reading)
@@ -241,15 +255,10 @@ def _distilled(model: Model, format: str, distil: Distilling, reading: ReadOptio
     """Return a copy of a model that a format holds, and a sentence on what it loses on data that have grades."""
     import numpy as np
 
-    from ranktune.studies import catalogue
-    from ranktune.tuner.selection.copying import copied
+    from ranktune.tuner.deployment.copying import copied
 
     data = distil.data
-    if data in catalogue.NAMES and not Path(data).exists():
-        queries = catalogue.load(data)[0].train
-    else:
-        queries = catalogue.read_for(model, data, **reading)
-    found = copied(model, queries, [format], distil.trees)
+    found = copied(model, _training(model, data, reading), [format], distil.trees)
     if np.isnan(found.loss.mean):
         return found.model, f"Distilled. What it loses is not known: {found.metric} is defined on no query of {data}."
     return found.model, (
@@ -257,6 +266,28 @@ def _distilled(model: Model, format: str, distil: Distilling, reading: ReadOptio
         f"({-found.loss.high:+.4f} to {-found.loss.low:+.4f}); {found.bytes_before / 1000:.1f} kB became "
         f"{found.model.bytes / 1000:.1f}, {found.microseconds_before:.2f} us a document {found.microseconds:.2f}."
     )
+
+
+def _training(model: Model, data: str, reading: ReadOptions) -> Queries:
+    """Return the training queries that data names, with the features of a model."""
+    from ranktune.studies import catalogue
+
+    if data in catalogue.NAMES and not Path(data).exists():
+        return catalogue.load(data)[0].train
+    return catalogue.read_for(model, data, **reading)
+
+
+def _staged(
+    model: Model, format: str, folder: Path | None, staging: Staging, name: str, store: str, reading: ReadOptions
+) -> str:
+    """Write the files of two stages of a model; return a message about them."""
+    from ranktune.tuner.deployment.stage_files import FirstStage, check_stages, write_two_stages
+
+    check_stages(format, folder)
+    assert folder is not None
+    first = FirstStage.parse(staging.window, staging.within, staging.cost)
+    queries = _training(model, staging.data, reading)
+    return write_two_stages(model, format, folder, first, queries, name=name, store=store)
 
 
 def _summary(found: Agreement) -> str:

@@ -1,7 +1,7 @@
 """The end of a study whose model named systems must load: a copy of the best model, and what the restriction costs.
 
 The best of all may be a blend that a system cannot load. Then a copy of it in one model is made
-(`ranktune.tuner.selection.copying`), and chosen if its loss is not significantly above MAX_LOSS, and the best model
+(`ranktune.tuner.deployment.copying`), and chosen if its loss is not significantly above MAX_LOSS, and the best model
 that can be loaded is not better by validation.
 """
 
@@ -19,9 +19,9 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.models.base import IN_WORDS, Model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import STANDARD, loadable
+from ranktune.tuner.deployment.copying import copy_loss, copy_of, is_significant
 from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
 from ranktune.tuner.selection.candidates import Candidate
-from ranktune.tuner.selection.copying import copy_loss, copy_of, is_significant
 from ranktune.tuner.selection.finals import Entry, feature_cost
 from ranktune.tuner.selection.results import DISTILLED, Restriction
 from ranktune.tuner.selection.time_reserve import reporting

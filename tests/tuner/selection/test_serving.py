@@ -17,7 +17,7 @@ from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import BlendModel, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.tuner.selection.copying import copied, copy_loss, is_significant
+from ranktune.tuner.deployment.copying import copied, copy_loss, is_significant
 from ranktune.tuner.selection.results import BLEND, DISTILLED, TREE_BLEND, Result, load_result
 from tests.support.export_samples import random_trees
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktune import two_stage as command
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.registry import make
+from ranktune.tuner.deployment.stage_files import FirstStage, check_stages, write_two_stages
+from ranktune.tuner.deployment.two_stage import MAX_LOSS, staged, two_stages
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
 from ranktune.tuner.evaluation.feature_sets import FeatureBudget
-from ranktune.tuner.selection.two_stage import MAX_LOSS, staged, two_stages
 
 
 def sample(seed: int = 0, *, missing: bool = False) -> Queries:
@@ -124,23 +124,16 @@ def test_what_cannot_be_measured_is_refused(
 
 
 def test_the_files_and_the_table_are_written(model: Any, queries: Queries, tmp_path: Path) -> None:
-    rows = [
-        f"{int(grade)} qid:{q} " + " ".join(f"{k}:{x:.6f}" for k, x in enumerate(row, 1))
-        for grade, q, row in zip(queries.grades, queries.query_of_document, np.asarray(queries.features), strict=True)
-    ]
-    (tmp_path / "data.txt").write_text("\n".join(rows) + "\n")
-    staging = command.Staging(str(tmp_path / "data.txt"), 7, "cost<=3", "f1=2")
-    said = command.write_two_stages(model, "solr", tmp_path / "out", staging, name="mine", store="S", reading={})
+    first = FirstStage.parse(7, "cost<=3", "f1=2")
+    assert first.budget.limits == FeatureLimits(cost=3.0)
+    said = write_two_stages(model, "solr", tmp_path / "out", first, queries, name="mine", store="S")
     assert "Window: 7." in said
     assert "Written into" in said
-    assert max(map(len, said.splitlines()[:-5])) <= 80
     request = json.loads((tmp_path / "out" / "request.json").read_text())
     assert request["params"]["rq"] == "{!ltr model=mine reRankDocs=7}"
-    for own, message in (
-        ((tmp_path / "out", staging._replace(within="bytes<=3")), "limits of cost or features"),
-        ((None, staging), "add -o FOLDER"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            command.write_two_stages(model, "solr", *own, name="mine", store="S", reading={})
+    with pytest.raises(ParameterError, match="limits of cost or features"):
+        FirstStage.parse(None, "bytes<=3", None)
+    with pytest.raises(ParameterError, match="add -o FOLDER"):
+        check_stages("solr", None)
     with pytest.raises(ParameterError, match="onnx has no two stages"):
-        command.write_two_stages(model, "onnx", tmp_path, staging, name="mine", store="S", reading={})
+        check_stages("onnx", tmp_path)

@@ -1,19 +1,21 @@
-"""The export of two stages: what `ranktune export --two-stage` measures, writes and prints.
-
-As in ranktune.cli, heavy modules are imported inside the functions.
-"""
+"""The files of two stages, the table of the windows that were tried, and how the files are used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Self
 
-if TYPE_CHECKING:
-    from ranktune.solvers.models.base import Model
-    from ranktune.studies.readers.options import ReadOptions
-    from ranktune.tuner.evaluation.feature_sets import FeatureBudget
-    from ranktune.tuner.selection.two_stage import TwoStages
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export.formats import format_called
+from ranktune.solvers.export.two_stage import WRITERS, Stages, two_stage_files
+from ranktune.solvers.models.base import Model
+from ranktune.tuner.deployment.two_stage import MAX_LOSS, TwoStages, two_stages
+from ranktune.tuner.evaluation.feature_costs import FeatureCosts, read_costs
+from ranktune.tuner.evaluation.feature_order import FeatureLimits
+from ranktune.tuner.evaluation.feature_sets import FeatureBudget
+from ranktune.tuner.statistics.pareto import parse_limits
 
 DEFAULT_WITHIN = "features<=8"
 _PLUGIN = (
@@ -40,54 +42,43 @@ USES: Mapping[str, str] = {
 """Format -> how to use what was written."""
 
 
-class Staging(NamedTuple):
-    """The data by which the first stage is learnt, the window, None for the smallest that will do, and its limits."""
+class FirstStage(NamedTuple):
+    """The limits of the first stage's features, and the window, None for the smallest that will do."""
 
-    data: str
+    budget: FeatureBudget
     window: int | None = None
-    within: str = DEFAULT_WITHIN
-    cost: str = ""
+
+    @classmethod
+    def parse(cls, window: int | None, within: str | None, cost: str | None) -> Self:
+        """Return what options say. Raises ParameterError where the limits are not of cost or features."""
+        limits = parse_limits(within or DEFAULT_WITHIN)
+        if not limits or not limits.keys() <= {"cost", "nonzeros"}:
+            raise ParameterError(
+                f"--within '{within}': the first stage has limits of cost or features, such as '{DEFAULT_WITHIN}'."
+            )
+        none = float("inf")
+        most = FeatureLimits(limits.get("cost", none), limits.get("nonzeros", none))
+        return cls(FeatureBudget(FeatureCosts.parse(read_costs(cost or "")), most), window)
 
 
-def budget_of(staging: Staging) -> FeatureBudget:
-    """Return the limits of the first stage. Raises ParameterError where they are not of cost or features."""
-    from ranktune.solvers.core.errors import ParameterError
-    from ranktune.tuner.evaluation.feature_costs import FeatureCosts, read_costs
-    from ranktune.tuner.evaluation.feature_order import FeatureLimits
-    from ranktune.tuner.evaluation.feature_sets import FeatureBudget
-    from ranktune.tuner.statistics.pareto import parse_limits
-
-    limits = parse_limits(staging.within)
-    if not limits or not limits.keys() <= {"cost", "nonzeros"}:
-        raise ParameterError(
-            f"--within '{staging.within}': the first stage has limits of cost or features, such as '{DEFAULT_WITHIN}'."
-        )
-    none = float("inf")
-    most = FeatureLimits(limits.get("cost", none), limits.get("nonzeros", none))
-    return FeatureBudget(FeatureCosts.parse(read_costs(staging.cost)), most)
-
-
-def write_two_stages(
-    model: Model, format: str, folder: Path | None, staging: Staging, *, name: str, store: str, reading: ReadOptions
-) -> str:
-    """Write the files of two stages of a model into a folder; return the table of windows and how to use the files."""
-    from ranktune.solvers.core.errors import ParameterError
-    from ranktune.solvers.export.formats import format_called
-    from ranktune.solvers.export.two_stage import WRITERS, Stages, two_stage_files
-    from ranktune.studies import catalogue
-    from ranktune.tuner.selection.two_stage import two_stages
-
+def check_stages(format: str, folder: Path | None) -> None:
+    """Raise ParameterError for a format without two stages, or without a folder for their files."""
     if format not in WRITERS:
         raise ParameterError(f"{format} has no two stages. Those that have: {', '.join(WRITERS)}.")
     if folder is None:
         raise ParameterError("two stages are several files: add -o FOLDER.")
-    data, budget = staging.data, budget_of(staging)
-    if data in catalogue.NAMES and not Path(data).exists():
-        queries = catalogue.load(data)[0].train
-    else:
-        queries = catalogue.read_for(model, data, **reading)
+
+
+def write_two_stages(
+    model: Model, format: str, folder: Path, first: FirstStage, queries: Queries, *, name: str, store: str
+) -> str:
+    """Write the files of two stages of a model into a folder; return the table of windows and how to use the files.
+
+    The first stage is learnt from the scores of queries, whose grades measure the loss.
+    """
+    check_stages(format, folder)
     complete = not format_called(format).missing_weights
-    found = two_stages(model, queries, budget, staging.window, complete=complete)
+    found = two_stages(model, queries, first.budget, first.window, complete=complete)
     stages = Stages(found.first, found.second, found.chosen, name, store)
     files = two_stage_files(stages, format)
     try:
@@ -106,8 +97,6 @@ def uses(format: str, name: str) -> str:
 
 def table(found: TwoStages) -> str:
     """Return what each window loses and takes, in lines of 80 characters."""
-    from ranktune.tuner.selection.two_stage import MAX_LOSS
-
     first, full = found.first.model, found.second.model
     lines = [
         f"First stage: {first.nonzeros} of the {full.nonzeros} features, linear. Second stage: {full.solver}.",

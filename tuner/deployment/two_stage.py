@@ -23,11 +23,11 @@ from ranktune.solvers.export.two_stage import Stage
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
+from ranktune.tuner.deployment.copying import DEFAULT_METRIC
 from ranktune.tuner.evaluation.feature_costs import GroupedFeatures
 from ranktune.tuner.evaluation.feature_order import ordered
 from ranktune.tuner.evaluation.feature_sets import FeatureBudget
 from ranktune.tuner.evaluation.refit import microseconds_a_document
-from ranktune.tuner.selection.copying import DEFAULT_METRIC
 from ranktune.tuner.splits.plans import query_folds
 from ranktune.tuner.statistics.intervals import Interval, stratified_interval
 
