@@ -70,10 +70,11 @@ def suspects(queries: Queries) -> list[Suspect]:
     if sample.n_queries < MIN_QUERIES or sample.n_documents < MIN_DOCUMENTS:
         return []
     names, pairs = queries.feature_names, _pairs(sample)
+    sources = {} if queries.encoding is None else queries.encoding.sources(names or ())
     found: dict[str, Suspect] = {}
     for column in range(sample.n_features):
         name = str(column + 1) if names is None else names[column]
-        source = name if queries.encoding is None else queries.encoding.sources([name])[name]
+        source = sources.get(name, name)
         kind, reason = _judged(_column(sample, column), sample, pairs, made=source != name)
         if kind and source not in found:
             found[source] = Suspect(source, names is not None, kind, reason)
@@ -119,11 +120,11 @@ def column_report(
     unusable = [name for name, one in features.items() if not one.is_usable]
     if found is None:
         found = suspects_besides(unusable, table, wanted, missing)
-    reasons = {one.name: one.reason for one in found}
+    reasons, labels = {one.name: one.reason for one in found}, set(own.features)
     report = []
     for label in frame.columns:
         name = str(label)
-        if label not in set(own.features):
+        if label not in labels:
             taken, note = own.keys.get(label) or f"not used ({own.dropped[label]})", ""
         elif features[name].is_usable:
             taken, note = features[name].what, _note(name, reasons.get(name))

@@ -168,24 +168,33 @@ def dates(column: Series) -> Floats:
         times = column.dt.timestamp("us")
         absent = column.is_null().to_numpy()
         return np.where(absent, np.nan, times.fill_null(0).to_numpy().astype(np.float64))
-    return np.array([_microseconds(value, column.name, row) for row, value in enumerate(_values(column))])
+    name, values = column.name, _values(column)
+    known: dict[object, float] = {None: np.nan, "": np.nan}
+    for row, value in enumerate(values):
+        if not isinstance(value, str | date | None):
+            raise _no_date(value, name, row)
+        if value not in known:
+            known[value] = _microseconds(value, name, row)
+    return np.array([known[value] for value in values])
 
 
-def _microseconds(value: object, name: str, row: int) -> float:
-    if value is None or value == "":
-        return np.nan
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day)
+def _microseconds(value: str | date | None, name: str, row: int) -> float:
     try:
         time = datetime.fromisoformat(value) if isinstance(value, str) and _DATE.match(value) else value
     except ValueError:
-        time = None
+        raise _no_date(value, name, row) from None
+    if isinstance(time, date) and not isinstance(time, datetime):
+        time = datetime(time.year, time.month, time.day)
     if not isinstance(time, datetime):
-        raise DataError(
-            f"the column {name!r} held dates in the training data, and here it holds {str(value)[:40]!r} in row {row}. "
-            "Dates are of a type of dates, or ISO 8601 text such as 2026-01-31T12:00."
-        )
+        raise _no_date(value, name, row)
     return float(microseconds(time))
+
+
+def _no_date(value: object, name: str, row: int) -> DataError:
+    return DataError(
+        f"the column {name!r} held dates in the training data, and here it holds {str(value)[:40]!r} in row {row}. "
+        "Dates are of a type of dates, or ISO 8601 text such as 2026-01-31T12:00."
+    )
 
 
 def numbers(column: Series, what: str, missing: str = "error") -> Matrix:

@@ -190,7 +190,8 @@ def from_parts(X: object, y: ArrayLike, qid: Ids, known: Known | None = None) ->
     names = [str(name) for name in frame.columns]
     if known is not None:
         _check_columns(known.columns, names)
-        found = Roles.of_features(tuple(label for label in frame.columns if str(label) in known.columns))
+        needed = set(known.columns)
+        found = Roles.of_features(tuple(label for label in frame.columns if str(label) in needed))
     else:
         found = Roles.of_features(tuple(frame.columns))
     known = known or _learnt(frame, found, qid, None)
@@ -209,9 +210,10 @@ def _learnt(
 
 def _check_features(known: Known, found: Roles) -> None:
     """Raise DataError where the feature columns of a table are not those that give the features."""
-    names = [str(label) for label in found.features]
-    _check_columns(known.columns, names)
-    extra = [name for name in names if name not in set(known.columns)]
+    names, needed = [str(label) for label in found.features], known.columns
+    _check_columns(needed, names)
+    known_names = set(needed)
+    extra = [name for name in names if name not in known_names]
     if extra:
         raise DataError(f"features that the training data does not have: {listed(extra)}. Leave those columns out.")
 
@@ -237,7 +239,8 @@ def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> 
 
 
 def _check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
-    lacking = [name for name in needed if name not in set(present)]
+    there = set(present)
+    lacking = [name for name in needed if name not in there]
     if lacking:
         raise DataError(f"lacks the features {listed(lacking)} of the training data. Add those columns.")
 
