@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+import ranktune
 from ranktune.solvers.registry import SOLVERS
-from ranktune.tuner.evaluation.warming import _choices, compile_solver
+from ranktune.tuner.evaluation.warming import _choices, compile_solver, small_queries
+from ranktune.tuner.runner.progress import Silent
 
 
 def warm(cache: Path, *arguments: str) -> Any:
@@ -57,3 +59,20 @@ def test_every_active_choice_is_fitted_once() -> None:
 def test_what_is_compiled_is_not_compiled_again() -> None:
     compile_solver("RidgeRanker")
     assert compile_solver("RidgeRanker") == 0.0
+
+
+def test_the_first_study_on_a_machine_says_once_that_it_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stages(Silent):
+        said: ClassVar[list[str]] = []
+
+        def stage(self, text: str) -> None:
+            self.said.append(text)
+
+    monkeypatch.setenv("RANKTUNE_CACHE", str(tmp_path / "cache"))
+    data = small_queries()
+    for name in ("first", "second"):
+        ranktune.tune(data, solvers="BestFeature", trials=1, name=name, home=tmp_path, jobs=1, progress=Stages())
+    assert sum("compiling, once" in text for text in Stages.said) == 1
+    assert any("compiling, once" in text for text in Stages.said[: len(Stages.said) // 2])
