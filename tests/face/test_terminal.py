@@ -94,7 +94,7 @@ def test_a_stage_after_the_trials_has_a_bar_and_no_time_left_of_the_trials() -> 
     live.stage("refitting the best of each solver")
     trials, stage = live._bar.tasks
     assert trials.fields["left"] == "" and trials.finished
-    assert stage.description == "refitting the best of each solver" and stage.total is None
+    assert stage.fields["best"] == "refitting the best of each solver" and stage.total is None
     live.stage("blending them")
     assert [task.finished for task in live._bar.tasks] == [True, True, False]
     live.close()

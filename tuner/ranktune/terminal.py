@@ -93,14 +93,15 @@ class Live:
     def __init__(self) -> None:
         from rich import progress  # only a terminal needs it
         from rich.console import Console
+        from rich.table import Column
 
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}", markup=False),
-            progress.BarColumn(bar_width=16),
+            progress.BarColumn(bar_width=8),
             progress.TextColumn("{task.fields[count]}", markup=False),
-            progress.TextColumn("{task.fields[best]}", markup=False),
             progress.TimeElapsedColumn(),
             progress.TextColumn("{task.fields[left]}", markup=False),
+            progress.TextColumn("{task.fields[best]}", markup=False, table_column=Column(no_wrap=False)),
             console=Console(stderr=True),
         )
         self._task: TaskID | None = None
@@ -117,7 +118,7 @@ class Live:
             return
         self._bar.update(self._task, left="")
         self._bar.stop_task(self._task)
-        self._stage = self._bar.add_task(printable(text), total=None, count="", best="", left="")
+        self._stage = self._bar.add_task("then", total=None, count="", best=printable(text), left="")
 
     def split(self, name: str, total: int | None, done: int) -> None:
         """Begin a bar."""
