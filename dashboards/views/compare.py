@@ -66,7 +66,7 @@ def _pairs(paired: PairedRows | str) -> Panel:
 
 
 def _queries(paired: PairedRows) -> str:
-    count = sum(values.shape[1] for values in paired.splits)
+    count = sum(int((~np.isnan(values).all(axis=0)).sum()) for values in paired.splits)
     if paired.part == "test":
         return f"On {count} test queries."
     return f"On {count} validation queries, which chose the models: differences are too optimistic."

@@ -144,6 +144,16 @@ def test_a_model_is_judged_on_test_alone_since_it_may_have_learnt_from_the_rest(
         tuned(tmp_path / "runs", test=None, baseline=model, drop="today")
 
 
+def test_a_model_of_categories_is_a_baseline_of_other_features(tmp_path: Path) -> None:
+    colours = [own.assign(colour=np.where(own["x"] > 0, "red", "blue")) for own in (TRAIN, TEST)]
+    wide = [own.drop(columns=["x", "today"]) for own in colours]
+    model = tuned(tmp_path / "a", data=wide[0], test=wide[1]).best_model
+    assert model.encoding is not None
+    result = tuned(tmp_path / "b", data=colours[0], test=colours[1], baseline=model, drop="today,colour")
+    found = ranktune.evaluate(model, colours[1])["metrics"]["ndcg@10"]["mean"]
+    assert result.gain is not None and result.gain.comparison.mean_b == pytest.approx(found)
+
+
 def test_a_nested_plan_compares_on_all_outer_folds(tmp_path: Path) -> None:
     result = tuned(tmp_path, test=None, baseline="column:today", plan="nested", outer=3)
     assert result.gain is not None and result.gain.comparison.queries == 40
