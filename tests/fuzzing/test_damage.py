@@ -6,7 +6,6 @@ By hand, with a table of the outcomes: python -m tests.fuzzing.damage FOLDER CAS
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest

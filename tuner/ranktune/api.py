@@ -17,13 +17,13 @@ from ranktune.arguments import (
     WorkArguments,
     takes,
 )
-from ranktune.baselines import spelled
 from ranktune.dashboards.tracking.following import check_installed, logged
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, read_and_prepare
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.studies.api_search import NAME as API_SEARCH
+from ranktune.studies.rankings.baselines import spelled
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.ownership import Ownership

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, Unpack
 
-from ranktune.baselines import baseline_of, without_baseline
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies import catalogue
 from ranktune.studies.inspection import suspects, warning_of
+from ranktune.studies.rankings.baselines import baseline_of, without_baseline
 from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Progress, Silent
