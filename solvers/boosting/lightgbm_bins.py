@@ -61,9 +61,7 @@ class BinnedQueries:
 
     def __init__(self, queries: Queries, labels: Floats, params: Parameters, scores: Floats | None = None) -> None:
         self._queries, self._labels, self._params, self._scores = queries, labels, params, scores
-        self._weights = None
-        if queries.query_weights is not None:
-            self._weights = np.repeat(queries.query_weights, queries.lengths)
+        self._weights = queries.weight_of_document if queries.is_weighted else None
         self._bins, self._rows = _bins_of(queries, params)
         self._all: Data | None = None
 

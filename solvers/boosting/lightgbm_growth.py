@@ -94,6 +94,7 @@ class LightGBMRanker(TreeRanker):
     """A ranker whose trees LightGBM grows; a subclass defines the objective."""
 
     weighted: ClassVar[bool] = True
+    takes_document_weights: ClassVar[bool] = True
     takes_missing: ClassVar[bool] = True
 
     def __init__(
@@ -150,8 +151,8 @@ class LightGBMRanker(TreeRanker):
             parameters["bin_construct_sample_cnt"] = DENSE_SAMPLE
         if queries.monotone is not None:
             parameters |= {"monotone_constraints": queries.monotone.tolist()}
-        if queries.query_weights is not None:
-            check_single(queries.query_weights, "a query's weight")
+        if queries.is_weighted:
+            check_single(queries.weight_of_document, "the weight of a query or document")
         binned = BinnedQueries(queries, labels, parameters, start)
         return LightGBMData(binned, parameters, self._factor(), queries.has_missing)
 
@@ -165,11 +166,9 @@ class LightGBMRanker(TreeRanker):
 
     def _leaf_limits(self, queries: Queries) -> Json:
         """Return the least size of a leaf. The curvature of squared errors is 1 per document, so that weights count."""
-        documents = float(queries.weight_of_query @ queries.lengths)
+        documents = float(queries.weight_of_document.sum())
         least = min(int(self.min_documents), max(1, int(documents // 10)))
-        rows = (
-            least if queries.query_weights is None else 1
-        )  # the same limit, but LightGBM drops too sparse features by it
+        rows = 1 if queries.is_weighted else least  # the same limit, but LightGBM drops too sparse features by it
         return {"min_data_in_leaf": rows, "min_sum_hessian_in_leaf": least * (1.0 - 1e-9)}
 
     def _common(self) -> Json:

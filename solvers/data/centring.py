@@ -14,17 +14,34 @@ from ranktune.solvers.data.queries import Queries
 
 
 def weighted_means(queries: Queries) -> Floats:
-    """Return the mean of each feature over all documents, (n_features,), weighted by their queries."""
-    by_document = np.repeat(queries.weight_of_query, queries.lengths)
+    """Return the mean of each feature over all documents, (n_features,), weighted."""
+    by_document = queries.weight_of_document
     means: Floats = transposed(queries.features, by_document) / by_document.sum()
     return means
 
 
 def without_level(values: Floats, queries: Queries) -> Floats:
-    """Return values, (n_documents,), minus the mean of their query."""
+    """Return values, (n_documents,), minus the mean of their query, weighted by its documents."""
     result = np.array(values, dtype=np.float64)
-    subtract_means(result, queries.starts)
-    return result
+    if queries.document_weights is None:
+        subtract_means(result, queries.starts)
+        return result
+    weights, first = queries.document_weights, queries.starts[:-1]
+    means = np.add.reduceat(weights * result, first) / np.add.reduceat(weights, first)
+    return result - np.repeat(means, queries.lengths)
+
+
+def without_share(values: Floats, queries: Queries) -> Floats:
+    """Return values, (n_documents,), minus each document's share, by weight, in the sum of their query.
+
+    It is the transpose of without_level: of a gradient by values without level, it makes that by the values.
+    """
+    if queries.document_weights is None:
+        return without_level(values, queries)
+    weights, first = queries.document_weights, queries.starts[:-1]
+    sums = np.add.reduceat(values, first) / np.add.reduceat(weights, first)
+    share: Floats = values - weights * np.repeat(sums, queries.lengths)
+    return share
 
 
 @compiled

@@ -41,7 +41,7 @@ class Imputation:
     def learn(cls, queries: Queries, *, indicators: bool) -> Self:
         """Return medians of the features, 0 for one that no document has, and the indicators if there are to be any.
 
-        A document counts as often as its query.
+        A document counts by its weight and that of its query.
         """
         informative = _informative(queries) if indicators else np.zeros(0, dtype=np.int64)
         return cls(_medians(queries), informative)
@@ -120,7 +120,7 @@ def query_means(queries: Queries) -> Floats:
 
 def _medians(queries: Queries) -> Floats:
     """Return the lower median of what documents have of each feature, (n_features,)."""
-    weights = None if queries.query_weights is None else np.repeat(queries.query_weights, queries.lengths)
+    weights = queries.weight_of_document if queries.is_weighted else None
     X, medians = queries.features, np.zeros(queries.n_features)
     if isinstance(X, np.ndarray):
         for first in range(0, X.shape[1], BLOCK_COLUMNS):
@@ -156,6 +156,8 @@ def _informative(queries: Queries) -> Ints:
     the sum of c_q must exceed MIN_Z standard errors.
     """
     own, weights = without_level(queries.grades, queries), queries.weight_of_query
+    if queries.document_weights is not None:
+        own = own * queries.document_weights
     X, found = queries.features, []
     absent = np.flatnonzero(_lacking(X))
     for first in range(0, len(absent), BLOCK_COLUMNS):

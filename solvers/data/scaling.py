@@ -3,10 +3,10 @@
 A ranker whose loss does not change when a query's features shift needs no centre, only these factors: weights v on
 the raw features and w = v / factor on the scaled ones rank alike, so w is penalised and v = factor * w is the model.
 Spreads are taken over all documents (factors), or within queries (query_factors), for methods that must not see a shift
-of a query's features in their scaling either. A query's weight counts as copies of the query would.
+of a query's features in their scaling either. A weight counts as copies of the query or document would.
 
 X        (n_documents, n_features)          starts   (n_queries + 1,) first row of each query, and the number of rows
-weights  (n_queries,) how often each counts  about   (n_features,) where deviations are taken from; empty: query means
+by_row   (n_documents,) how often each counts  about   (n_features,) where deviations are taken from; empty: query means
 ranges   (n_features,) maximum - minimum, overall or the widest of any query
 squares  (n_features,) weighted sum of squared deviations
 """
@@ -65,21 +65,19 @@ def _spreads(queries: Queries, about: Floats | None) -> tuple[Floats, Floats]:
 
     They are of all documents, deviations from about, or with None within queries.
     """
-    X, weights = queries.features, as_floats(queries.weight_of_query)
+    X, by_row = queries.features, as_floats(queries.weight_of_document)
     if about is not None:
-        by_row = np.repeat(weights, queries.lengths)
         ranges, squares = _overall(X, by_row, about)
     else:
         ranges, squares = np.zeros((2, queries.n_features))
         starts = as_ints(queries.starts)
         a, b, c, d = np.zeros((4, queries.n_features))
         if isinstance(X, np.ndarray):
-            _dense_by_query(X, starts, weights, a, b, c, d, ranges, squares)
+            _dense_by_query(X, starts, by_row, a, b, c, d, ranges, squares)
         else:
             columns = np.empty(queries.n_features, dtype=np.int64)
-            _csr_by_query(*csr_parts(X), starts, weights, columns, a, b, c, d, ranges, squares)
-    total = float(weights @ queries.lengths)
-    return ranges, np.where(ranges > 0.0, np.sqrt(squares / total), 0.0)
+            _csr_by_query(*csr_parts(X), starts, by_row, columns, a, b, c, d, ranges, squares)
+    return ranges, np.where(ranges > 0.0, np.sqrt(squares / by_row.sum()), 0.0)
 
 
 def _overall(X: Features, by_row: Floats, about: Floats) -> tuple[Floats, Floats]:
@@ -115,7 +113,7 @@ def _dense_sums(X: Matrix, by_row: Floats, about: Floats, low: Floats, high: Flo
 def _dense_by_query(
     X: Matrix,
     starts: Ints,
-    weights: Floats,
+    by_row: Floats,
     low: Floats,
     high: Floats,
     mean: Floats,
@@ -134,16 +132,18 @@ def _dense_by_query(
                 x = np.float64(X[i, j])
                 low[j] = x if x < low[j] else low[j]
                 high[j] = x if x > high[j] else high[j]
-                mean[j] += x
-        n = np.float64(b - a)
+                mean[j] += by_row[i] * x
+        n = 0.0
+        for i in range(a, b):
+            n += by_row[i]
         for j in range(d):
             mean[j] /= n
         for i in range(a, b):
             for j in range(d):
                 off = X[i, j] - mean[j]
-                sums[j] += off * off
+                sums[j] += by_row[i] * off * off
         for j in range(d):
-            squares[j] += weights[q] * sums[j]
+            squares[j] += sums[j]
             spread = high[j] - low[j]
             ranges[j] = spread if spread > ranges[j] else ranges[j]
 
@@ -179,7 +179,7 @@ def _csr_by_query(
     indices: Indices,
     indptr: Indices,
     starts: Ints,
-    weights: Floats,
+    by_row: Floats,
     columns: Ints,
     low: Floats,
     high: Floats,
@@ -190,27 +190,30 @@ def _csr_by_query(
 ) -> None:
     """Do what _dense_by_query does; filled must hold zeros. Cost: the nonzeros."""
     for q in range(len(starts) - 1):
-        first, last, m, rows = indptr[starts[q]], indptr[starts[q + 1]], 0, np.float64(starts[q + 1] - starts[q])
-        for p in range(first, last):
-            c, x = indices[p], np.float64(data[p])
-            if filled[c] == 0.0:
-                columns[m] = c
-                m += 1
-                low[c], high[c], mean[c] = x, x, 0.0
-            low[c] = x if x < low[c] else low[c]
-            high[c] = x if x > high[c] else high[c]
-            filled[c] += 1.0
-            mean[c] += x
+        m, rows = 0, 0.0
+        for i in range(starts[q], starts[q + 1]):
+            rows += by_row[i]
+            for p in range(indptr[i], indptr[i + 1]):
+                c, x = indices[p], np.float64(data[p])
+                if filled[c] == 0.0:
+                    columns[m] = c
+                    m += 1
+                    low[c], high[c], mean[c] = x, x, 0.0
+                low[c] = x if x < low[c] else low[c]
+                high[c] = x if x > high[c] else high[c]
+                filled[c] += by_row[i]
+                mean[c] += by_row[i] * x
         for r in range(m):
             c = columns[r]
             mean[c] /= rows
             if filled[c] < rows:
                 low[c] = 0.0 if low[c] > 0.0 else low[c]
                 high[c] = 0.0 if high[c] < 0.0 else high[c]
-                squares[c] += weights[q] * (rows - filled[c]) * mean[c] * mean[c]
+                squares[c] += (rows - filled[c]) * mean[c] * mean[c]
             spread = high[c] - low[c]
             ranges[c] = spread if spread > ranges[c] else ranges[c]
             filled[c] = 0.0
-        for p in range(first, last):
-            off = data[p] - mean[indices[p]]
-            squares[indices[p]] += weights[q] * off * off
+        for i in range(starts[q], starts[q + 1]):
+            for p in range(indptr[i], indptr[i + 1]):
+                off = data[p] - mean[indices[p]]
+                squares[indices[p]] += by_row[i] * off * off

@@ -2,7 +2,7 @@
 
     minimise  sum over documents of a (t - z)^2 + alpha |w|^2,   z = (x - level) M w
 
-a  weight of the document's query     t  its target, less its level     M  diagonal, what each feature is multiplied by
+a  weight of the document             t  its target, less its level     M  diagonal, what each feature is multiplied by
 level  the mean of the document's query, or of all documents
 
 Under monotone constraints weights are bounded by 0, exactly where there are normal equations: see within_signs.
@@ -19,7 +19,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.data import products
-from ranktune.solvers.data.centring import subtract_means, weighted_means
+from ranktune.solvers.data.centring import weighted_means, without_share
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.optimizers.newton import conjugate_gradients
 
@@ -54,7 +54,7 @@ class LeastSquares:
     def __init__(self, queries: Queries, target: Floats, multiplier: Floats, by_query: bool) -> None:
         self._queries, self._multiplier, self._by_query = queries, multiplier, by_query
         n, d = queries.n_documents, queries.n_features
-        self._weights = np.repeat(queries.weight_of_query, queries.lengths)
+        self._weights = queries.weight_of_document
         self._side = multiplier * products.transposed(queries.features, self._less_level(self._weights * target))
         self._last = np.zeros(d)
         self._gram: Floats | None = None
@@ -96,9 +96,7 @@ class LeastSquares:
         if not self._by_query:
             centred: Floats = values - self._weights * (values.sum() / self._weights.sum())
             return centred
-        centred = np.array(values)
-        subtract_means(centred, self._queries.starts)  # weights are those of the query: alike within it
-        return centred
+        return without_share(values, self._queries)
 
 
 def within_signs(gram: Floats, side: Floats, signs: Ints) -> Floats:
@@ -133,11 +131,10 @@ def within_signs(gram: Floats, side: Floats, signs: Ints) -> Floats:
 def _gram(queries: Queries, by_query: bool) -> Floats:
     """Return X' A X, X less its level, (n_features, n_features)."""
     gram = np.zeros((queries.n_features, queries.n_features))
-    roots = np.sqrt(queries.weight_of_query)
+    roots = np.sqrt(queries.weight_of_document) if queries.is_weighted else None
     for first, block in _centred_blocks(queries, by_query):
-        if queries.query_weights is not None:
-            documents = np.arange(first, first + len(block))
-            block *= roots[np.searchsorted(queries.starts, documents, side="right") - 1][:, None]
+        if roots is not None:
+            block *= roots[first : first + len(block)][:, None]
         gram += block.T @ block  # one triangle, mirrored: numpy sees that both are one array
     return gram
 
@@ -150,15 +147,21 @@ def _centred_blocks(queries: Queries, by_query: bool) -> Iterator[tuple[int, Flo
         level = weighted_means(queries)
         yield from _less(queries, 0, queries.n_documents, rows, level)
         return
-    first = 0
+    first, weights = 0, queries.document_weights
     while first < queries.n_queries:
         last = max(int(np.searchsorted(starts, starts[first] + rows, side="right")) - 1, first + 1)
         a, b = int(starts[first]), int(starts[last])
         if b - a > rows:  # one long query
-            yield from _less(queries, a, b, rows, products.transposed(queries.features[a:b], np.ones(b - a)) / (b - a))
+            own = np.ones(b - a) if weights is None else weights[a:b]
+            yield from _less(queries, a, b, rows, products.transposed(queries.features[a:b], own) / own.sum())
         else:
             block, lengths = _doubles(queries, a, b), np.diff(starts[first : last + 1])
-            means = np.add.reduceat(block, starts[first:last] - a, axis=0) / lengths[:, None]
+            at = starts[first:last] - a
+            if weights is None:
+                means = np.add.reduceat(block, at, axis=0) / lengths[:, None]
+            else:
+                sums = np.add.reduceat(block * weights[a:b, None], at, axis=0)
+                means = sums / np.add.reduceat(weights[a:b], at)[:, None]
             block -= np.repeat(means, lengths, axis=0)
             yield a, block
         first = last

@@ -51,6 +51,7 @@ class PointwiseRanker(LinearRanker):
     """Base of the pointwise rankers."""
 
     weighted: ClassVar[bool] = True
+    takes_document_weights: ClassVar[bool] = True
     centre: str
 
     def _check_parameters(self) -> None:
@@ -117,7 +118,7 @@ class RidgeRanker(PointwiseRanker):
         if by_query:
             target = without_level(queries.grades, queries)
         else:
-            weights = np.repeat(queries.weight_of_query, queries.lengths)
+            weights = queries.weight_of_document
             target = queries.grades - float(np.average(queries.grades, weights=weights))
         equations = LeastSquares(queries, target, multiplier, by_query)
         for alpha in values:
@@ -157,7 +158,7 @@ class _Smooth(PointwiseRanker, MinimisingRanker):
 
     def _path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[Iterator[Step]]:
         optimizer = LBFGS(tol=float(self.tol), max_iterations=int(self.max_iterations))
-        documents = float(queries.weight_of_query @ queries.lengths)  # the loss is a mean over them
+        documents = float(queries.weight_of_document.sum())  # the loss is a mean over them
         scales = [float(C) * documents for C in values]
         penalties = [L2(1.0 / scale) for scale in scales]
         path = self._minimise(self._loss(queries), penalties, optimizer, queries, self._factors(queries))
@@ -318,7 +319,7 @@ class SVRRanker(_Smooth):
     def _path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[Iterator[Step]]:
         if not can_double(queries.grades):
             own = without_level(queries.grades, queries)
-            weights = np.repeat(queries.weight_of_query, queries.lengths)
+            weights = queries.weight_of_document
             queries = replace(queries, grades=queries.grades / float(np.sqrt(np.average(own**2, weights=weights))))
         yield from super()._path(queries, values)
 
@@ -326,7 +327,7 @@ class SVRRanker(_Smooth):
         epsilon = float(self.epsilon)
         if self.loss == "l2":
             return SquaredInsensitiveLoss(epsilon, self.centre)
-        weights = np.repeat(queries.weight_of_query, queries.lengths)
+        weights = queries.weight_of_document
         targets = SquaredInsensitiveLoss(epsilon, self.centre).targets(queries)
         mean = float(np.average(targets, weights=weights))
         deviation = float(np.sqrt(np.average((targets - mean) ** 2, weights=weights)))

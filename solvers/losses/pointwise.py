@@ -19,7 +19,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, as_floats
 from ranktune.solvers.core.checks import check_choice, check_not_negative
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.centring import subtract_means, without_level
+from ranktune.solvers.data.centring import without_level, without_share
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import Evaluate
 
@@ -45,20 +45,16 @@ class PointwiseLoss:
 
     def prepared(self, queries: Queries) -> Evaluate:
         """Return value_and_gradient on queries, with the targets computed once."""
-        target, starts = as_floats(self.targets(queries)), queries.starts
-        weights = np.repeat(queries.weight_of_query, queries.lengths)
-        weights /= weights.sum()
+        target, weights = as_floats(self.targets(queries)), queries.weight_of_document
+        weights = weights / weights.sum()
         shape = float(getattr(self, "epsilon", 0.0)), float(getattr(self, "rounding", 0.0))
         level = np.full(1, np.nan)  # where the search for the intercept starts: where it ended last
 
         def evaluate(scores: Floats) -> tuple[float, Floats]:
-            centred, slope = np.array(scores, dtype=np.float64), np.empty(len(target))
-            if self.centre == "query":
-                subtract_means(centred, starts)
+            slope = np.empty(len(target))
+            centred = without_level(scores, queries) if self.centre == "query" else np.array(scores, dtype=np.float64)
             value = _best_intercept(self.kind, *shape, centred, target, weights, level, slope)
-            if self.centre == "query":
-                subtract_means(slope, starts)
-            return value, slope
+            return value, without_share(slope, queries) if self.centre == "query" else slope
 
         return evaluate
 
@@ -102,7 +98,7 @@ class _Insensitive(PointwiseLoss):
     def centred_targets(self, queries: Queries) -> Floats:
         """Return the targets less their weighted mean, which is 0 under centre="query"."""
         targets = self.targets(queries)
-        weights = np.repeat(queries.weight_of_query, queries.lengths)
+        weights = queries.weight_of_document
         return targets if self.centre == "query" else targets - float(np.average(targets, weights=weights))
 
 

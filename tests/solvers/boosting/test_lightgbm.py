@@ -346,7 +346,7 @@ def test_what_lightgbm_cannot_hold_is_refused_with_a_way_out() -> None:
         with pytest.raises(DataError, match=r"a grade of .*single precision.*one factor"):
             THREE[name]().fit(huge)
     for kind in THREE.values():
-        with pytest.raises(DataError, match="a query's weight of 1e-60"):
+        with pytest.raises(DataError, match="weight of a query or document of 1e-60"):
             kind().fit(queries.weighted_by(np.full(40, 1e-60)))
 
 
