@@ -27,7 +27,7 @@ from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.trees import Trees, joined, one_tree
+from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree
 
 MAX_BUNDLED_BYTES = 2**32
 """Bytes of bins of sparse features that may be kept as bundled columns."""
@@ -221,6 +221,7 @@ def _tree(fields: Mapping[str, str], has_missing: bool) -> Trees:
         return one_tree([], [], [], [], [float(fields["leaf_value"].split()[0])], [] if has_missing else None)
     whole = {name: _whole(fields[name]) for name in ("split_feature", "left_child", "right_child")}
     threshold, value = ([float(k) for k in fields[name].split()] for name in ("threshold", "leaf_value"))
+    threshold = [min(limit, ANY_VALUE) for limit in threshold]  # inf tells missing values from all others
     sides = _sides(_whole(fields["decision_type"]), threshold) if has_missing else None
     return one_tree(whole["split_feature"], threshold, whole["left_child"], whole["right_child"], value, sides)
 
