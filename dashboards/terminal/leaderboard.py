@@ -13,6 +13,7 @@ from rich.text import Text
 from ranktune.dashboards.records.study import tuning_gained
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
+from ranktune.solvers.core.errors import listed
 from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, gain_sentence
 
 UNSERVED = " *"
@@ -87,7 +88,7 @@ def conclusion(result: JsonView) -> str:
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         lines.append(f"{failed} ({last['solver']}) with: {last['error']}")
     lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
-    lines += filter(None, [result.get("ended_early", "")])
+    lines += filter(None, [monotone(result), result.get("ended_early", "")])
     return "\n".join(lines)
 
 
@@ -107,6 +108,16 @@ def compositions(result: JsonView) -> str:
         return ""
     often = [f"{parts} on {count}" if len(splits) > 1 else parts for parts, count in counts.most_common()]
     return f"Ranker does best composed of {', '.join(often)}{' folds' if len(splits) > 1 else ''}."
+
+
+def monotone(result: JsonView) -> str:
+    """Return the monotone constraints that the chosen model keeps; "" if there are none."""
+    found = result.get("monotone", {})
+    rising, falling = ([name for name, own in found.items() if own == sign] for sign in (1, -1))
+    parts = [
+        f"{word} with {listed(names)}" for word, names in (("never falls", rising), ("never rises", falling)) if names
+    ]
+    return f"Verified: the score {' and '.join(parts)}." if parts else ""
 
 
 def served(result: JsonView) -> str:

@@ -11,7 +11,7 @@ from ranktune.solvers.boosting.base import TREE_GAINS, BoostedRanker, check_shar
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
 from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, FAST, LightGBMRanker, bagging
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.core.checks import RandomState, check_choice, check_count
+from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_flag
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
 from ranktune.solvers.data.grades import shared_levels
@@ -35,9 +35,9 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     """LambdaMART: boosted trees whose gradients weigh each pair by the change in NDCG of swapping it, by LightGBM.
 
     Queries without two different grades are left out. Documents of equal score, all before the first tree, rank in the
-    order of rows. Query weights multiply the gradients; min_documents counts documents whatever their weight. Feature
-    values within 1e-35 of 0 count as 0. Cost of a round: n_documents n_features additions, and truncation n_documents
-    swaps.
+    order of rows. Weights of queries and documents multiply the gradients; min_documents counts documents whatever
+    their weight. Feature values within 1e-35 of 0 count as 0. Cost of a round: n_documents n_features additions, and
+    truncation n_documents swaps.
 
     Parameters
     ----------
@@ -64,6 +64,9 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     truncation : int, default=30
         With lambdarank the ranks whose swaps count: the better placed document of a pair is among the first truncation
         ones.
+    norm : bool, default=True
+        With lambdarank, whether the gradients of a query are divided by the differences of scores and by the total of
+        the query, so that no query dominates; LightGBM's lambdarank_norm.
     gain : {"auto", "exponential", "linear"}, default="auto"
         The gain of a grade: "exponential": 2^grade - 1, for grades from 0 to 30; "linear": the grade, at least 0;
         "auto": exponential for whole grades from 0 to 30, else the difference to the lowest grade.
@@ -139,6 +142,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         query_share: float = 0.7,
         loss: str = "lambdarank",
         truncation: int = 30,
+        norm: bool = True,
         gain: str = "auto",
         start: str = "none",
         validation: float = 0.0,
@@ -154,6 +158,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         self.query_share = query_share
         self.loss = loss
         self.truncation = truncation
+        self.norm = norm
         self.gain = gain
         self.start = start
         self.validation = validation
@@ -167,6 +172,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         check_share("query_share", self.query_share)
         check_choice("loss", self.loss, LOSSES)
         check_choice("gain", self.gain, TREE_GAINS)
+        check_flag("norm", self.norm)
 
     def _training_queries(self, queries: Queries) -> Queries:
         return queries_with_pairs(queries)
@@ -199,6 +205,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
             loss: Json = {
                 "objective": "lambdarank",
                 "lambdarank_truncation_level": min(int(self.truncation), MAX_QUERY_LENGTH),
+                "lambdarank_norm": bool(self.norm),
                 "bagging_by_query": self.query_share < 1.0,
             }
         else:  # drawing queries, LightGBM ends after the first tree

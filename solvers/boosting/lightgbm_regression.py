@@ -40,8 +40,9 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     row_share : float, default=0.7
         The share of the documents that is drawn for each tree.
     centre : {"query", "none"}, default="query"
-        "query": the trees fit what grades differ by from the mean grade of their query; "none": the grades. Scores
-        compare documents of one query either way.
+        "query": the trees fit what grades differ by from the mean grade of their query, a query-wise squared error
+        whose targets are centred once (CatBoost's QueryRMSE centres scores in each round too); "none": the grades.
+        Scores compare documents of one query either way.
     start : {"none", "linear"}, default="none"
         What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
         is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.

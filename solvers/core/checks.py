@@ -31,6 +31,12 @@ def check_count(name: str, value: object) -> None:
         raise ParameterError(f"{name}={value!r}: it must be a whole number of at least 1.")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Raise ParameterError unless value is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{name}={value!r}: it must be True or False.")
+
+
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:
     """Raise ParameterError, with the nearest spelling, unless value is one of known."""
     known = tuple(known)

@@ -19,8 +19,8 @@ import numpy as np
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.checks import check_choice, check_count, check_positive
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.checks import check_choice, check_count, check_flag, check_positive
+from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, Parameter
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import check_scaling, factors
@@ -133,8 +133,7 @@ class RankSVM(LinearRanker):
         check_choice("pairs", self.pairs, PAIRS)
         check_scaling(self.scaling)
         check_choice("average", self.average, AVERAGES)
-        if not isinstance(self.warm_start, bool | np.bool_):
-            raise ParameterError(f"warm_start={self.warm_start!r}: it must be True or False.")
+        check_flag("warm_start", self.warm_start)
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         with self._executor() as executor:

@@ -29,7 +29,7 @@ WEIGHTS = generator.integers(1, 4, 240)
 COPIES = np.repeat(np.arange(240), WEIGHTS)
 NEW = np.array([[3.0, 1.0, 4.0, 1.0], [5.0, 9.0, 2.0, 6.0], [0.0, 8.0, 11.0, 7.0]])
 
-UNDRAWN = {"trees": 15, "min_documents": 8, "feature_share": 1.0, "row_share": 1.0}
+UNDRAWN: dict[str, Any] = {"trees": 15, "min_documents": 8, "feature_share": 1.0, "row_share": 1.0}
 LAWFUL = [
     RidgeRanker(alpha=5.0),
     RidgeRanker(alpha=5.0, centre="none"),

@@ -173,7 +173,12 @@ def test_leaving_features_out_loses_little_of_the_objective_of_ranksvm() -> None
 
 def test_paths_keep_constraints_and_agree_with_single_fits() -> None:
     queries = data().constrained(SIGNS)
-    for ranker, values in ((RankSVM(), [0.01, 1.0]), (RidgeRanker(), [1.0, 100.0]), (LogisticRanker(), [0.01, 1.0])):
+    cases: list[tuple[Any, list[float]]] = [
+        (RankSVM(), [0.01, 1.0]),
+        (RidgeRanker(), [1.0, 100.0]),
+        (LogisticRanker(), [0.01, 1.0]),
+    ]
+    for ranker, values in cases:
         for value, found in ranker.fit_path(queries, values):
             alone = type(ranker)(**{str(ranker.path_parameter): value}).fit(queries)
             assert found.as_model().monotone

@@ -322,6 +322,7 @@ def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
         folder=str(folder.path.resolve()),
         ended_early=" ".join(dict.fromkeys(part.ended_early for part in parts if part.ended_early)),
         folds=splits,
+        monotone=dict(judged[-1].entries[0].model.monotone),
         restriction=restriction(study, [part.served for part in judged], generator),
         tuning=tuning_gain(
             [part.default for part in judged],

@@ -229,6 +229,8 @@ class Result:
         What tuning gained over the solvers' defaults on the test queries; None without them.
     gain : Gain or None
         The chosen model against the baseline; None if none was given.
+    monotone : mapping of str to int
+        The monotone constraints that the chosen model keeps: sign by feature.
 
     Examples
     --------
@@ -260,6 +262,7 @@ class Result:
     restriction: Restriction | None = None
     tuning: TuningGain | None = None
     gain: Gain | None = None
+    monotone: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def best_model(self) -> Model:
@@ -285,7 +288,15 @@ class Result:
         atomic_write(path, json.dumps(self.as_dict(), indent=1))
 
 
-_LATER: Json = {"folds": (), "stopped": 0, "ended_early": "", "restriction": None, "tuning": None, "gain": None}
+_LATER: Json = {
+    "folds": (),
+    "stopped": 0,
+    "ended_early": "",
+    "restriction": None,
+    "tuning": None,
+    "gain": None,
+    "monotone": {},
+}
 """Fields that results of older versions may lack, and what stands for them."""
 
 

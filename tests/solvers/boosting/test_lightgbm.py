@@ -355,3 +355,19 @@ def test_validation_queries_that_show_nothing_are_refused_by_the_metric() -> Non
     assert not with_pairs(flat).any()
     with pytest.raises(DataError, match="pairwise skips all"):
         LambdaMART(metric="pairwise").fit(judged(), vali=flat)
+
+
+def test_norm_is_the_parameter_of_lightgbm() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    generator = np.random.default_rng(0)
+    X, group = generator.normal(size=(120, 3)), [12] * 10
+    y = np.digitize(X[:, 0] + generator.normal(size=120), [0.0, 1.0])
+    shared = {"n_estimators": 10, "learning_rate": 0.05, "num_leaves": 8, "reg_lambda": 1.0, "min_child_samples": 0}
+    for norm in (True, False):
+        theirs = lightgbm.LGBMRanker(
+            **shared, lambdarank_norm=norm, min_child_weight=1e-9, min_data_in_bin=1, verbosity=-1
+        ).fit(X, y, group=group)
+        ours = LambdaMART(10, norm=norm, min_documents=1, feature_share=1.0, query_share=1.0).fit(X, y, group=group)
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-9)
+    with pytest.raises(ParameterError, match="norm='no': it must be True or False"):
+        LambdaMART(norm="no").fit(X, y, group=group)  # type: ignore[arg-type]
