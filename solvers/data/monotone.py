@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Ints
+from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, nearest
 
 Monotone: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | int, int] | Sequence[int] | Array
@@ -53,6 +53,11 @@ def named_signs(signs: Ints, names: Sequence[str] | None) -> dict[str, int]:
 def name_of(column: int, names: Sequence[str] | None) -> str:
     """Return the name of a column, f1 for the first of features without names."""
     return f"f{column + 1}" if names is None else names[column]
+
+
+def within(weights: Floats, signs: Ints | None) -> Floats:
+    """Return weights with 0 where they are of the other sign than a constraint."""
+    return weights if signs is None else np.where(weights * signs < 0.0, 0.0, weights)
 
 
 def constraints(given: object) -> dict[str, int]:

@@ -23,6 +23,7 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data import products
+from ranktune.solvers.data.monotone import within
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.losses.base import Loss, prepared
@@ -143,9 +144,8 @@ class Trail:
     @property
     def violation(self) -> float:
         """The norm of the shortest subgradient of F over that at zero."""
-        signs, zero = self.objective.signs, np.zeros_like(self.at_zero)
-        norm = float(np.linalg.norm(shortest(self.point.weights, self.point.gradient, self.l1, signs)))
-        reference = float(np.linalg.norm(shortest(zero, self.at_zero, self.l1, signs)))
+        ends = (self.point.weights, self.point.gradient), (np.zeros_like(self.at_zero), self.at_zero)
+        norm, reference = (float(np.linalg.norm(shortest(*end, self.l1, self.objective.signs))) for end in ends)
         return norm / max(reference, 1e-300) if norm > 0.0 else 0.0
 
     def change_strengths(self, l1: float, l2: float) -> None:
@@ -249,8 +249,7 @@ class LBFGS(_QuasiNewton):
     def search(self, trail: Trail) -> Iterator[Point]:
         """Yield points from that of trail on."""
         if trail.objective.signs is not None:
-            yield from OWLQN(self.tol, self.max_iterations, self.memory).search(trail)
-            return
+            return (yield from OWLQN(self.tol, self.max_iterations, self.memory).search(trail))
         point = trail.point
         curvature = trail.curvature = trail.curvature or Curvature(self.memory)
         while True:
@@ -328,7 +327,7 @@ class GradientSteps(Batch):
     Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning", JMLR 12.
     """
 
-    planned: ClassVar[bool] = True  # max_iterations is a plan: to reach it is no failure
+    planned: ClassVar[bool] = True
     max_iterations: int = 100
     eta0: float = 0.1
 
@@ -347,22 +346,16 @@ class GradientSteps(Batch):
             squares += gradient * gradient
             eta = self.eta0 / (DELTA + np.sqrt(squares))
             moved = point.weights - eta * gradient
-            weights = np.sign(moved) * np.maximum(np.abs(moved) - eta * l1, 0.0) / (1.0 + eta * objective.l2)
-            weights = within(weights, objective.signs)
+            moved = np.sign(moved) * np.maximum(np.abs(moved) - eta * l1, 0.0) / (1.0 + eta * objective.l2)
+            weights = within(moved, objective.signs)
             value, gradient = objective.value_and_gradient(weights)
             point = Point(weights, value + l1 * float(np.abs(weights).sum()), gradient)
-
-
-def within(weights: Floats, signs: Ints | None) -> Floats:
-    """Return weights with 0 where they are of the other sign than a constraint."""
-    return weights if signs is None else np.where(weights * signs < 0.0, 0.0, weights)
 
 
 def shortest(weights: Floats, gradient: Floats, l1: float, signs: Ints | None = None) -> Floats:
     """Return the shortest subgradient of F within signs, (n_features,): zero exactly at an optimum."""
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
-    if signs is not None:  # where a weight of 0 may not descend
-        at_zero = np.where(at_zero * signs > 0.0, 0.0, at_zero)
+    at_zero = at_zero if signs is None else np.where(at_zero * signs > 0.0, 0.0, at_zero)
     return np.where(weights == 0.0, at_zero, gradient + l1 * np.sign(weights))
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.optimizers.batch import Batch, Objective, Point, Trail, within
+from ranktune.solvers.data.monotone import within
+from ranktune.solvers.optimizers.batch import Batch, Objective, Point, Trail
 
 LOWERED = 0.9
 """The part of L that is tried first at the next step."""
