@@ -196,7 +196,8 @@ def test_version_is_that_of_the_package_and_the_changelog() -> None:
 
 
 def test_importing_the_root_loads_nothing_heavy() -> None:
-    code = "import sys, ranktune, ranktune.app, ranktune.cli; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    loading = "import sys, ranktune, ranktune.command_line.app, ranktune.cli"
+    code = f"{loading}; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "ranktune" in loaded
     assert not {"numpy", "scipy", "numba", "optuna", "sklearn"} & set(loaded)

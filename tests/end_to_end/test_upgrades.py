@@ -12,9 +12,9 @@ import pytest
 from optuna.storages import RDBStorage
 
 import ranktune
+from ranktune.command_line.pages import write as write_report
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.terminal.listing import listing
-from ranktune.pages import write as write_report
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.models.base import load_model
 from ranktune.tuner.selection.results import load_result

@@ -14,14 +14,14 @@ from typer.testing import CliRunner
 
 import ranktune
 from ranktune import api
-from ranktune.app import app
 from ranktune.arguments import (
     ResumeArguments,
     RunArguments,
     TuneArguments,
     WorkArguments,
 )
-from ranktune.options import takes_options
+from ranktune.command_line.app import app
+from ranktune.command_line.options import takes_options
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import Declared, Settings, declared

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import ranktune
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ranktune.commands import all_solvers, as_text, data_table, describe, solver_page, solvers_table
+from ranktune.command_line.commands import all_solvers, as_text, data_table, describe, solver_page, solvers_table
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.registry import SOLVERS, STANDARD
 

@@ -13,7 +13,7 @@ from scipy import stats
 from typer.testing import CliRunner, Result
 
 import ranktune
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.solvers.core.errors import DataError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ranktune.app import app
+from ranktune.command_line.app import app
 from tests.support.page_studies import declare
 
 

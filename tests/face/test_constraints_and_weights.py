@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ranktune
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.notebook import StudyResult
 from ranktune.solvers import Queries, RidgeRanker
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError

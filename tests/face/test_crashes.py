@@ -117,11 +117,11 @@ def test_a_reader_of_the_output_that_leaves_is_no_crash(tmp_path: Path) -> None:
 def test_an_interrupt_while_the_commands_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupting:
         def find_spec(self, name: str, *_: object) -> None:
-            if name == "ranktune.app":
+            if name == "ranktune.command_line.app":
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
-    monkeypatch.delitem(sys.modules, "ranktune.app", raising=False)
+    monkeypatch.delitem(sys.modules, "ranktune.command_line.app", raising=False)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 130

@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import ranktune
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.dashboards.terminal.explanations import explanation
 from ranktune.solvers.boosting.lightgbm import LambdaMART
 from ranktune.solvers.core.errors import DataError, ParameterError

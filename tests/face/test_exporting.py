@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune import exporting
+from ranktune.command_line import exporting
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
 from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.models.linear import LinearModel

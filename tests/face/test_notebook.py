@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ranktune
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.dashboards.figures.plotly import number
 from ranktune.dashboards.records import frames
 from ranktune.notebook import StudyResult, shown

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ranktune
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.input_samples import ROWS, SAMPLES, Sample, expected, in_folder

@@ -26,7 +26,7 @@ import httpx
 import numpy as np
 from typer.testing import CliRunner
 
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.server import make_app
 from ranktune.solvers.core.errors import RankTuneError

@@ -9,15 +9,15 @@ import sys
 
 
 def main() -> None:
-    """Run the command line (`ranktune.app`)."""
+    """Run the command line (`ranktune.command_line.app`)."""
     try:
-        from ranktune.app import run
+        from ranktune.command_line.app import run
 
         run()
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
     except Exception as error:  # before or after a command, such as a damaged installation
-        from ranktune.crashes import crash
+        from ranktune.command_line.crashes import crash
 
         crash(error)

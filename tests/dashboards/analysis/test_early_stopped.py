@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.dashboards.analysis import early_stopped, tuning_value
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.analysis.pooling import pooled

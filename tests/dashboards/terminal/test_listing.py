@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.dashboards.terminal.listing import listing, listing_table
 from ranktune.tuner.study.lock import owning
 from tests.support.page_studies import append, declare, finish

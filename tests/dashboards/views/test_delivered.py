@@ -9,7 +9,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 import ranktune
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.overview import panels
 

@@ -15,10 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
+from ranktune.command_line.pages import Serving, serve
 from ranktune.dashboards.records.watching import Watched
 from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_name, is_loopback
 from ranktune.dashboards.web.server import MAX_LISTENERS, Site, make_app
-from ranktune.pages import Serving, serve
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from tests.support.page_studies import LINE, SOLVERS, append, declare, finish
 from tests.support.study_samples import trial, trials_of

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ranktune import reproducing
+from ranktune.command_line import reproducing
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.rank_svm import RankSVM

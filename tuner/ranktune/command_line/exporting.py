@@ -1,6 +1,6 @@
 """The command `ranktune export`: its options, what it does, and how the export is used.
 
-As in ranktune.app, heavy modules are imported inside the functions.
+As in ranktune.command_line.app, heavy modules are imported inside the functions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from ranktune.options import Given, Missing, ZeroBased, reading, takes_options, write_output
+from ranktune.command_line.options import Given, Missing, ZeroBased, reading, takes_options, write_output
 from ranktune.tuner.study.settings import ColumnSettings
 
 if TYPE_CHECKING:

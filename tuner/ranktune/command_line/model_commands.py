@@ -1,6 +1,6 @@
 """The commands for models and data: predict, evaluate, explain, export, data, solvers, warm, related, reproduce.
 
-As in ranktune.app, heavy modules are imported inside the functions.
+As in ranktune.command_line.app, heavy modules are imported inside the functions.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from ranktune import exporting
-from ranktune.options import (
+from ranktune.command_line import exporting
+from ranktune.command_line.options import (
     Also,
     FailUnlessBetter,
     Given,
@@ -138,7 +138,7 @@ def evaluate(
     of scores, one a line in the order of the rows; a csv or tsv file with columns qid, docid and score; a TREC run, in
     which unranked documents come below all ranked ones; or column:NAME, a column of DATA.
     """
-    from ranktune.commands import evaluation_table
+    from ranktune.command_line.commands import evaluation_table
     from ranktune.comparing import evaluate
 
     if fail_unless_better and against is None:
@@ -212,7 +212,7 @@ def describe_data(
     wide: Wide = False,
 ) -> None:
     """Describe DATA."""
-    from ranktune.commands import data_table, describe
+    from ranktune.command_line.commands import data_table, describe
 
     found = describe(data, **reading(missing, zero_based, columns))
     print_json(found) if as_json else console(wide).print(data_table(found))
@@ -231,7 +231,7 @@ def list_solvers(
     wide: Wide = False,
 ) -> None:
     """List the solvers, or describe one: its parameters and the ranges in which they are tuned."""
-    from ranktune.commands import all_solvers, solver_page, solvers_table
+    from ranktune.command_line.commands import all_solvers, solver_page, solvers_table
 
     if as_json:
         print_json({"solvers": [one for one in all_solvers() if name is None or one["name"].lower() == name.lower()]})
@@ -253,7 +253,7 @@ def warm(
     The machine code is kept on disk, where NUMBA_CACHE_DIR says or beside the sources, and serves processors of the
     same kind. What is there already is not compiled again.
     """
-    from ranktune import warming
+    from ranktune.command_line import warming
 
     found = warming.warm(solver or [], jobs)
     print_json(found) if as_json else console().print(warming.warm_table(found))
@@ -270,7 +270,7 @@ def related(
     as_json: Json = False,
 ) -> None:
     """Print what a model of api-search ranks first for NAME, beside the ranking of BM25."""
-    from ranktune.commands import related_table, related_to
+    from ranktune.command_line.commands import related_table, related_to
 
     found = related_to(name, model, home, count)
     print_json(found) if as_json else console().print(related_table(found))
@@ -308,7 +308,7 @@ def reproduce(
 
     Example:  ranktune reproduce solar --data MQ2008 --data OHSUMED --figures out
     """
-    from ranktune import reproducing
+    from ranktune.command_line import reproducing
 
     try:
         found = reproducing.reproduce_paper(paper, data or [], dataset, jobs, figures)

@@ -2,7 +2,7 @@
 
 Heavy modules are imported inside the commands, so that --help is instant. Exit code 2: invalid input, which the message
 names; 3: all trials of a study failed; 4: --fail-unless-better, and the model is not better; 70: an unexpected error
-(`ranktune.crashes`); 130: interrupted.
+(`ranktune.command_line.crashes`); 130: interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranktune import crashes, model_commands, study_commands
+from ranktune.command_line import crashes, model_commands, study_commands
 
 app = typer.Typer(
     name="ranktune",

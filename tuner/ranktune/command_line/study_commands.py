@@ -1,6 +1,6 @@
 """The commands for studies: tune, run, resume, worker, list, show, report, dashboard.
 
-As in ranktune.app, heavy modules are imported inside the functions.
+As in ranktune.command_line.app, heavy modules are imported inside the functions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ranktune.arguments import ResumeArguments, RunArguments, TuneArguments, WorkArguments
-from ranktune.options import (
+from ranktune.command_line.options import (
     FailUnlessBetter,
     Given,
     Home,
@@ -205,7 +205,7 @@ def report(
     home: Home = None,
 ) -> None:
     """Write the pages of a study into one HTML file that opens without a network."""
-    from ranktune.pages import write
+    from ranktune.command_line.pages import write
 
     print(write(name, home, output))
 
@@ -260,7 +260,7 @@ def dashboard(
     optuna: Annotated[bool, typer.Option("--optuna", help="Serve optuna-dashboard of the study instead.")] = False,
 ) -> None:
     """Serve the pages of all studies, live, until interrupted."""
-    from ranktune.pages import Serving, serve
+    from ranktune.command_line.pages import Serving, serve
     from ranktune.tuner.study.home import home_folder
 
     def on_ready(address: str) -> None:
@@ -328,7 +328,7 @@ def _finish(result: Result, as_json: bool, fail_unless_better: bool) -> None:
 
 def _report(result: Result, as_json: bool) -> None:
     """Print the result of a study, and write its report."""
-    from ranktune.pages import write
+    from ranktune.command_line.pages import write
     from ranktune.solvers.core.errors import RankTuneError
 
     _show(result.as_dict(), as_json)
