@@ -20,6 +20,7 @@ from ranktune.studies.readers.columns import UnusableColumns, Wanted
 from ranktune.studies.readers.judgments import read_judgments
 from ranktune.studies.readers.letor import is_letor_folder, read_letor
 from ranktune.studies.readers.options import ArchiveOptions, FolderOptions, LoadOptions, ReadOptions
+from ranktune.studies.readers.streams import check_path
 from ranktune.studies.readers.tables.kinds import COMPRESSED, ENDINGS, first_line, table_kind
 from ranktune.studies.readers.tables.runs import is_judgment_line
 from ranktune.studies.readers.text import read_text
@@ -83,6 +84,8 @@ def load(
     >>> split.train.n_queries, split.vali.n_queries, split.test
     (2, 1, None)
     """
+    for source in (train, vali, test):
+        check_path(source)
     if _is_name(train, API_SEARCH) or _is_folder(train):
         if vali is not None or test is not None:
             raise DataError(f"{train} brings its own validation and test queries. Leave vali and test out.")
@@ -150,6 +153,7 @@ def read(
     >>> queries.n_queries, queries.grades
     (2, array([2., 0., 1.]))
     """
+    check_path(source)
     names = None if feature_names is None else tuple(feature_names)
     n_features = len(names) if n_features is None and names is not None else n_features
     what = str(source) if isinstance(source, str | Path) else "the data"

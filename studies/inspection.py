@@ -7,11 +7,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import gammaln
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies.readers.columns import DOCUMENTS, GRADES, QUERIES, RULE, UnusableColumns, Wanted, described
+from ranktune.studies.readers.columns import (
+    DOCUMENTS,
+    GRADES,
+    QUERIES,
+    RULE,
+    UnusableColumns,
+    Wanted,
+    described,
+    exact_names,
+)
 from ranktune.studies.readers.judgments import Judgments
 from ranktune.studies.readers.options import Missing
 
@@ -29,6 +39,10 @@ NEARLY_ALL = 0.99
 MOST_NAMED = 10
 """Suspects that a warning names one by one."""
 
+_COPY = "is the grade, or a function that rises or falls with it, in all documents."
+_CHANCE = 1e-9
+"""Probability below which what was found is no chance."""
+
 _UNKNOWN = "If it is not known when documents are ranked"
 _ALL_UNKNOWN = "Those that are not known when documents are ranked should be left out"
 _POSITIONS = ("position", "pos", "rank", "ranking")
@@ -40,13 +54,15 @@ class Suspect:
     """A feature that a ranker may not learn from.
 
     name is its name, or its number from 1 if the features have no names (is_named); kind is ID, POSITION or LEAK;
-    reason says what was found, as the end of a sentence that begins with the feature.
+    reason says what was found, as the end of a sentence that begins with the feature. is_copy: in all documents it is
+    the grade or a rising or falling function of it, which cannot be chance.
     """
 
     name: str
     is_named: bool
     kind: str
     reason: str
+    is_copy: bool = False
 
 
 def warning_of(found: Sequence[Suspect]) -> str:
@@ -77,8 +93,23 @@ def suspects(queries: Queries) -> list[Suspect]:
         source = sources.get(name, name)
         kind, reason = _judged(_column(sample, column), sample, pairs, made=source != name)
         if kind and source not in found:
-            found[source] = Suspect(source, names is not None, kind, reason)
+            is_copy = kind == LEAK and _is_copy(_column(queries, column), queries)
+            found[source] = Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy)
     return list(found.values())
+
+
+def check_copies(found: Sequence[Suspect], features: Sequence[str] | str | None) -> None:
+    """Raise DataError for suspects that are copies of the grade, unless the option features names them."""
+    copies = [one for one in found if one.is_copy and one.name not in exact_names(features)]
+    if not copies:
+        return
+    names = ",".join(one.name for one in copies)
+    remedy = "Remove it from the data."
+    if copies[0].is_named:
+        remedy = (
+            f'Leave it out: drop="{names}". If it is known when documents are ranked, name it: features="*,{names}".'
+        )
+    raise DataError(f"feature {copies[0].name} {_COPY} A ranker would learn nothing else. {remedy}")
 
 
 def suspects_besides(
@@ -215,6 +246,23 @@ def _judged(values: Floats, queries: Queries, pairs: _Pairs, *, made: bool) -> t
     if constant and queries.n_queries >= MIN_DOCUMENTS and distinct >= NEARLY_ALL * queries.n_queries:
         return ID, "is another whole number for nearly every query, like an id."
     return "", ""
+
+
+def _is_copy(values: Floats, queries: Queries) -> bool:
+    """Return whether values are a strictly monotone function of the grade, and that is no chance.
+
+    Where the grades of each query are put to its documents at random, one of the n_features features is that function
+    with a probability of at most n_features / (the number of different orders of the grades).
+    """
+    levels, first, codes = np.unique(queries.grades, return_index=True, return_inverse=True)
+    rises = np.diff(values[first])
+    if len(levels) < 2 or not ((rises > 0.0).all() or (rises < 0.0).all()):
+        return False
+    if not np.array_equal(values, values[first][codes]):
+        return False
+    cells = np.unique(queries.query_of_document * len(levels) + codes, return_counts=True)[1]
+    orders = gammaln(queries.lengths + 1.0).sum() - gammaln(cells + 1.0).sum()
+    return bool(np.log(queries.n_features) - orders < np.log(_CHANCE))
 
 
 def _agreement(values: Floats, pairs: _Pairs) -> float:

@@ -205,7 +205,7 @@ class Model(ABC):
         ------
         DataError
             X has another number of features, lacks a named column, or holds infinity; or it holds NaN, and the training
-            data had no missing values.
+            data had no missing values; or a score is not finite.
         """
         if isinstance(X, Queries):
             queries = self.arranged(X)
@@ -221,7 +221,15 @@ class Model(ABC):
             queries = Queries.from_arrays(values, np.zeros(values.shape[0] if values.ndim else 0), qid=qid, group=group)
         if queries.has_missing and not self.takes_missing:
             self._refuse_missing(queries)
-        return queries.in_caller_order(self._scores(queries))
+        scores = queries.in_caller_order(self._scores(queries))
+        finite = np.isfinite(scores)
+        if not finite.all():
+            row = int(np.flatnonzero(~finite)[0])
+            raise DataError(
+                f"the score of row {row} is {scores[row]}: the weights of the model or its features are too large. "
+                "Rescale the features, or train the model anew."
+            )
+        return scores
 
     def _refuse_missing(self, queries: Queries) -> None:
         """Raise DataError for the first feature that is missing, if there is one."""

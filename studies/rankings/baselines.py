@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ def spelled(given: object, data: object) -> str | None:
         return None
     if not isinstance(given, str | Path):
         return f"<{type(given).__name__} in memory>"
-    if Path(given).exists():
+    if os.path.exists(given):
         return str(Path(given).resolve())
     if str(given).startswith(COLUMN):
         return str(given)

@@ -144,11 +144,31 @@ def roles(
         features, reason = [name for name in known_features if name in left], "not a logged feature"
     else:
         features, reason = [name for name in left if name not in used], ""
+    if grade is not None:
+        exact = exact_names(wanted.features) | set(known_features or ())
+        _check_one_grade(grade, [name for name in features if name not in exact])
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:
         raise DataError(f"the frame has no feature columns, only {_shown(columns)}. Add numeric columns.")
     return Roles(query, grade, document, weight, own, time, tuple(features), dropped)
+
+
+def exact_names(features: Sequence[str] | str | None) -> set[str]:
+    """Return the names in what a user gives as features; a glob is its own."""
+    given = [] if features is None else _as_list(features)
+    return {part.strip() for name in given for part in (str(name), *str(name).split(","))}
+
+
+def _check_one_grade(grade: str, unnamed: Sequence[str]) -> None:
+    """Raise DataError for a feature that is called as grades are, unless features names it."""
+    others = [name for name in unnamed if str(name).lower() in GRADES]
+    if others:
+        raise DataError(
+            f"beside the grade {grade!r} the frame has {listed(map(repr, others))}, called as grades are, which would "
+            f'become a feature. Leave it out: drop="{",".join(map(str, others))}". If it is known when documents are '
+            f'ranked, name it: features="*,{",".join(map(str, others))}".'
+        )
 
 
 def id_columns(names: Sequence[str], wanted: Wanted) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,19 @@ _FOREIGN = {
     b"\xff\xfe": "UTF-16 text. Save it as UTF-8",
     b"\xfe\xff": "UTF-16 text. Save it as UTF-8",
 }
+
+
+def check_path(source: object) -> None:
+    """Raise DataError for a path that cannot be looked up, such as one that is too long; not for a missing one."""
+    if not isinstance(source, str | Path):
+        return
+    try:
+        os.stat(source)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        shown = str(source) if len(str(source)) <= 80 else f"{str(source)[:77]}..."
+        raise DataError(f"{shown}: is no path that can be read ({getattr(error, 'strerror', error)}).") from None
 
 
 @dataclass

@@ -201,7 +201,7 @@ def _pages(home: Path) -> tuple[Outcome, str, object]:
         answers = asyncio.run(_asked(home, paths))
     except Exception as error:
         return Outcome.TRACEBACK, "".join(traceback.format_exception(error)), None
-    if any(answer.status_code >= 500 for answer in answers):
+    if any(answer.status_code >= 500 and "Internal Server Error" in answer.text for answer in answers):
         return Outcome.TRACEBACK, " ".join(answer.text[:300] for answer in answers), None
     refused = any(answer.status_code >= 400 for answer in answers)
     return Outcome.REFUSED if refused else Outcome.CORRECT, "", None

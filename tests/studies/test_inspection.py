@@ -64,7 +64,7 @@ def test_each_kind_is_found_and_nothing_else() -> None:
     assert {one.name: one.kind for one in found} == KINDS
     (copy,) = (one for one in found if one.name == "copy")
     text = warning_of([copy])
-    assert text.startswith("feature copy alone orders 100.0% of the pairs") and 'drop="copy"' in text
+    assert text.startswith("feature copy is the grade, or a function") and 'drop="copy"' in text
 
 
 def test_one_warning_names_all_and_one_option_drops_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -343,7 +344,7 @@ def _described(sources: Sources) -> Json:
 def _name_of(source: object) -> str:
     """Return the absolute path of a source, its name, or what kind of object it is."""
     if isinstance(source, str | Path):
-        return str(Path(source).resolve()) if str(source) and Path(source).exists() else str(source)
+        return str(Path(source).resolve()) if str(source) and os.path.exists(source) else str(source)
     return f"<{type(source).__name__} in memory>"
 
 

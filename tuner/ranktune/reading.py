@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies import catalogue
-from ranktune.studies.inspection import suspects, warning_of
+from ranktune.studies.inspection import check_copies, suspects, warning_of
 from ranktune.studies.rankings.baselines import baseline_of, without_baseline
 from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.runner.preparation import prepare
@@ -49,7 +49,7 @@ def _loaded(study: Study, sources: Sources, progress: Progress, home: Path) -> t
     given = None if untested else test
     options = without_baseline(study, data)
     splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **options)
-    _warn_of_suspects(splits[0].train)
+    _check_suspects(splits[0].train, options)
     baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
     if baseline is not None:
         splits = baseline.on(splits)
@@ -64,8 +64,10 @@ def _loaded(study: Study, sources: Sources, progress: Progress, home: Path) -> t
     return splits if len(splits) > 1 else [replace(splits[0], name="")], baseline
 
 
-def _warn_of_suspects(queries: Queries) -> None:
+def _check_suspects(queries: Queries, options: ReadOptions) -> None:
+    """Warn of features that look wrong. Raises DataError for copies of the grade that the options do not name."""
     found = suspects(queries)
+    check_copies(found, options.get("features"))
     if found:
         warnings.warn(warning_of(found), RankTuneWarning, stacklevel=2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -233,7 +234,7 @@ class Study(Settings):
             raise ParameterError(f"{path} is not TOML: {error}.") from None
         for name in ("data", "vali", "test", "qrels", "baseline"):
             beside = path.parent / str(values.get(name, ""))
-            if values.get(name) and beside.exists():
+            if values.get(name) and os.path.exists(beside):  # not Path.exists: it raises where a name is too long
                 values[name] = str(beside)
         try:
             return cls.from_dict({"name": path.stem} | values)
