@@ -1,5 +1,8 @@
 """The one way a kernel is compiled: numba, cached on disk, IEEE arithmetic kept, at the first call.
 
+The machine code is kept in the user's cache folder (`ranktune.solvers.core.caches`), by version and processor, or where
+NUMBA_CACHE_DIR says. Where that cannot be written, each process compiles what it needs.
+
 fastmath stays off: it would let the compiler assume that no NaN or infinity exists and reorder sums, so that
 results would differ between machines. Kernels are serial, because joblib already fills the cores with trials.
 
@@ -9,17 +12,30 @@ Declaring a kernel does not import numba: the command line's own process, which 
 from __future__ import annotations
 
 import os
+import threading
+import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from operator import attrgetter
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
 
+from ranktune.solvers.core.caches import cache_folder, is_writable, private_folder
+from ranktune.solvers.core.errors import RankTuneWarning
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_CHOOSING = threading.Lock()
+_made: list[Kernel] = []
+_said = _compiles_anew = False
+_REMARK = (
+    "compiled code cannot be kept, so that each process compiles what it uses: set RANKTUNE_CACHE to a folder that can "
+    "be written."
+)
 _PACKAGE = f"{__name__.partition('.')[0]}."
 
 
@@ -35,7 +51,18 @@ class Kernel:
         """Numba's dispatcher: it loads or compiles the machine code of a signature when called with it."""
         import numba
 
-        dispatcher = numba.njit(cache=True, nogil=True)(self.function)
+        _made.append(self)
+        folder = None if _compiles_anew else code_folder()
+        if folder is None:
+            if line := remark_on_cache():
+                warnings.warn(line, RankTuneWarning, stacklevel=3)
+            return numba.njit(nogil=True)(self.function)
+        with _CHOOSING:  # numba takes the folder from its configuration when it makes the dispatcher
+            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
+            try:
+                dispatcher = numba.njit(cache=True, nogil=True)(self.function)
+            finally:
+                numba.config.CACHE_DIR = before
         _stamp(dispatcher, files_of(self))
         return dispatcher
 
@@ -90,10 +117,54 @@ def compiling() -> Iterator[list[float]]:
         yield spent
 
 
-def cache_folder(kernel: object) -> str:
-    """Return the folder that holds the machine code: NUMBA_CACHE_DIR, or where numba keeps that of kernel."""
-    assert isinstance(kernel, Kernel)
-    return os.environ.get("NUMBA_CACHE_DIR") or str(kernel.machine.stats.cache_path)
+@cache
+def code_folder() -> str | None:
+    """Return the folder of the machine code, made if it is missing, None if none can be written."""
+    import numba
+    from llvmlite import binding
+
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    try:
+        if chosen:
+            return chosen if is_writable(Path(chosen)) else None
+        cpu = f"{binding.get_host_cpu_name()}-{zlib.crc32(str(binding.get_host_cpu_features()).encode()):08x}"
+        return str(private_folder("kernels", f"numba-{numba.__version__}-{cpu}"))
+    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
+        return None
+
+
+def remark_on_cache() -> str:
+    """Return the line to show where machine code cannot be kept, "" where it can, or where it was returned before.
+
+    It does not load numba. A worker asks for it too and drops it: its coordinator has shown it.
+    """
+    global _said
+    if _said:
+        return ""
+    _said = True
+    try:
+        chosen = os.environ.get("NUMBA_CACHE_DIR")
+        keeps = is_writable(Path(chosen) if chosen else cache_folder() / "kernels")
+    except RuntimeError:  # there is no home folder
+        keeps = False
+    return "" if keeps else _REMARK
+
+
+def compile_anew() -> None:
+    """Forget all machine code of this process, and compile from now on without what is kept, which may be damaged."""
+    global _compiles_anew, _said
+    _compiles_anew = _said = True
+    while _made:
+        _made.pop().__dict__.pop("machine", None)
+
+
+def is_compiling_error(error: BaseException) -> bool:
+    """Return whether an error was raised inside the compiler, and not by what it compiles."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    raised_in = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return raised_in.partition(".")[0] in ("numba", "llvmlite")
 
 
 def files_of(kernel: Kernel) -> frozenset[str]:

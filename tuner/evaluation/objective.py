@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiling
+from ranktune.solvers.core.compiled import compile_anew, compiling, is_compiling_error
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
@@ -26,6 +26,10 @@ from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.splits.plans import FRESH, Fold, Plan, Progressive
 from ranktune.tuner.splits.store import read_development, read_plan
 
+T = TypeVar("T")
+
+COMPILING_TRIES = 3
+"""How often an evaluation is tried whose compiling failed."""
 LEARNING_POINTS = 20
 """Points of a learning curve."""
 
@@ -48,7 +52,9 @@ def evaluate(task: Task) -> Outcome:
     try:
         with warnings.catch_warnings(record=True) as caught, compiling() as spent:
             warnings.simplefilter("always")
-            outcome = _by_plan(task, read_plan(task.folder, task.plan), read_development(task.folder))
+            outcome = compiled_at_last(
+                lambda: _by_plan(task, read_plan(task.folder, task.plan), read_development(task.folder))
+            )
         begun += sum(spent)
     except LimitReached:
         outcome = Outcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
@@ -56,6 +62,22 @@ def evaluate(task: Task) -> Outcome:
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
     texts = () if outcome.error else tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
     return replace(outcome, warnings=texts, begun=begun, ended=time.time(), worker=str(os.getpid()))
+
+
+def compiled_at_last(compute: Callable[[], T]) -> T:
+    """Return what compute returns. An error of the compiler is no fault of the configuration: it is tried again.
+
+    Such errors were seen while several processes filled one cache. The last try does without what is kept there.
+    """
+    for attempt in range(1, COMPILING_TRIES):
+        try:
+            return compute()
+        except Exception as error:
+            if not is_compiling_error(error):
+                raise
+            if attempt == COMPILING_TRIES - 1:
+                compile_anew()
+    return compute()
 
 
 def _by_plan(task: Task, plan: Plan, development: Queries) -> Outcome:

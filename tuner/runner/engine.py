@@ -12,6 +12,7 @@ import numpy as np
 from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
+from ranktune.solvers.core.compiled import remark_on_cache
 from ranktune.solvers.core.errors import StudyError, listed
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.core.version import this_version
@@ -93,6 +94,8 @@ class StudyRun:
         )
         if is_first_use(this_version()):
             self.progress.stage("compiling, once: the first study on a machine takes about half a minute longer")
+        if line := remark_on_cache():
+            self.progress.stage(line)
         # One thread for the sampler's small matrices too: several would compete with the workers for the cores.
         with threadpool_limits(limits=1):
             parts = [

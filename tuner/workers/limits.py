@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
+from ranktune.solvers.core.compiled import remark_on_cache
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
 from ranktune.tuner.splits.memory import allow, own_memory
 from ranktune.tuner.workers.loky_internals import dump, keep_large_processes
@@ -63,6 +64,7 @@ def prepare(coordinator: int, marks: Connection, output: Connection) -> None:
     _end_with(coordinator)
     _redirect(output)
     keep_large_processes()
+    remark_on_cache()
 
 
 def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:

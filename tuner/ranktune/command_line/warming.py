@@ -13,8 +13,7 @@ from rich.markup import escape
 
 from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.compiled import cache_folder, compiling
-from ranktune.solvers.data import products
+from ranktune.solvers.core.compiled import code_folder, compiling
 from ranktune.solvers.registry import ALL, NAMES, STANDARD, loadable, solver_class
 from ranktune.studies.readers.text import read_text
 from ranktune.tuner.evaluation.warming import compile_explanations, compile_solver, small_queries
@@ -38,7 +37,7 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
     return {
         "compiled": {name: seconds[name] for name in (READING, EXPLAINING, *names)},
         "seconds": round(time.monotonic() - begun, 3),
-        "cache": cache_folder(products.dense_times),
+        "cache": code_folder(),
     }
 
 
@@ -62,5 +61,6 @@ def warm_table(found: Json) -> RenderableType:
     rows = table(("",), ("seconds of compiling",))
     for name, seconds in found["compiled"].items():
         rows.add_row(escape(name), f"{seconds:.1f}" if seconds else "none was needed")
-    rows.caption = f"{found['seconds']:.1f} s in all, kept in {escape(found['cache'])}"
+    kept = "not kept: no folder can be written (RANKTUNE_CACHE)" if found["cache"] is None else found["cache"]
+    rows.caption = f"{found['seconds']:.1f} s in all, {'' if found['cache'] is None else 'kept in '}{escape(kept)}"
     return titled("Compiled", rows)
