@@ -19,7 +19,8 @@ from ranktune.tuner.evaluation.outcome_checks import checked_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events
-from ranktune.tuner.workers.executor import Executor, InProcess
+from ranktune.tuner.workers.custom import with_custom
+from ranktune.tuner.workers.executor import Executor, InProcess, Processes
 
 POLL, POLL_JOINED = 0.5, 0.05
 """Seconds between two looks for completed trials: without workers that joined, and with them."""
@@ -71,6 +72,7 @@ class Dispatcher:
         events: Events,
         clock: Clock | None = None,
         split: str = "",
+        apart: Callable[[], Executor] = lambda: with_custom(Processes(1)),
     ) -> None:
         self._executor, self._leases, self._objective, self._events = executor, leases, objective, events
         self._clock, self._split = clock or Clock(), split
@@ -79,6 +81,9 @@ class Dispatcher:
         self._joined: dict[str, int] = {}
         self._name = own_name() + (LANES if self.in_processes else "")
         self._failed: list[tuple[Running, Outcome]] = []
+        self._apart = apart
+        self._other: Executor | None = None
+        self._suspects: set[int] = set()
         self._polled, self._renewed = float("-inf"), self._clock.now()
 
     @property
@@ -114,8 +119,8 @@ class Dispatcher:
     def unfinished(self, wanted: Collection[int]) -> dict[int, Mapping[str, Value]]:
         """Return the parameters of the wanted trials that an earlier run began and did not finish.
 
-        A trial that an earlier coordinator ran waits again. A trial that ran in the process of the
-        coordinator may have ended that process, so that it counts as an attempt.
+        A trial that an earlier coordinator ran waits again, in the same attempt: that process may have been killed. If
+        the trial ran in that process, it may also be what ended it, so that it now gets a process of its own.
         """
         found: dict[int, Mapping[str, Value]] = {}
         for lease in self._leases.rows():
@@ -124,10 +129,9 @@ class Dispatcher:
                 continue
             found[lease.number] = lease.params
             if lease.state == LEASED and not lease.joined:
-                if lease.worker.endswith(LANES):
-                    self._leases.give_back([lease.token])
-                elif self._leases.reissue(lease.number, lease.token) is None:
-                    continue  # it ended two coordinators: _expired finds its lease
+                self._leases.give_back([lease.token])
+                if not lease.worker.endswith(LANES):
+                    self._suspects.add(lease.number)
                 self._log(Event.REQUEUED, lease.number, worker=lease.worker)
         return found
 
@@ -167,10 +171,17 @@ class Dispatcher:
                     if ended is not None:
                         yield ended
         finally:
-            for future in self._on_lanes:
-                self._executor.stop(future)
+            for future, (trial, _) in self._on_lanes.items():
+                self._executor_of(trial).stop(future)
             self._on_lanes.clear()
+            self.close()
             self._put_back()
+
+    def close(self) -> None:
+        """End the process of the trials that get one of their own."""
+        other, self._other = self._other, None
+        if other is not None:
+            other.__exit__(None, None, None)
 
     put_back = 0
     """How many trials `stop` has put back."""
@@ -194,7 +205,13 @@ class Dispatcher:
             return
         del self._offered[trial.number]
         self._log(Event.STARTED, trial.number, attempt=lease.attempt)
-        self._on_lanes[self._executor.submit(self._objective, trial.task)] = trial, lease
+        self._on_lanes[self._executor_of(trial).submit(self._objective, trial.task)] = trial, lease
+
+    def _executor_of(self, trial: Running) -> Executor:
+        if trial.number not in self._suspects:
+            return self._executor
+        self._other = self._other or self._apart()
+        return self._other
 
     def _returned(self, future: Future[Outcome]) -> tuple[Running, Outcome] | None:
         """Return a trial that ran here with its outcome, None if it is begun again."""

@@ -156,6 +156,7 @@ class TrialLoop:
                 with suppress(StudyError):  # if even that cannot be written, the next run puts the trials back
                     self._stop(0.0)
                 raise
+            self.dispatcher.close()
             if interrupts.requested:
                 raise Interrupted(self.dispatcher.put_back)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -297,21 +298,51 @@ def test_lanes_of_a_coordinator_that_is_gone_cost_no_attempt(place: Place) -> No
     assert [(row.state, row.attempt) for row in place.rows().values()] == [(LEASED, 1), (WAITING, 1)]
 
 
-def test_what_ran_in_the_coordinator_itself_may_be_what_ended_it(place: Place) -> None:
-    for attempt in (1, 2):
+def test_what_ran_in_a_coordinator_that_is_gone_costs_no_attempt_and_gets_its_own_process(place: Place) -> None:
+    """The coordinator may have been killed any number of times; only the process of the trial counts."""
+    for _ in range(4):
         lease = place.leases.give(3, requested(3).params, own_name())
         assert lease is not None
-        assert lease.attempt == attempt
+        assert lease.attempt == 1
         assert list(left(place, 3)) == [3]
-    dispatcher: Dispatcher = place.lanes.after
-    found: list[tuple[Running, Outcome]] = []
-    while not found:
+    apart = Lanes(1)
+    dispatcher = Dispatcher(
+        InProcess(), place.leases, lambda task: DONE, place.events, place.clock, "fold", lambda: apart
+    )
+    assert place.leases.give(3, requested(3).params, own_name()) is not None
+    assert list(dispatcher.unfinished([3])) == [3]
+    dispatcher.resume(requested(3))
+    for attempt in (1, 2):
         found = dispatcher.completed()
-        assert place.clock.time < 1010.0
+        assert not found
+        assert [row.attempt for row in place.rows().values()] == [attempt]
+        apart.futures[3].set_exception(WorkerLost("it died"))
+        found = dispatcher.completed()
     assert found[0][0].number == 3
     assert "lost twice" in str(found[0][1].error)
-    assert 3 not in place.lanes.futures
-    assert place.said() == [("requeued", 3)]
+    dispatcher.start(requested(4))
+    assert [trial.number for trial, _ in dispatcher.completed()] == [4]
+    assert set(apart.futures) == {3}
+    dispatcher.close()
+
+
+def of_this_process(task: Task) -> Outcome:
+    return replace(DONE, worker=str(os.getpid()))
+
+
+def test_a_process_of_its_own_ends_with_the_trials(place: Place) -> None:
+    assert place.leases.give(3, requested(3).params, own_name()) is not None
+    dispatcher = Dispatcher(InProcess(), place.leases, of_this_process, place.events)
+    for number in (3, 4):
+        if number == 3:
+            assert list(dispatcher.unfinished([3])) == [3]
+            dispatcher.resume(requested(3))
+        else:
+            dispatcher.start(requested(4))
+        while not (found := dispatcher.completed()):
+            pass
+        assert (found[0][1].worker != str(os.getpid())) == (number == 3)
+    dispatcher.close()
 
 
 def test_what_is_in_the_record_already_is_not_begun_again(place: Place) -> None:
