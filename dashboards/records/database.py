@@ -12,6 +12,7 @@ from ranktune.dashboards.records.file import trials_since
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.storage.database import check_url, shown_url
+from ranktune.tuner.study.secrets import without_secrets
 
 CONNECT_TIMEOUT = 5
 """Seconds to wait for a server before a page reports that it cannot be reached."""
@@ -43,7 +44,7 @@ class StoredReader:
         except SQLAlchemyError as error:
             cause = str(getattr(error, "orig", error)).strip().splitlines()[0]
         if cause:
-            raise StudyError(f"cannot read the record in {shown_url(self.url)}: {cause}.")
+            raise StudyError(f"cannot read the record in {shown_url(self.url)}: {without_secrets(cause)}.")
         return list(self._known)
 
     def _read_new(self, connection: Connection) -> None:

@@ -23,6 +23,8 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 COOKIE = "ranktune_token"
+MAX_RUNNING = 200
+"""Requests that are answered at a time, pages that wait for changes among them."""
 MAX_ADDRESS = 4096
 """Bytes of an address: two names of studies, each character of them encoded."""
 
@@ -35,6 +37,7 @@ class Guard:
             DNS rebinding needs a name
     token   required of a request as ?token= (then kept as a cookie) or as a bearer token; None requires none
     policy  the Content-Security-Policy of every response
+    running the requests that were allowed and are being answered
     """
 
     app: App
@@ -42,6 +45,7 @@ class Guard:
     any_address: bool = False
     token: str | None = field(default=None, repr=False)
     policy: str = "default-src 'none'"
+    running: set[object] = field(default_factory=set, repr=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request."""
@@ -50,7 +54,7 @@ class Guard:
         if scope["type"] != "http":
             return None
         headers = {name.lower(): value for name, value in scope["headers"]}
-        refused = self._refused(scope, headers)
+        refused = self._refused(scope, headers) or _foreign(scope, headers)
         if refused is not None:
             return await _send_text(*refused, _with_headers(send, self.policy))
         if self.token is not None:
@@ -60,7 +64,14 @@ class Guard:
             if not self._has_token(headers):
                 text = "This page needs its token: open the address that `ranktune dashboard` printed."
                 return await _send_text(401, text, _with_headers(send, self.policy))
-        return await self.app(scope, receive, _with_headers(send, self.policy))
+        if len(self.running) >= MAX_RUNNING:
+            return await _send_text(503, "Too many requests are running.", _with_headers(send, self.policy))
+        request = object()
+        self.running.add(request)
+        try:
+            await self.app(scope, receive, _with_headers(send, self.policy))
+        finally:
+            self.running.discard(request)
 
     def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         raw = scope.get("raw_path") or scope["path"].encode()
@@ -96,6 +107,16 @@ class Guard:
         target = path + (b"?" + urlencode(rest).encode() if rest else b"")
         cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
         return [(b"location", target), (b"set-cookie", cookie.encode())]
+
+
+def _foreign(scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+    """Return the refusal of a request that a page of another site makes; a link there may open a page."""
+    if headers.get(b"sec-fetch-site", b"none") in (b"same-origin", b"none"):
+        return None
+    opens = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document")
+    if opens and not scope["path"].startswith(("/api/", "/events/")):
+        return None
+    return 403, "Pages of other sites may not read this one."
 
 
 def host_name(header: str) -> str:

@@ -31,7 +31,7 @@ from ranktune.dashboards.terminal.listing import listing
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.registry import VIEWS, panels_json, to_json, view_json
 from ranktune.dashboards.views.trials import trials_csv, trials_json
-from ranktune.dashboards.web.guard import Guard, allowed_hosts
+from ranktune.dashboards.web.guard import Guard, Receive, Scope, Send, allowed_hosts
 from ranktune.dashboards.web.page import (
     content_policy,
     filled,
@@ -157,30 +157,37 @@ class Site:
         watched = await asyncio.to_thread(self._found, request.path_params["name"])
         if self.listeners >= MAX_LISTENERS:
             raise HTTPException(503, "Too many pages are open.")
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(
-            self._changes(watched, request.query_params.get("view", "")),
-            media_type="text/event-stream",
-            headers=headers,
-        )
+        return _Listening(self, watched, request.query_params.get("view", ""))
 
     async def _changes(self, watched: Watched, view: str) -> AsyncIterator[str]:
         """Yield an event soon after each change; fewer where the view of the page is expensive."""
-        self.listeners += 1
+        known, sent, pinged = watched.signature(), 0.0, time.monotonic()
+        yield "retry: 1000\n\n"
+        while not self.closing():
+            await asyncio.sleep(self.poll)
+            now = time.monotonic()
+            if now - sent >= watched.costs.get(view, 0.0) / MAX_SHARE and (fresh := watched.signature()) != known:
+                known, sent, pinged = fresh, now, now
+                yield "event: change\ndata: {}\n\n"
+            elif now - pinged >= PING_SECONDS:
+                pinged = now
+                yield ": still here\n\n"
+
+
+class _Listening(StreamingResponse):
+    """The events of a study for one page, which counts among the listeners from when it is granted until it ends."""
+
+    def __init__(self, site: Site, watched: Watched, view: str) -> None:
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(site._changes(watched, view), media_type="text/event-stream", headers=headers)
+        self._site = site
+        site.listeners += 1
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            known, sent, pinged = watched.signature(), 0.0, time.monotonic()
-            yield "retry: 1000\n\n"
-            while not self.closing():
-                await asyncio.sleep(self.poll)
-                now = time.monotonic()
-                if now - sent >= watched.costs.get(view, 0.0) / MAX_SHARE and (fresh := watched.signature()) != known:
-                    known, sent, pinged = fresh, now, now
-                    yield "event: change\ndata: {}\n\n"
-                elif now - pinged >= PING_SECONDS:
-                    pinged = now
-                    yield ": still here\n\n"
+            await super().__call__(scope, receive, send)
         finally:
-            self.listeners -= 1
+            self._site.listeners -= 1
 
 
 def make_app(

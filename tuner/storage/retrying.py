@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import quote, quote_plus
 
 from optuna.exceptions import StorageInternalError
 from sqlalchemy import URL, Engine
@@ -19,6 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
+from ranktune.tuner.study.secrets import HIDDEN, without_secrets
 
 T = TypeVar("T")
 OnEvent = Callable[[str, str], None]
@@ -130,14 +132,25 @@ def without_password(url: URL) -> str:
     return shown._replace(password=None).render_as_string()
 
 
+def passwords_of(url: URL) -> list[str]:
+    """Return the passwords of a URL as they may stand in a message, those in its query too, the longest first."""
+    own = [] if url.password is None else [str(url.password)]
+    for name, value in url.query.items():
+        if "pass" in name:
+            own += [value] if isinstance(value, str) else list(value)
+    return sorted({form for one in own for form in (one, quote(one), quote_plus(one)) if form}, key=len, reverse=True)
+
+
 def fault_of(error: BaseException, engine: Engine) -> Fault | None:
     """Return why a database failed, None if the error is no failure of a database."""
-    secret = engine.url.password
+    secrets = passwords_of(engine.url)
     for one in _chain(error):
         fault = fault_of_file(one) if isinstance(one, OSError) else _fault_of_database(one, engine.dialect.name)
         if fault is not None:
-            cause = fault.cause.replace(str(secret), "***") if secret else fault.cause
-            return Fault(cause, fault.remedy)
+            cause = fault.cause
+            for secret in secrets:
+                cause = cause.replace(secret, HIDDEN)
+            return Fault(without_secrets(cause), fault.remedy)
     return None
 
 

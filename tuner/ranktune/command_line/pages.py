@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.study.home import find_folder, home_folder
 
 if TYPE_CHECKING:
-    from ranktune.dashboards.web.guard import App
+    from ranktune.dashboards.web.guard import App, Receive, Scope, Send
 
 EXTRA = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
 
@@ -40,11 +40,27 @@ class Serving:
     optuna: bool = False
 
 
+def given_token(token: str | None, file: Path | None) -> str | None:
+    """Return the token that is given, or the one in a file. Raises ParameterError where the file has none."""
+    if file is None:
+        return token
+    if token is not None:
+        raise ParameterError("both a token and a file with one are given. Leave one out.")
+    try:
+        found = file.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ParameterError(f"cannot read the token in {file}: {getattr(error, 'strerror', None) or error}.") from None
+    if not found:
+        raise ParameterError(f"{file} holds no token. Write one line into it.")
+    return found
+
+
 def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
     """Serve until interrupted; on_ready is called with the address once the page can be opened."""
     try:
         import uvicorn
 
+        from ranktune.dashboards.web.connections import PatientProtocol, in_parts
         from ranktune.dashboards.web.guard import is_loopback
         from ranktune.dashboards.web.server import make_app
     except ImportError as error:
@@ -58,9 +74,14 @@ def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
         app = make_app(
             wanted.home, host=wanted.host, token=token, first=wanted.name, closing=lambda: server.should_exit, warm=True
         )
+
+    async def patient(scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(TimeoutError):  # the client does not read
+            await app(scope, receive, in_parts(send))
+
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=5, server_header=False,
-        h11_max_incomplete_event_size=16 * 1024, limit_concurrency=200, lifespan="off",
+        patient, http=PatientProtocol, h11_max_incomplete_event_size=16 * 1024, ws="none", lifespan="off",
+        timeout_keep_alive=5, timeout_graceful_shutdown=5, log_level="warning", access_log=False, server_header=False,
     )  # fmt: skip
     server = uvicorn.Server(config)
     with suppress(AttributeError, OSError):

@@ -256,17 +256,24 @@ def dashboard(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)] = 8765,
-    token: Annotated[str | None, typer.Option(help="Token that requests need. (default: created if needed)")] = (None),
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="RANKTUNE_TOKEN",
+            help="Token that requests need; others on this machine can see an argument. (default: created if needed)",
+        ),
+    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File with the token.")] = None,
     optuna: Annotated[bool, typer.Option("--optuna", help="Serve optuna-dashboard of the study instead.")] = False,
 ) -> None:
     """Serve the pages of all studies, live, until interrupted."""
-    from ranktune.command_line.pages import Serving, serve
+    from ranktune.command_line.pages import Serving, given_token, serve
     from ranktune.tuner.study.home import home_folder
 
     def on_ready(address: str) -> None:
         print(f"Open {address}   (Ctrl-C stops)", flush=True)
 
-    serve(Serving(home_folder(home), name, host, port, token, optuna), on_ready)
+    serve(Serving(home_folder(home), name, host, port, given_token(token, token_file), optuna), on_ready)
 
 
 def _worked_for(given: Given, as_json: bool) -> bool:

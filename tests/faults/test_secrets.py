@@ -1,0 +1,90 @@
+"""The password of a database is in no file, argument list or message of a study, in whichever form it is given."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from ranktune.solvers.core.compiled import code_folder
+from tests.face.test_cli import SOLVERS, letor
+from tests.support.postgres_server import USER, Server
+
+PATIENCE = 120.0
+
+FORMS = {
+    "before the host": "postgresql://{user}:{password}@127.0.0.1:{port}/{name}",
+    "in the query": "postgresql://127.0.0.1:{port}/{name}?user={user}&password={password}",
+    "first in the query": "postgresql://127.0.0.1:{port}/{name}?password={password}&user={user}",
+    "all in the query": "postgresql:///{name}?host=127.0.0.1&port={port}&user={user}&password={password}",
+    "in a file": "postgresql://{user}@127.0.0.1:{port}/{name}?passfile={file}",
+    "in the environment": "postgresql://{user}@127.0.0.1:{port}/{name}",
+}
+
+
+def argument_lists(pid: int) -> str:
+    """Return the argument lists of the processes that a process started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append((entry / "cmdline").read_text(errors="replace"))
+        except (OSError, IndexError):
+            continue
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_holds_the_password(form: str, postgres: Server, tmp_path: Path) -> None:
+    name = postgres.new_database().rpartition("/")[2]
+    file = tmp_path / "pass"
+    file.write_text(f"127.0.0.1:*:*:{USER}:{postgres.password}\n")
+    file.chmod(0o600)
+    place = {"user": USER, "password": quote(postgres.password), "port": postgres.port, "name": name, "file": file}
+    url = FORMS[form].format(**place)
+    letor(tmp_path / "train.txt", 20, 1)
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    environment = os.environ | {"RANKTUNE_CACHE": str(cache), "NUMBA_CACHE_DIR": code_folder() or ""}
+    if form == "in the environment":
+        environment["PGPASSWORD"] = postgres.password
+    seen = []
+    command = [
+        sys.executable,
+        "-m",
+        "ranktune",
+        "tune",
+        "train.txt",
+        "--name",
+        "n",
+        "--home",
+        str(home),
+        "--trials",
+        "4",
+    ]
+    with subprocess.Popen(
+        [*map(str, command), *SOLVERS, "--verbose", "--storage", url], cwd=tmp_path, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        until = time.monotonic() + PATIENCE
+        while process.poll() is None and time.monotonic() < until:
+            seen.append(argument_lists(process.pid))
+            for one in home.rglob("lock"):
+                seen.append(one.read_text())
+            time.sleep(0.05)
+        seen += process.communicate()
+    assert process.returncode == 0, seen[-1]
+    wrong = url.replace(postgres.password, f"wrong-{postgres.password}")  # which the server refuses
+    again = subprocess.run(
+        [*map(str, command), *SOLVERS, "--storage", wrong],
+        cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    seen += [again.stdout, again.stderr]
+    for folder in (home, cache):
+        seen += [one.read_bytes().decode("latin-1") for one in folder.rglob("*") if one.is_file()]
+    assert len(seen) > 10
+    assert [text[:200] for text in seen if postgres.password in text] == []
