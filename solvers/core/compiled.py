@@ -58,11 +58,12 @@ class Kernel:
                 warnings.warn(line, RankTuneWarning, stacklevel=3)
             return numba.njit(nogil=True)(self.function)
         with _CHOOSING:  # numba takes the folder from its configuration when it makes the dispatcher
-            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
+            config: Any = numba.config  # whose settings have no types
+            before, config.CACHE_DIR = config.CACHE_DIR, folder
             try:
                 dispatcher = numba.njit(cache=True, nogil=True)(self.function)
             finally:
-                numba.config.CACHE_DIR = before
+                config.CACHE_DIR = before
         _stamp(dispatcher, files_of(self))
         return dispatcher
 
