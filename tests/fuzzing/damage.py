@@ -219,14 +219,15 @@ def _answer(command: str, output: str, home: Path) -> object:
         return output
     if command == "report":
         return None
-    return _stable(json.loads(output), str(home))
+    return stable(json.loads(output), str(home))
 
 
-def _stable(value: Any, home: str) -> Any:
+def stable(value: Any, home: str) -> Any:
+    """Return a JSON value without what differs between two runs of one study."""
     if isinstance(value, dict):
-        return {name: _stable(own, home) for name, own in value.items() if not TIMES.search(name)}
+        return {name: stable(own, home) for name, own in value.items() if not TIMES.search(name)}
     if isinstance(value, list):
-        return [_stable(own, home) for own in value]
+        return [stable(own, home) for own in value]
     return value.replace(home, "HOME") if isinstance(value, str) else value
 
 

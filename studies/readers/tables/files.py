@@ -17,6 +17,7 @@ from ranktune.studies.readers.columns import Wanted, id_columns
 from ranktune.studies.readers.frames import Table, as_eager
 from ranktune.studies.readers.query_runs import group_file, group_sizes
 from ranktune.studies.readers.streams import Position, line_blocks
+from ranktune.studies.readers.tables.cells import check_cells
 from ranktune.studies.readers.tables.json_documents import read_documents
 from ranktune.studies.readers.tables.kinds import (
     ARROW,
@@ -67,6 +68,7 @@ def _read_csv(path: Path, separator: str, wanted: Wanted, texts: Sequence[str]) 
     packed = None
     if path.suffix in COMPRESSED:
         packed = b"".join(bytes(block) for block in line_blocks(Position(path)))
+    check_cells(path, separator)
 
     def read(options: Mapping[str, object]) -> object:
         return _called(path, library, "read_csv", path if packed is None else io.BytesIO(packed), options)
