@@ -122,6 +122,7 @@ def test_an_interrupt_while_the_commands_are_loaded(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
     monkeypatch.delitem(sys.modules, "ranktune.command_line.app", raising=False)
+    monkeypatch.setattr("ranktune.tuner.workers.interrupts.SIGNALS", ())  # those of this process stay as they are
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 130

@@ -15,6 +15,9 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:
+        from ranktune.tuner.workers.interrupts import ignore_more
+
+        ignore_more()
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
     except Exception as error:  # before or after a command, such as a damaged installation

@@ -119,7 +119,7 @@ class Processes:
         self._wake: Connection | None = None
         self._open: set[Future[Any]] = set()
         self._spare = SpareWorker()
-        self._ending = self._warmed_up = self._had_loss = False
+        self._ending = self._warmed_up = self._had_loss = self._woken = False
 
     def __enter__(self) -> Self:
         return self
@@ -133,7 +133,8 @@ class Processes:
         manager = self._manager
         if manager is not None:
             self._order(self._end)
-            manager.join()
+            with suppress(RuntimeError):  # an interrupt came before it was started
+                manager.join()
 
     def submit(self, function: Callable[..., T], *arguments: object, limits: Limits | None = None) -> Future[T]:
         """Start function(*arguments) on a free worker, or queue it; limits replace the executor's.
@@ -179,8 +180,10 @@ class Processes:
                     target=self._manage, args=(wake,), name="ranktune workers", daemon=True
                 )
                 self._manager.start()
-            if len(self._orders) == 1 and self._wake is not None:
+            # An interrupt may come between any two of these lines: then the next order wakes the manager for both.
+            if not self._woken and self._wake is not None:
                 self._wake.send_bytes(b"")
+                self._woken = True
 
     def _manage(self, wake: Connection) -> None:
         try:
@@ -191,7 +194,7 @@ class Processes:
             raise
         finally:
             with self._lock:
-                self._manager, self._ending = None, False
+                self._manager, self._ending, self._woken = None, False, False
                 wake.close()
                 if self._wake is not None:
                     self._wake.close()
@@ -209,6 +212,7 @@ class Processes:
         with self._lock:
             orders = list(self._orders)
             self._orders.clear()
+            self._woken = False
         for order in orders:
             order()
         self._enforce_deadlines()

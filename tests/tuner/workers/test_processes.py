@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, wait
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -382,3 +383,32 @@ def loaded() -> tuple[int, bool]:
 def test_no_lanes_are_refused() -> None:
     with pytest.raises(ParameterError, match="jobs=0"):
         Processes(0)
+
+
+class InterruptedOnce:
+    """The end of a pipe whose first message an interrupt prevents."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection, self._first = connection, True
+
+    def send_bytes(self, content: bytes) -> None:
+        if self._first:
+            self._first = False
+            raise KeyboardInterrupt
+        self._connection.send_bytes(content)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_an_interrupt_while_an_order_is_given_leaves_nobody_waiting() -> None:
+    executor = Processes(1)
+    assert executor.submit(pow, 2, 3).result() == 8
+    time.sleep(0.2)  # the manager has nothing to do
+    executor._wake = InterruptedOnce(executor._wake)  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        executor.submit(pow, 2, 4)
+    leaving = threading.Thread(target=executor.__exit__, args=(KeyboardInterrupt, None, None), daemon=True)
+    leaving.start()
+    leaving.join(20.0)
+    assert not leaving.is_alive()

@@ -84,6 +84,7 @@ def _as_options(message: str) -> str:
 
 def run() -> None:
     """Run the command line; a RankTuneError is one message and exit code 2 or 3, never a traceback."""
+    from ranktune.command_line.second_signal import second_signal_ends
     from ranktune.solvers.core.errors import AllFailed, RankTuneError
 
     gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
@@ -91,7 +92,8 @@ def run() -> None:
     with suppress(OSError):  # a folder that was removed
         sys.path.append(str(Path.cwd()))  # where modules of the user's are: --solver module:Name
     try:
-        app()
+        with second_signal_ends():
+            app()
     except RankTuneError as error:
         crashes.print_traceback(error)
         print(f"error: {_readable(error)}", file=sys.stderr)

@@ -305,6 +305,9 @@ def _watched(as_json: bool, verbose: bool = False) -> Iterator[Progress]:
     try:
         yield Verbose() if verbose else Lines() if as_json else watcher()
     except KeyboardInterrupt as error:
+        from ranktune.tuner.workers.interrupts import ignore_more
+
+        ignore_more()
         print(str(error) or "Interrupted.", file=sys.stderr)
         raise typer.Exit(130) from None
 

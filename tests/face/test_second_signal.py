@@ -1,0 +1,90 @@
+"""Two signals end a command within seconds, also where compiled code runs that no signal interrupts."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ranktune.command_line.second_signal import second_signal_ends
+from tests.face.test_cli import SOLVERS, letor
+
+SOON = 20.0
+"""Seconds, of five that are promised: a safety net under load."""
+
+STUCK = """
+import hashlib, sys
+from ranktune.command_line.second_signal import second_signal_ends
+with second_signal_ends(0.5):
+    print("begun", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2 * 10**9)  # minutes without the interpreter's lock, like a kernel
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
+def test_a_process_that_does_not_listen_is_ended(number: signal.Signals) -> None:
+    prelude = f"import signal; signal.signal({int(number)}, signal.default_int_handler)\n"
+    with subprocess.Popen(
+        [sys.executable, "-c", prelude + STUCK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        time.sleep(0.5)  # until it is in the compiled code
+        process.send_signal(number)
+        time.sleep(0.1)
+        assert process.poll() is None
+        begun = time.monotonic()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - begun < SOON
+    assert process.returncode == 130
+    assert errors.startswith("Interrupted.")
+
+
+def test_what_was_there_before_is_there_again() -> None:
+    before = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(before)
+    with second_signal_ends():
+        assert signal.set_wakeup_fd(signal.set_wakeup_fd(-1)) == -1
+    assert signal.set_wakeup_fd(before) == before
+
+
+def interrupt(folder: Path, seed: int) -> None:
+    """Send two signals to a study at random moments, and check how it ends."""
+    generator = random.Random(seed)
+    first, second = generator.uniform(0.0, 4.0), generator.uniform(0.0, 1.0)
+    jobs = str(generator.choice((1, 2)))
+    command = [sys.executable, "-m", "ranktune", "tune", "train.txt", "--trials", "30", *SOLVERS, "--jobs", jobs]
+    with subprocess.Popen(
+        [*command, "--name", f"n{seed}"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(first)
+        process.send_signal(generator.choice((signal.SIGINT, signal.SIGTERM)))
+        time.sleep(second)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    how = f"seed {seed}, {first:.3f} s, {second:.3f} s: {process.returncode} {errors}"
+    assert time.monotonic() - begun < SOON, how
+    if "Interrupted" in errors or first > 1.0:  # before, Python itself may be starting
+        assert process.returncode in (130, 0), how
+        assert "Traceback" not in errors, how
+
+
+@pytest.mark.thorough
+def test_signals_at_random_moments(tmp_path: Path) -> None:
+    letor(tmp_path / "train.txt", 100, 1, documents=20)
+    for seed in range(4):
+        interrupt(tmp_path, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_signals_at_five_hundred_random_moments(part: int, tmp_path: Path) -> None:
+    letor(tmp_path / "train.txt", 100, 1, documents=20)
+    for seed in range(50 * part, 50 * part + 50):
+        interrupt(tmp_path, seed)
