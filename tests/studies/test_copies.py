@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ranktune
-from ranktune.app import app
+from ranktune.command_line.app import app
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies import catalogue
