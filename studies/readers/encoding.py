@@ -86,6 +86,9 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int) -> Taken
     if count > FEW and all(map(_is_number, values.queries)):
         return Taken(f"{count:,} numbers as text", is_usable=False)
     is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
+    other = None if is_declared else _other_than_decimals(list(values.queries))
+    if other is not None:
+        return Taken(f"numbers, except {other[:40]!r}", is_usable=False)
     if not values.recur and not (is_declared and count <= max(FEW, most)):
         return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False)
     levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:most]
@@ -108,6 +111,13 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _other_than_decimals(values: Sequence[str]) -> str | None:
+    """Return the first value that is no number, if at least half are and some are decimals, which no category is of."""
+    others = [value for value in values if not _is_number(value)]
+    is_decimal = any(not value.lstrip("+-").isdecimal() for value in values if _is_number(value))
+    return others[0] if others and is_decimal and 2 * len(others) <= len(values) else None
 
 
 def _check_names(names: Sequence[str]) -> None:

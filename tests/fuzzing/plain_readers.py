@@ -101,6 +101,8 @@ def _separated(separator: str) -> Callable[[bytes], list[Row]]:
         except (csv.Error, UnicodeDecodeError) as error:
             raise RefusedError(str(error)) from None
         lines = [line for line in lines if line]
+        if lines:
+            lines[0] = [{"grade": "grade", "qid": "qid"}.get(title.lower(), title) for title in lines[0]]
         if not lines or len(set(lines[0])) < len(lines[0]):
             raise RefusedError("titles")
         return [_row(dict(zip(lines[0], line, strict=False)), len(line) != len(lines[0])) for line in lines[1:]]

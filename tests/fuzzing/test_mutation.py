@@ -13,6 +13,12 @@ import pytest
 from tests.fuzzing.mutation import OTHERS, Input, Outcome, original, outcome, tried
 from tests.fuzzing.plain_readers import READERS
 
+FOUND = [
+    ("csv", 21), ("tsv", 42), ("jsonl", 53), ("csv", 1129), ("parquet", 1253), ("csv", 10905), ("csv", 11038),
+    ("csv", 11425), ("tsv", 10924),
+]  # fmt: skip
+"""Seeds of inputs that were once read otherwise."""
+
 FORMATS = (*READERS, *OTHERS)
 
 
@@ -21,6 +27,12 @@ def test_an_original_is_read_alike(kind: str, tmp_path: Path) -> None:
     for seed in range(3):
         content = original(kind, np.random.default_rng([seed, *kind.encode()]))
         assert outcome(Input(kind, seed, content), tmp_path) == (Outcome.EQUAL, "")
+
+
+@pytest.mark.parametrize(("kind", "seed"), FOUND)
+def test_an_input_that_was_read_otherwise_no_longer_is(kind: str, seed: int, tmp_path: Path) -> None:
+    found, bad = tried(kind, 1, seed, tmp_path)
+    assert bad == [] and found.total() == 1
 
 
 @pytest.mark.parametrize("kind", FORMATS)

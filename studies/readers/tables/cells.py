@@ -11,7 +11,7 @@ import numpy as np
 from ranktune.solvers.core.errors import DataError
 from ranktune.studies.readers.streams import Position, line_blocks, lines_of
 
-_NEWLINE, _QUOTE = 10, 34
+_NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 
 
 def check_cells(path: Path, separator: str) -> None:
@@ -22,9 +22,14 @@ def check_cells(path: Path, separator: str) -> None:
             _check_quoted(path, separator)
             return
         ends = np.flatnonzero(text == _NEWLINE)
+        returns = np.flatnonzero(text == _RETURN)
+        lone = returns[text[np.minimum(returns + 1, len(text) - 1)] != _NEWLINE]
+        if len(lone):
+            line = position.lines + int(np.searchsorted(ends, lone[0])) + 1
+            raise DataError(f"{path}:{line}: has a carriage return within a row. Remove it.")
         lengths = np.diff(ends, prepend=-1) - 1
         cells = np.diff(np.searchsorted(np.flatnonzero(text == sign), ends), prepend=0) + 1
-        cells[(lengths == 0) | ((lengths == 1) & (text[ends - 1] == 13))] = 0
+        cells[(lengths == 0) | ((lengths == 1) & (text[ends - 1] == _RETURN))] = 0
         present = np.flatnonzero(cells)
         if len(present):
             expected = expected or int(cells[present[0]])

@@ -203,3 +203,18 @@ def test_a_row_that_lacks_cells_is_refused(tmp_path: Path, library: str, name: s
         path.write_bytes(pack((head + rows + cut).encode()))
         with pytest.raises(DataError, match=r"data\.csv.*:4: has [35] cells, and the first line 4"):
             read(path)
+
+
+def test_a_carriage_return_within_a_row_is_refused(tmp_path: Path, library: str) -> None:
+    (tmp_path / "data.csv").write_bytes(b"qid,grade,a\r\n1,1,0.5\r\n\r1,0,0.25\r\n")
+    with pytest.raises(DataError, match=r"data\.csv:3: has a carriage return"):
+        read(tmp_path / "data.csv")
+
+
+def test_one_wrong_cell_makes_no_category_of_numbers(tmp_path: Path, library: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("qid,grade,a\n" + "".join(f"{k // 4},{k % 2},{k % 3 / 2}\n" for k in range(12)) + "3,1,0.5:\n")
+    with pytest.raises(DataError, match=r"'a' \(numbers, except '0.5:'\)"):
+        read(path)
+    path.write_text("qid,grade,a\n" + "".join(f"{k // 4},{k % 2},{['1', '2', '3+'][k % 3]}\n" for k in range(12)))
+    assert read(path).feature_names == ("a=1", "a=2", "a=3+")
