@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -122,7 +123,11 @@ def test_an_interrupt_while_the_commands_are_loaded(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
     monkeypatch.delitem(sys.modules, "ranktune.command_line.app", raising=False)
-    monkeypatch.setattr("ranktune.tuner.workers.interrupts.SIGNALS", ())  # those of this process stay as they are
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     assert ended.value.code == 130
