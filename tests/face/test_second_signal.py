@@ -71,7 +71,9 @@ def interrupt(folder: Path, seed: int) -> None:
         _, errors = process.communicate(timeout=60)
     how = f"seed {seed}, {first:.3f} s, {second:.3f} s: {process.returncode} {errors}"
     assert time.monotonic() - begun < SOON, how
-    assert process.returncode in (130, 0), how
+    # Once all is said, the second signal may still meet Python's own end, where the default handlers are back.
+    late = process.returncode == -signal.SIGINT and "Interrupted." in errors
+    assert process.returncode in (130, 0) or late, how
     assert "Traceback" not in errors, how
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from types import FrameType
 
 
 def main() -> None:
@@ -21,15 +20,21 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:
-        for number in (signal.SIGINT, signal.SIGTERM):  # it is ending
-            signal.signal(number, _do_nothing)
+        _ignore_signals()
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
+    except SystemExit as end:
+        if end.code == 130:
+            _ignore_signals()
+        raise
     except Exception as error:  # before or after a command, such as a damaged installation
         from ranktune.command_line.crashes import crash
 
         crash(error)
 
 
-def _do_nothing(number: int, frame: FrameType | None) -> None:
-    pass
+def _ignore_signals() -> None:
+    """Let an interrupted process end with its exit code: Python restores the default handlers while it finalizes."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
