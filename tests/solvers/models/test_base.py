@@ -237,3 +237,11 @@ def test_parameters_that_json_does_not_know_are_not_saved(tmp_path: Path) -> Non
     with pytest.raises(ModelFormatError, match="too long"):
         LinearModel(np.ones(1), "RankSVM", {"note": "x" * 2**23}).save(tmp_path / "m.json")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [100.0, -100.0])
+def test_scores_that_are_not_finite_are_refused(value: float) -> None:
+    model = LinearModel(np.full(3, 1e308), "RankSVM")
+    assert np.isfinite(model.predict(np.full((2, 3), 1e-9))).all()
+    with pytest.raises(DataError, match=r"the score of row 1 is -?inf"):
+        model.predict(np.array([[0.0, 0.0, 0.0], [value] * 3]))
