@@ -75,6 +75,7 @@ PARTS = {
     "LinearModel": "models.linear",
     "TreeModel": "models.tree_model",
     "load_model": "models.base",
+    "SavedRanker": "base.saved",
     "distil": "distillation.distil",
 }
 """All other public names."""

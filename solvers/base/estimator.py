@@ -17,7 +17,6 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.metrics import parse_metric
 
 SAME_AS = {
     "trees": ("n_estimators", "num_iterations", "num_boost_round", "iterations", "num_trees"),
@@ -138,6 +137,8 @@ class Estimator:
         >>> ranker.score([[3.0], [4.0], [1.0], [0.0]], [0, 1, 2, 0], qid=[1, 1, 2, 2])
         1.0
         """
+        from ranktune.solvers.metrics.metrics import parse_metric
+
         if not isinstance(X, Queries):
             X = Queries.from_arrays(*self._validated(X, y, reset=False), qid=qid, group=group)
         queries = replace(X, rows=None)

@@ -1,4 +1,4 @@
-"""The arguments of tune, run, resume and work, declared once for Python and the command line.
+"""The arguments of tune, run, resume and work, declared once for Python and the command line, and those of export.
 
 As in ranktune.command_line.app, no heavy module is imported.
 """
@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, ParamSpec, TypeVar
 
 from ranktune.studies.api_search import NAME as API_SEARCH
-from ranktune.tuner.study.settings import BASELINE, DATA, TEST, VALI, Declared, Setting, Settings, declared, documented
+from ranktune.tuner.study.settings import (
+    BASELINE,
+    DATA,
+    TEST,
+    VALI,
+    ColumnSettings,
+    Declared,
+    Setting,
+    Settings,
+    declared,
+    documented,
+)
 
 if TYPE_CHECKING:
     from ranktune.tuner.runner.progress import Progress
@@ -164,3 +175,30 @@ def _parameter(own: Declared) -> inspect.Parameter:
         default=inspect.Parameter.empty if own.default is MISSING else own.default,
         annotation=own.type.__forward_arg__ if isinstance(own.type, ForwardRef) else own.type,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportArguments(ColumnSettings):
+    """The data that a model is made exportable by, and how."""
+
+    two_stage: Annotated[
+        str | None,
+        Setting(
+            "Data, by which a linear first stage is learnt that leaves only a window of documents to the model "
+            "(vespa, elasticsearch, opensearch, solr). The files go into the folder of --output.",
+            options=("--two-stage",),
+        ),
+    ] = None
+    window: Annotated[
+        int | None,
+        Setting(
+            "With --two-stage: documents of a query that the model scores. (default: the fewest that lose at most "
+            ".001 of the metric, at the upper end of the interval)",
+            minimum=1,
+        ),
+    ] = None
+    within: Annotated[
+        str | None,
+        Setting("With --two-stage: limits of the first stage's features, such as 'cost<=3'. (default: features<=8)"),
+    ] = None
+    cost: Annotated[str | None, Setting("With --two-stage: what features cost, as for `ranktune tune`.")] = None

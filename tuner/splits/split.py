@@ -165,8 +165,8 @@ def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str]
         f"{np.count_nonzero(shared)} of {part.n_queries} {_CALLED[name]} queries are also among the "
         f"{' and '.join(_CALLED[other] for other in others)} queries (same documents and grades)"
     )
-    kept = part.select(np.flatnonzero(~shared))
-    if kept.n_queries == 0 or not kept.has_pairs:
+    kept = None if shared.all() else part.select(np.flatnonzero(~shared))
+    if kept is None or not kept.has_pairs:
         remedy = "leave vali out: training queries are then cross-validated"
         if "test" in others:
             remedy = "give other test queries, or none: a fifth of the training queries is then set aside"

@@ -83,7 +83,12 @@ def test_pages_and_data(home: Path) -> None:
             found = asked(app, f"/api/view/{name}/{key}").json()
             assert found["panels"] and found["study"]["name"] == name
     assert asked(app, "/compare/mine/other").status_code == 200
-    assert [p["key"] for p in asked(app, "/api/compare/mine/other").json()["panels"]][:2] == ["settings", "race"]
+    compared = asked(app, "/api/compare/mine/other").json()["panels"]
+    assert [panel["key"] for panel in compared][:3] == [
+        "chosen",
+        "settings",
+        "race",
+    ]
     for file, kind in (("page.js", "text/javascript"), ("page.css", "text/css"), ("plotly.min.js", "text/javascript")):
         answer = asked(app, f"/static/{file}")
         assert kind in answer.headers["content-type"] and len(answer.content) > 1000

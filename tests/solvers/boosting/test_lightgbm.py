@@ -337,7 +337,7 @@ def test_a_forest_of_equal_trees_is_refused() -> None:
 
 
 def test_what_lightgbm_cannot_hold_is_refused_with_a_way_out() -> None:
-    long = Queries.from_arrays(np.ones((10_001, 1)), np.arange(10_001) % 2)
+    long = Queries.from_arrays(np.ones((10_001, 1)), np.arange(10_001) % 2, group=[10_001])
     with pytest.raises(DataError, match=r"10001 documents.*at most 10000.*GBDTRanker"):
         LambdaMART().fit(long)
     queries = judged()

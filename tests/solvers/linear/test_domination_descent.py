@@ -153,7 +153,7 @@ def many_grades(n_documents: int = 20_000, n_features: int = 4000, per_feature: 
     rows, columns = generator.integers(0, n_documents, n), generator.integers(0, n_features, n)
     X = sparse.csr_array((generator.normal(size=n), (rows, columns)), shape=(n_documents, n_features))
     score = X @ generator.normal(size=n_features) + 0.5 * generator.normal(size=n_documents)
-    return Queries.from_arrays(X, np.round(score, 2))
+    return Queries.from_arrays(X, np.round(score, 2), group=[n_documents])
 
 
 def test_many_grades_and_many_sparse_features() -> None:

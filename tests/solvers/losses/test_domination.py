@@ -198,7 +198,7 @@ def test_more_margin_costs_more(hard_queries: Queries) -> None:
 def test_many_grades_cost_no_more_than_linear() -> None:
     """As many grades as documents: neither pairs nor documents times levels could be looked at."""
     n = 300_000
-    queries = Queries.from_arrays(np.zeros((n, 1)), np.arange(n, dtype=float))
+    queries = Queries.from_arrays(np.zeros((n, 1)), np.arange(n, dtype=float), group=[n])
     value, gradient = DominationLoss(average="none").value_and_gradient(np.zeros(n), queries)
     assert value == pytest.approx(np.log(np.arange(1, n + 1)).sum(), rel=1e-10)
     assert gradient.sum() == pytest.approx(0.0, abs=1e-6)

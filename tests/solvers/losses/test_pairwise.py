@@ -224,7 +224,7 @@ def test_the_logistic_loss_of_a_long_list_equals_all_pairs(weight: PairWeight, w
 
 
 def test_too_many_pairs_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = grouped(np.arange(2000.0) % 3)
+    queries = grouped(np.arange(2000.0) % 3, qid=np.zeros(2000))
     monkeypatch.setattr(losses_module, "MAX_PAIRS", 1e6)
     with pytest.raises(DataError, match=r"a list of 2000 documents has about 2e\+06 pairs.*use a hinge"):
         PairwiseLogistic().value_and_gradient(np.zeros(2000), queries)

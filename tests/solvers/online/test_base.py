@@ -243,7 +243,9 @@ def test_parameters_that_cannot_be_are_refused(ranker: OnlineRanker, said: str, 
 
 
 def test_too_many_pairs_are_refused_and_drawing_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = Queries.from_arrays(np.random.default_rng(0).normal(size=(20_000, 3)), np.arange(20_000.0))
+    queries = Queries.from_arrays(
+        np.random.default_rng(0).normal(size=(20_000, 3)), np.arange(20_000.0), group=[20_000]
+    )
     with pytest.raises(DataError, match="pairs_per_query"):
         solar1().fit(queries)
     assert solar1(pairs_per_query=1000).fit(queries).n_pairs_seen_ == 1000

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from ranktune.arguments import ExportArguments
 from ranktune.command_line.options import Given, Missing, ZeroBased, reading, takes_options, write_output
-from ranktune.tuner.study.settings import ColumnSettings
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -76,9 +76,9 @@ Examples:
 """
 
 
-@takes_options(ColumnSettings)
+@takes_options(ExportArguments)
 def export(
-    columns: Given,
+    given: Given,
     *,
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     format: Annotated[str, typer.Option("--format", "-f", help="One of the formats above.")],
@@ -105,37 +105,14 @@ def export(
             min=1,
         ),
     ] = None,
-    two_stage: Annotated[
-        str | None,
-        typer.Option(
-            help="Data, by which a linear first stage is learnt that leaves only a window of documents to the model "
-            "(vespa, elasticsearch, opensearch, solr). The files go into the folder of --output."
-        ),
-    ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(
-            help="With --two-stage: documents of a query that the model scores. (default: the fewest that lose at most "
-            ".001 of the metric, at the upper end of the interval)",
-            min=1,
-        ),
-    ] = None,
-    within: Annotated[
-        str | None,
-        typer.Option(
-            help="With --two-stage: limits of the first stage's features, such as 'cost<=3'. (default: features<=8)"
-        ),
-    ] = None,
-    cost: Annotated[
-        str | None, typer.Option(help="With --two-stage: what features cost, as for `ranktune tune`.")
-    ] = None,
     missing: Missing = "keep",
     zero_based: ZeroBased = False,
 ) -> None:
     """Write the model, and print on standard error how it is used."""
-    options = reading(missing, zero_based, columns)
-    staging = None if two_stage is None else Staging(two_stage, window, within, cost)
-    if staging is None and (window, within, cost) != (None, None, None):
+    options = reading(missing, zero_based, given)
+    stages = Staging(*(given[name] for name in ("two_stage", "window", "within", "cost")))
+    staging = None if stages.data is None else stages
+    if staging is None and any(one is not None for one in stages):
         raise typer.BadParameter("needs --two-stage DATA.", param_hint="--window, --within, --cost")
     if staging is not None and check is not None:
         raise typer.BadParameter("cannot check two stages: leave it out.", param_hint="--check")
