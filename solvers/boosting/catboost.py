@@ -107,7 +107,10 @@ class CatBoostGrowth:
         )
         seed = (self.seed + len(self._trees)) % (2**31 - 1)
         model = self.library.CatBoost({**self.parameters, **limits, "iterations": rounds, "random_seed": seed})
-        model.fit(pool)
+        try:
+            model.fit(pool)
+        except self.library.CatBoostError as error:
+            raise DataError(f"CatBoost cannot learn from these data: {error}") from error
         grown = trees_of(model, self.queries.has_missing)
         grown += [_constant(self.queries.has_missing)] * (rounds - len(grown))
         self.scores = self.scores + joined(grown).scores(features)

@@ -23,6 +23,7 @@ from ranktune.solvers.boosting.base import (
 )
 from ranktune.solvers.boosting.lightgbm_bins import DENSE_SAMPLE, BinnedQueries
 from ranktune.solvers.boosting.lightgbm_library import Booster, Parameters
+from ranktune.solvers.boosting.query_error import QueryError
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
@@ -54,31 +55,40 @@ FAST: Mapping[str, Value] = {"learning_rate": 0.2, "feature_share": 0.3}
 
 @dataclass(frozen=True)
 class LightGBMData:
-    """Training data in the bins of LightGBM, which grows trees on them; factor multiplies the values of trees."""
+    """Training data in the bins of LightGBM, which grows trees on them; factor multiplies the values of trees.
+
+    error is what the trees reduce where LightGBM has no such objective.
+    """
 
     data: BinnedQueries
     parameters: Parameters
     factor: float = 1.0
     has_missing: bool = False
+    error: QueryError | None = None
 
     def growth(self, queries: Ints | None, seed: int) -> LightGBMGrowth:
         """Return the growth of trees on the queries of these numbers (None: all)."""
         data = self.data.all() if queries is None else self.data.part(queries)
-        return LightGBMGrowth(Booster(data, {**self.parameters, "seed": seed}), self.factor, self.has_missing)
+        error = self.error if self.error is None or queries is None else self.error.part(queries)
+        booster = Booster(data, {**self.parameters, "seed": seed})
+        return LightGBMGrowth(booster, self.factor, self.has_missing, error)
 
 
 class LightGBMGrowth:
-    """Trees that LightGBM grows; factor multiplies their values."""
+    """Trees that LightGBM grows, for its objective or to reduce error; factor multiplies their values."""
 
-    def __init__(self, booster: Booster, factor: float, has_missing: bool) -> None:
-        self._booster, self._factor, self._has_missing = booster, factor, has_missing
+    def __init__(self, booster: Booster, factor: float, has_missing: bool, error: QueryError | None = None) -> None:
+        self._booster, self._factor, self._has_missing, self._error = booster, factor, has_missing, error
         self._rounds, self._over = 0, False
 
     def grow(self) -> bool:
         """Grow one more round; return False, and add nothing, where no further split improves the fit."""
         if self._over:
             return False
-        self._over = self._booster.update()
+        if self._error is None:
+            self._over = self._booster.update()
+        else:
+            self._over = self._booster.update_by(*self._error.derivatives(self._booster.scores()))
         if self._over and self._rounds > 0:
             return False
         self._rounds += 1  # a first tree without splits is kept: its value is a constant
@@ -154,7 +164,11 @@ class LightGBMRanker(TreeRanker):
         if queries.is_weighted:
             check_single(queries.weight_of_document, "the weight of a query or document")
         binned = BinnedQueries(queries, labels, parameters, start)
-        return LightGBMData(binned, parameters, self._factor(), queries.has_missing)
+        return LightGBMData(binned, parameters, self._factor(), queries.has_missing, self._error(queries, labels))
+
+    def _error(self, queries: Queries, labels: Floats) -> QueryError | None:
+        """Return what trees reduce where LightGBM has no such objective."""
+        return None
 
     def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
         """Return the scores before the first tree, (n_documents,)."""

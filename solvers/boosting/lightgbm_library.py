@@ -35,6 +35,9 @@ _SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "LGBM_DatasetFree": (c_void_p,),
     "LGBM_BoosterCreate": (c_void_p, c_char_p, c_void_p),
     "LGBM_BoosterUpdateOneIter": (c_void_p, c_void_p),
+    "LGBM_BoosterUpdateOneIterCustom": (c_void_p, c_void_p, c_void_p, c_void_p),
+    "LGBM_BoosterGetNumPredict": (c_void_p, c_int, c_void_p),
+    "LGBM_BoosterGetPredict": (c_void_p, c_int, c_void_p, c_void_p),
     "LGBM_BoosterSaveModelToString": (c_void_p, c_int, c_int, c_int, c_int64, c_void_p, c_void_p),
     "LGBM_BoosterFree": (c_void_p,),
 }
@@ -102,6 +105,21 @@ class Booster:
         over = c_int(0)
         _call("LGBM_BoosterUpdateOneIter", self._handle, ctypes.byref(over))
         return over.value == 1
+
+    def update_by(self, gradient: Floats, curvature: Floats) -> bool:
+        """Grow one more tree by derivatives for each document, (n_documents,); return as update does."""
+        over, values = c_int(0), [np.ascontiguousarray(own, dtype=np.float32) for own in (gradient, curvature)]
+        pointers = [own.ctypes.data for own in values]
+        _call("LGBM_BoosterUpdateOneIterCustom", self._handle, *pointers, ctypes.byref(over))
+        return over.value == 1
+
+    def scores(self) -> Floats:
+        """Return the scores of the training documents so far, (n_documents,)."""
+        count = c_int64(0)
+        _call("LGBM_BoosterGetNumPredict", self._handle, 0, ctypes.byref(count))
+        found = np.empty(count.value)
+        _call("LGBM_BoosterGetPredict", self._handle, 0, ctypes.byref(count), found.ctypes.data)
+        return found
 
     def text(self, first: int, count: int) -> str:
         """Return count trees, starting at number first, in the text format of LightGBM."""

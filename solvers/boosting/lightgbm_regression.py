@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from ranktune.solvers.boosting.base import BoostedRanker, check_share
 from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, FAST, SPLITTERS, LightGBMRanker, bagging
+from ranktune.solvers.boosting.query_error import QueryError
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice
 from ranktune.solvers.core.errors import ParameterError
@@ -14,6 +15,9 @@ from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.pointwise import CENTRES
+
+ROUNDS = "rounds"
+TREE_CENTRES = (*CENTRES, ROUNDS)
 
 
 class GBDTRanker(BoostedRanker, LightGBMRanker):
@@ -39,10 +43,10 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         The thresholds that a split compares: all of each feature, or a random one of each.
     row_share : float, default=0.7
         The share of the documents that is drawn for each tree.
-    centre : {"query", "none"}, default="query"
-        "query": the trees fit what grades differ by from the mean grade of their query, a query-wise squared error
-        whose targets are centred once (CatBoost's QueryRMSE centres scores in each round too); "none": the grades.
-        Scores compare documents of one query either way.
+    centre : {"query", "rounds", "none"}, default="query"
+        "query": the trees fit what grades differ by from the mean grade of their query. "rounds": the residuals are
+        centred within each query before each tree, so that only differences within queries count (CatBoost's
+        QueryRMSE). "none": the trees fit the grades. Scores compare documents of one query in any case.
     start : {"none", "linear"}, default="none"
         What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
         is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.
@@ -134,20 +138,23 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         super()._check_parameters()
         check_share("learning_rate", self.learning_rate)
         check_share("row_share", self.row_share)
-        check_choice("centre", self.centre, CENTRES)
+        check_choice("centre", self.centre, TREE_CENTRES)
 
     def _labels(self, queries: Queries) -> tuple[Floats, Json]:
         labels, more = super()._labels(queries)
-        return without_level(labels, queries) if self.centre == "query" else labels, more
+        return labels if self.centre == "none" else without_level(labels, queries), more
+
+    def _error(self, queries: Queries, labels: Floats) -> QueryError | None:
+        return QueryError.of(queries, labels) if self.centre == ROUNDS else None
 
     def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
-        if self.centre == "query":
+        if self.centre != "none":
             return without_level(start, queries)
         return super()._first_scores(start, labels, queries)
 
     def _objective(self) -> Json:
         return {
-            "objective": "regression",
+            "objective": "none" if self.centre == ROUNDS else "regression",
             "learning_rate": float(self.learning_rate),
             **bagging(self.row_share),  # of documents: with this objective, LightGBM 4.7 fits wrong trees by query
         }

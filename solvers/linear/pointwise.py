@@ -23,6 +23,7 @@ from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count, check_not_negative, check_positive
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Choice, Float, Parameter
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
@@ -123,6 +124,10 @@ class RidgeRanker(PointwiseRanker):
         equations = LeastSquares(queries, target, multiplier, by_query)
         for alpha in values:
             self.coef_ = multiplier * equations.solve(float(alpha))
+            if not np.isfinite(self.coef_).all():
+                raise DataError(
+                    "the squares of the features are too large for numbers. Divide the features by a factor."
+                )
             self.n_iter_ = 1
             yield alpha
 

@@ -129,3 +129,8 @@ def test_nothing_is_written_where_it_runs(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_catboost_cannot_learn_from_is_refused_with_its_reason() -> None:
+    with pytest.raises(DataError, match="CatBoost cannot learn from these data"):
+        CatBoostRanker(trees=3).fit(np.array([[1.0], [2.0]]), [0, 1], qid=[0, 0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from ranktune.solvers.boosting.early_stopping import held_out_numbers, with_pair
 from ranktune.solvers.boosting.lightgbm import LambdaMART
 from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker
 from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker, RandomForestRanker
+from ranktune.solvers.boosting.query_error import QueryError
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.centring import without_level
@@ -74,6 +77,52 @@ def test_random_thresholds_are_the_extra_trees_of_lightgbm(name: str) -> None:
     expected = booster.predict(fresh.features, raw_score=name != "RandomForestRanker")
     assert np.allclose(ranker.predict(fresh), expected, rtol=1e-12, atol=1e-12)
     assert not np.allclose(ranker.predict(fresh), best.fit(queries).predict(fresh))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_residuals_centred_in_each_round_are_an_objective_given_to_lightgbm(weighted: bool) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    queries, fresh = judged(), judged(1)
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, 40)
+    if weighted:
+        queries = queries.weighted_by(weights)
+    made: dict[str, Any] = {**SMALL, "feature_share": 1.0}  # features are drawn by another seed with such an objective
+    ranker = GBDTRanker(**made, centre="rounds")
+    labels = ranker._labels(queries)[0]
+
+    def objective(scores: Floats, _: Any) -> tuple[Floats, Floats]:
+        gradient = scores - labels
+        for begin, end in itertools.pairwise(queries.starts):
+            gradient[begin:end] -= gradient[begin:end].mean()
+        by_document = np.repeat(weights if weighted else np.ones(40), queries.lengths)
+        return by_document * gradient, by_document
+
+    source: Any = ranker._source(queries)
+    params = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1)), "objective": objective}
+    data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, params=params)
+    booster = lightgbm.train(params, data, num_boost_round=12)
+    found = ranker.fit(queries).predict(fresh)
+    assert np.allclose(found, booster.predict(fresh.features), rtol=1e-6, atol=1e-6)
+    shift = np.repeat(np.random.default_rng(4).integers(0, 5, 40), queries.lengths)
+    shifted = replace(queries, grades=queries.grades + shift)
+    assert np.allclose(GBDTRanker(**made, centre="rounds").fit(shifted).predict(fresh), found, atol=1e-6)
+    assert not np.allclose(GBDTRanker(**made).fit(queries).predict(fresh), found, atol=1e-3)
+
+
+def test_the_error_within_queries_has_these_derivatives() -> None:
+    queries = judged().weighted_by(np.random.default_rng(3).uniform(0.5, 2.0, 40))
+    error, generator = QueryError.of(queries, queries.grades), np.random.default_rng(0)
+    scores = generator.normal(size=queries.n_documents)
+    gradient, curvature = error.derivatives(scores)
+    for k in generator.choice(queries.n_documents, 20, replace=False):
+        step = np.zeros(queries.n_documents)
+        step[k] = 1e-4
+        slope = (error.value(scores + step) - error.value(scores - step)) / 2e-4
+        bend = (error.value(scores + step) - 2.0 * error.value(scores) + error.value(scores - step)) / 1e-8
+        assert gradient[k] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+        assert 0.0 < bend <= curvature[k] + 1e-3
+    part, numbers = error.part(np.array([3, 7])), queries.documents_of(np.array([3, 7]))
+    assert np.allclose(part.derivatives(scores[numbers])[0], gradient[numbers])
 
 
 @pytest.mark.parametrize("share", [1.0, 0.7])

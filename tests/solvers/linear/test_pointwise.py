@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVR
 
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import LogisticRanker, PointwiseRanker, RidgeRanker, SVRRanker
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -197,3 +197,10 @@ def test_parameters_that_cannot_be(ranker: PointwiseRanker, message: str) -> Non
     X, y, qid = data()
     with pytest.raises(ParameterError, match=message):
         ranker.fit(X, y, qid=qid)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_squares_that_overflow_are_refused() -> None:
+    X = np.array([[1e300, 1.0], [-1e300, 2.0], [3.0, 1e300], [0.0, 1.0]])
+    with pytest.raises(DataError, match=r"too large.*Divide"):
+        RidgeRanker().fit(X, [0.0, 1.0, 2.0, 0.0])
