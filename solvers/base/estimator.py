@@ -41,10 +41,19 @@ SAME_AS = {
 """Parameters, and what LightGBM, XGBoost, CatBoost and scikit-learn call them."""
 
 
+class _OfInit:
+    """The signature of a class: that of its __init__, not that of __new__, which older Pythons show for subclasses."""
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
 class Estimator:
     """Base of estimators: the arguments of __init__ are the parameters, kept as attributes of the same names."""
 
     n_features_in_: int
+    __signature__ = _OfInit()
 
     def __new__(cls, *_: object, **parameters: object) -> Self:
         """Raise TypeError for an unknown parameter, with the name that it has here."""

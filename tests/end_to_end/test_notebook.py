@@ -27,6 +27,10 @@ CELLS = (
     "print(result)",
     "result.plot_leaderboard()",
     "ranktune.RankSVM(C=0.5)",
+    "found = ranktune.explain(result.best_model, (X, y, qid), query=0)\n"
+    "added = sum(one['contribution'] for one in found['contributions'])\n"
+    "abs(added - found['difference']) < 1e-9",
+    "result.plot('weights', 'importance')",
 )
 
 
@@ -68,3 +72,8 @@ def test_the_result_is_a_table_and_prints_as_one(outputs: list[list[dict[str, An
 def test_figures_and_estimators_show_themselves(outputs: list[list[dict[str, Any]]]) -> None:
     assert any("application/vnd.plotly.v1+json" in own["data"] for own in outputs[3] if "data" in own)
     assert "<b>C</b>" in of_kind(outputs[4], "text/html")
+
+
+def test_explanations_add_up_and_are_drawn(outputs: list[list[dict[str, Any]]]) -> None:
+    assert of_kind(outputs[5], "text/plain") == "True"
+    assert any("application/vnd.plotly.v1+json" in own["data"] for own in outputs[6] if "data" in own)

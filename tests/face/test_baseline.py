@@ -33,11 +33,11 @@ def frame_of(n_queries: int, seed: int) -> pd.DataFrame:
     today = X[:, 0] + 2.0 * generator.normal(size=len(X))
     ids = [f"d{row}" for row in range(len(X))]
     noise = {f"z{k}": np.exp(3.0 * generator.normal(size=len(X))) for k in range(6)}
-    known = {"x": X[:, 0], "y": X[:, 1], **noise, "today": today}
+    known = {"x": X[:, 0], "w": X[:, 1], **noise, "today": today}
     return pd.DataFrame({"qid": qid, "docid": ids, "grade": grade, **known})
 
 
-NAMES = ("x", "y", *(f"z{k}" for k in range(6)))
+NAMES = ("x", "w", *(f"z{k}" for k in range(6)))
 TRAIN, TEST = frame_of(40, 0), frame_of(30, 1)
 
 
@@ -202,7 +202,7 @@ def test_scores_that_do_not_cover_what_is_judged_are_refused_before_a_trial(tmp_
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     TRAIN.to_csv(tmp_path / "train.csv", index=False)
     TEST.to_csv(tmp_path / "test.csv", index=False)
-    (tmp_path / "best.txt").write_text("\n".join(map(repr, (TEST.x + TEST.y).tolist())))
+    (tmp_path / "best.txt").write_text("\n".join(map(repr, (TEST.x + TEST.w).tolist())))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     return tmp_path
