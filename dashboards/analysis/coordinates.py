@@ -13,6 +13,8 @@ from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.space import Value
 
+MAX_TRIALS = 150
+"""Lines of a solver: more are a surface; those left out are chosen evenly by rank."""
 MAX_PARAMETERS = 8
 """The most important ones; more axes cannot be told apart on a page."""
 BANDS = (
@@ -26,7 +28,8 @@ def panel(solver: SolverTrials, k: int) -> Panel:
     """Return the trials of a solver, with its most important parameters and the metric as parallel axes."""
     names = solver.ranked[:MAX_PARAMETERS]
     metric = solver.data.metric
-    trials = sorted(solver.valued, key=lambda trial: trial.value or 0.0)
+    ranked = sorted(solver.valued, key=lambda trial: trial.value or 0.0)
+    trials = [ranked[j] for j in figures.evenly(len(ranked), most=MAX_TRIALS)]
     rows: list[list[Cell]] = [
         [trial.number, *(solver.cell(name, trial.params[name]) if name in trial.params else None for name in names),
          trial.value]
@@ -48,6 +51,7 @@ def panel(solver: SolverTrials, k: int) -> Panel:
         "Each line is a trial; it passes each axis at its value of the parameter, from the lowest at the bottom to the "
         "highest at the top, and is interrupted where a parameter does not apply.",
         f"{left_out} less important parameters are left out." if left_out else "",
+        f"{len(trials)} of {len(ranked)} trials, evenly by rank." if len(trials) < len(ranked) else "",
     )
     title = f"Parameters and {metric} of each trial of {figures.short(solver.name)}"
     return Panel(f"coordinates-{k}", title, table, figures.figure(traces, x, y, height=430), note, solver.name)

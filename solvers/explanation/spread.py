@@ -37,11 +37,18 @@ def contribution_spread(
         one = queries.select([int(q)])
         rows = _drawn(one, generator)
         if isinstance(model, LinearModel):
-            squares[k, model.used_features] = linear_terms(model, one).var(axis=0)
+            squares[k, model.used_features] = _variance(linear_terms(model, one))
         else:
             squares[k] = (contributions(model, one, rows, rows) ** 2).mean(axis=0)
     spread: Floats = np.sqrt(squares.mean(axis=0)) if count else np.full(model.n_features, np.nan)
     return spread
+
+
+def _variance(terms: Floats) -> Floats:
+    """Return the variance of each column, infinite where squares overflow."""
+    with np.errstate(over="ignore"):
+        found: Floats = terms.var(axis=0)
+    return found
 
 
 def _trees(model: LinearModel | TreeModel) -> int:

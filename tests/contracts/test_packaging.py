@@ -16,7 +16,7 @@ from tests.support.paths import FOLDERS, ROOT
 
 pytestmark = pytest.mark.thorough
 
-DATA = (".toml", ".html", ".css", ".js", ".typed")
+DATA = (".toml", ".html", ".css", ".js", ".typed", "-LICENSE.txt")
 """Endings of the files that a wheel holds beside modules."""
 
 EDITABLE = "import sys; from hatchling.build import build_editable; print(build_editable(sys.argv[1]))"
@@ -36,7 +36,7 @@ def expected() -> set[str]:
         path.relative_to(ROOT).as_posix()
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in (".py", *DATA)
+        if path.name.endswith((".py", *DATA))
     }
     face = "tuner/ranktune/"
     return {"ranktune/" + (name.removeprefix(face) if name.startswith(face) else name) for name in files}

@@ -17,6 +17,7 @@ import pytest
 
 from ranktune.tuner.study.events import read_events
 from tests.support.paths import ROOT
+from tests.support.reports import unpacked_page
 
 SCRIPT = """
 import sys
@@ -154,7 +155,7 @@ def test_pages_show_it_where_nothing_is_registered(tmp_path: Path) -> None:
             [sys.executable, "-m", "ranktune", *command, "--home", home], capture_output=True, text=True, cwd=tmp_path
         )
         assert done.returncode == 0, done.stderr
-    page = (tmp_path / "home" / "mine" / "report.html").read_text()
+    page = unpacked_page((tmp_path / "home" / "mine" / "report.html").read_text())
     assert "Power.alpha" in page and "Pipe.ridge__alpha" in page
 
 

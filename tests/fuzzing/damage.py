@@ -33,7 +33,7 @@ from ranktune.solvers.core.errors import RankTuneError
 
 NAME = "s"
 TRIALS = 3
-TIMES = re.compile(r"seconds|created|begun|ended|time|path|file|folder|report|size|modified")
+TIMES = re.compile(r"seconds|created|begun|ended|time|path|file|folder|report|size|modified|^changed$")
 """Keys of JSON results that say how long something took, or where it is."""
 WORD = re.compile(r"warning:|damaged|again|anew|unreadable|cannot be read")
 """What a command says where it repaired something or left it out."""

@@ -24,7 +24,6 @@ from ranktune.reading import Sources, read_and_prepare
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.studies.api_search import NAME as API_SEARCH
-from ranktune.studies.rankings.baselines import spelled
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.ownership import Ownership
@@ -338,7 +337,11 @@ def _described(sources: Sources) -> Json:
     data, *_, baseline = sources
     parts = zip(("data", "vali", "test"), sources, strict=False)
     found = {name: _name_of(own) for name, own in parts if own is not None}
-    return found if baseline is None else found | {"baseline": spelled(baseline, data)}
+    if baseline is None:
+        return found
+    from ranktune.studies.rankings.baselines import spelled  # it loads what reads tables
+
+    return found | {"baseline": spelled(baseline, data)}
 
 
 def _name_of(source: object) -> str:

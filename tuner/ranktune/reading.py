@@ -16,7 +16,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies import catalogue
 from ranktune.studies.inspection import check_copies, suspects, warning_of
-from ranktune.studies.rankings.baselines import baseline_of, without_baseline
 from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Progress, Silent
@@ -44,6 +43,8 @@ def read_and_prepare(
 
 def _loaded(study: Study, sources: Sources, progress: Progress, home: Path) -> tuple[list[Split], Baseline | None]:
     """Return the splits of the data, of which a single one has no name, and the baseline; home is the study's."""
+    from ranktune.studies.rankings.baselines import baseline_of, without_baseline  # it loads what reads tables
+
     data, vali, test, _ = sources
     untested = isinstance(test, str) and test == NO_TEST
     given = None if untested else test

@@ -12,7 +12,7 @@ from ranktune.solvers.core.registrations import find
 from ranktune.tuner.evaluation.feature_sets import check_budget
 from ranktune.tuner.evaluation.objective import check_metrics
 from ranktune.tuner.samplers.registry import make_sampler
-from ranktune.tuner.splits.proof import prove
+from ranktune.tuner.splits.proof import DIGESTS, prove, seal
 from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.abilities import check_able, needs_of_data
 from ranktune.tuner.study.custom import declared_solvers
@@ -52,7 +52,10 @@ def reopen(folder: StudyFolder) -> list[Problem]:
     problems = _folders(folder)
     if not all(own.is_dir() for own in problems.values()):
         return []
+    in_memory = folder.study().data.endswith(" in memory>")
     for own in problems.values():
+        if in_memory and not (own / DIGESTS).exists():
+            seal(own)  # of an earlier version, which kept no digests, and these data have no other source
         prove(own)
     return _opened(folder)
 
