@@ -9,6 +9,8 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.tuner.study.home import StudyFolder
 
+DATA_NOTE = "Queries, documents and features are those of training and validation together."
+
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the parameters of the model and how to use it, where there is one, and the sizes of the data."""
@@ -52,6 +54,6 @@ def _data(data: StudyData) -> list[Panel]:
     titles = [name.replace("_", " ") for name in names]
     rows: list[list[Cell]] = [[split, *(own.get(name) for name in names)] for split, own in facts.items()]
     if len(facts) > 1:
-        return [Panel("data", "The data", Table(("fold", *titles), rows))]
+        return [Panel("data", "The data", Table(("fold", *titles), rows), None, DATA_NOTE)]
     only = [(title, value) for title, value in zip(titles, rows[0][1:], strict=True)]
-    return [Panel("data", "The data", Table(("of training and validation together", "number"), only))]
+    return [Panel("data", "The data", Table(("what", "number"), only), None, DATA_NOTE)]
