@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ranktune.solvers.names import MODULES
 
 if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
+    from ranktune.solvers.base.blocks import fit_blocks as fit_blocks
     from ranktune.solvers.base.saved import SavedRanker as SavedRanker
     from ranktune.solvers.boosting.adarank import AdaRank as AdaRank
     from ranktune.solvers.boosting.catboost import CatBoostRanker as CatBoostRanker

@@ -77,6 +77,7 @@ PARTS = {
     "load_model": "models.base",
     "SavedRanker": "base.saved",
     "distil": "distillation.distil",
+    "fit_blocks": "base.blocks",
 }
 """All other public names."""
 

@@ -7,23 +7,35 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, cast
 
-from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.stored import is_stored, read_queries
 from ranktune.solvers.models.base import Model
 from ranktune.studies.api_search import NAME as API_SEARCH
+from ranktune.studies.conversion.cache import is_worth_keeping, read_cached
 from ranktune.studies.inspection import refusal, suspects_besides
 from ranktune.studies.readers import options as known_options
 from ranktune.studies.readers.alignment import aligned
 from ranktune.studies.readers.archives import read_npz
 from ranktune.studies.readers.columns import UnusableColumns, Wanted
 from ranktune.studies.readers.judgments import read_judgments
-from ranktune.studies.readers.letor import is_letor_folder, read_letor
+from ranktune.studies.readers.letor import read_letor
 from ranktune.studies.readers.options import ArchiveOptions, FolderOptions, LoadOptions, ReadOptions
 from ranktune.studies.readers.streams import check_path
-from ranktune.studies.readers.tables.kinds import COMPRESSED, ENDINGS, first_line, table_kind
+from ranktune.studies.readers.tables.kinds import first_line, table_kind
 from ranktune.studies.readers.tables.runs import is_judgment_line
 from ranktune.studies.readers.text import read_text
+from ranktune.studies.source_kinds import (
+    GIVE,
+    NAMES,
+    check_file,
+    check_options,
+    is_folder,
+    is_name,
+    name_of,
+    options_of,
+)
 from ranktune.tuner.splits.split import Split
 
 if TYPE_CHECKING:
@@ -31,14 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMES", "Split", "load", "read"]
 
-NAMES = (API_SEARCH,)
-"""Data sets that need no file."""
 
 _TRAIN_ONLY = ("n_features", "group", "layout")  # options that do not apply to vali and test
-_GIVE = (
-    "Give a file of LETOR or SVMlight text, .csv, .tsv, .parquet, .arrow, .jsonl, .run (TREC) or .npz, a LETOR folder "
-    "(Fold1 ...), a data frame, (X, y, qid), or the name api-search"
-)
 
 
 def load(
@@ -86,18 +92,18 @@ def load(
     """
     for source in (train, vali, test):
         check_path(source)
-    if _is_name(train, API_SEARCH) or _is_folder(train):
+    if is_name(train, API_SEARCH) or is_folder(train):
         if vali is not None or test is not None:
             raise DataError(f"{train} brings its own validation and test queries. Leave vali and test out.")
-        _check_options(options, train)
-        if _is_name(train, "api-search"):
+        check_options(options, train)
+        if is_name(train, "api-search"):
             return [_api_search(progress)]
         return read_letor(str(train), **cast(FolderOptions, options))
     fitted = read(train, **options)
     parts = [
         None if part is None else _like(fitted, part, what, options) for part, what in ((vali, "vali"), (test, "test"))
     ]
-    return [Split(_name(train), fitted, *parts)]
+    return [Split(name_of(train), fitted, *parts)]
 
 
 def read(
@@ -158,7 +164,7 @@ def read(
     n_features = len(names) if n_features is None and names is not None else n_features
     what = str(source) if isinstance(source, str | Path) else "the data"
     known = _known(names, encoding)
-    if "grade" in _options_of(source):
+    if "grade" in options_of(source):
         _fit_to_model(options, names, encoding, graded=graded)
     queries = _read(source, options, known, n_features)
     _check_alike(queries, known, what)
@@ -167,7 +173,7 @@ def read(
 
 def is_table(source: object) -> bool:
     """Return whether source is a table file or a data frame, whose columns have names; nothing is read of it."""
-    return _options_of(source) == known_options.FRAME
+    return options_of(source) == known_options.FRAME
 
 
 def read_for(model: Model, source: object, *, graded: bool = True, **options: Unpack[ReadOptions]) -> Queries:
@@ -246,7 +252,7 @@ def _read_object(source: object, options: ReadOptions, known: Known | None) -> Q
     from ranktune.studies.readers.frames import from_parts, is_frame
     from ranktune.studies.readers.tables.native import native_reader
 
-    _check_options(options, source)
+    check_options(options, source)
     if isinstance(source, Queries):
         return source
     if isinstance(source, tuple) and len(source) == 3:
@@ -259,19 +265,21 @@ def _read_object(source: object, options: ReadOptions, known: Known | None) -> Q
     reader = native_reader(source)
     if reader is not None:
         return reader(source)
-    raise DataError(f"cannot read data from {type(source).__name__}. {_GIVE}.")
+    raise DataError(f"cannot read data from {type(source).__name__}. {GIVE}.")
 
 
 def _read_path(path: Path, given: str, n_features: int | None, options: ReadOptions, known: Known | None) -> Queries:
-    if _is_folder(path):
-        kind = "a LETOR folder, which load() reads" if is_letor_folder(path) else "a folder"
-        raise DataError(f"{path}: is {kind}, not one file. Name a file in it.")
-    if given in NAMES and not path.exists():
-        raise DataError(f"{given} is not one file: it brings its own split, which tune, run and data read. {_GIVE}.")
-    if not path.exists():
-        hint = "" if path.suffix or path.name != given else f" {nearest(given, NAMES)}"
-        raise DataError(f"{given}: there is no such file, folder or name.{hint} {_GIVE}.")
-    _check_options(options, path)
+    check_file(path, given)
+    check_options(options, path)
+    if is_stored(path):
+        return read_queries(path)
+    if known is None and is_worth_keeping(path):
+        own = cast(LoadOptions, options if n_features is None else {"n_features": n_features, **options})
+        return read_cached(path, lambda: _read_file(path, n_features, options, known), own)
+    return _read_file(path, n_features, options, known)
+
+
+def _read_file(path: Path, n_features: int | None, options: ReadOptions, known: Known | None) -> Queries:
     if path.suffix == ".npz":
         return read_npz(path, **cast(ArchiveOptions, options))
     table = open_table(path, Wanted.of(options), None if known is None else known.encoding)
@@ -322,7 +330,7 @@ def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadO
 
 def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:
     """Return the queries of source with the features and the layout of train."""
-    known = _options_of(source)
+    known = options_of(source)
     own = {
         name: value
         for name, value in options.items()
@@ -343,51 +351,3 @@ def _api_search(progress: Callable[[str], None] | None) -> Split:
     from ranktune.studies.api_search.dataset import load_split
 
     return load_split(progress=progress)
-
-
-def _is_name(source: object, name: str) -> bool:
-    """Return whether source is the name; a file or folder of that name comes first."""
-    return isinstance(source, str) and source == name and not Path(source).exists()
-
-
-def _name(source: object) -> str:
-    if not isinstance(source, str | Path):
-        return "data"
-    name = Path(source).name
-    for ending in (*COMPRESSED, ".txt", ".npz", *ENDINGS):
-        name = name.removesuffix(ending)
-    return name or "data"
-
-
-def _is_folder(source: object) -> bool:
-    return isinstance(source, str | Path) and Path(source).is_dir() and table_kind(Path(source)) is None
-
-
-def _options_of(source: object) -> tuple[str, ...]:
-    """Return the names of the options of reading source."""
-    if not isinstance(source, str | Path):
-        from ranktune.studies.readers.frames import Table, is_frame
-
-        return known_options.FRAME if isinstance(source, Table) or is_frame(source) else ()
-    path = Path(source)
-    if _is_name(source, API_SEARCH):
-        return ()
-    if path.suffix == ".npz":
-        return known_options.ARCHIVE
-    return known_options.FOLDER if table_kind(path) is None else known_options.FRAME
-
-
-def _check_options(options: LoadOptions | ReadOptions, source: object) -> None:
-    known = _options_of(source)
-    what = source if isinstance(source, str | Path) else type(source).__name__
-    for name, value in options.items():
-        names_column = name in known_options.COLUMNS or (name == "qid" and isinstance(value, str))
-        if names_column and known != known_options.FRAME:
-            shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
-            raise ParameterError(
-                f"{name}='{shown}' names columns of a table, and {what} has none: its features have numbers. Leave "
-                f"{name} out, or give a csv, Parquet or jsonl file or a data frame."
-            )
-        if name not in known:
-            hint = nearest(name, known) if known else "It has none."
-            raise ParameterError(f"{name}= is not an option of reading {what}. {hint}")

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.names import REGISTERED
+from ranktune.tuner.workers.interrupts import SIGNALS
 from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
     from tests.support.postgres_server import Server
 
 
-THOROUGH = ("faults", "end_to_end")
+THOROUGH = ("docs", "faults", "end_to_end")
 """Folders of tests all of which are marked thorough."""
+
+
+def pytest_configure() -> None:
+    """Give linear algebra one thread, here and in processes that tests start.
+
+    Tests run in as many processes as there are cores, and threads of BLAS that wait for a core spin: without this the
+    tests of samplers take six times the processor time.
+    """
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    threadpool_limits(1)  # for libraries that numpy loaded before
 
 
 @pytest.hookimpl(tryfirst=True)  # before the items are selected by their markers
@@ -31,6 +45,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         solver = item.callspec.params.get("name") if hasattr(item, "callspec") else None
         if folder in THOROUGH or (folder == "contracts" and solver in others):
             item.add_marker(pytest.mark.thorough)
+
+
+@pytest.fixture(autouse=True)
+def signals_as_in_a_terminal() -> Iterator[None]:
+    """Begin with the handlers of signals that a terminal gives, which children inherit, and put those of before back.
+
+    A shell's background jobs ignore interrupts, and so does the command at its end.
+    """
+    terminal = {number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL for number in SIGNALS}
+    before = {number: signal.signal(number, handler) for number, handler in terminal.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

@@ -22,12 +22,14 @@ class PairedRows:
 
     labels  study and row; chosen: the numbers of the rows that the studies chose, study by study
     splits  (n_labels, n_queries) a split, NaN where the metric skips a query
+    weights  (n_queries,) a split, how often each query counts; None if each counts once
     part    "test", or "vali" where there were no test queries
     """
 
     labels: tuple[str, ...]
     chosen: tuple[int, ...]
     splits: tuple[Floats, ...]
+    weights: tuple[Floats | None, ...]
     part: str
 
 
@@ -41,6 +43,9 @@ def paired_rows(studies: Sequence[StudyData], names: Sequence[str]) -> PairedRow
     known = [study.evidence for study in studies]
     if not all(known) or len({tuple(_queries_of(own)) for own in known}) > 1 or not _same_data(studies):
         return "The studies were not judged on the same queries: they cannot be compared query by query."
+    weights = [evidence.weights for _, evidence in known[0]]
+    if any(not _is_same(own.weights, first) for one in known for (_, own), first in zip(one, weights, strict=True)):
+        return "The queries have other weights in one study than in another: the means are not comparable."
     labels: list[str] = []
     chosen: list[int] = []
     parts: list[list[Floats]] = [[] for _ in known[0]]
@@ -52,7 +57,12 @@ def paired_rows(studies: Sequence[StudyData], names: Sequence[str]) -> PairedRow
             values = evidence.values[metric]
             parts[place].append(values[[0, *(evidence.labels.index(label) for label in everywhere)]])
     stacked = tuple(np.concatenate(values) for values in parts)
-    return PairedRows(tuple(labels), tuple(chosen), stacked, known[0][0][1].part)
+    return PairedRows(tuple(labels), tuple(chosen), stacked, tuple(weights), known[0][0][1].part)
+
+
+def _is_same(one: Floats | None, other: Floats | None) -> bool:
+    """Return whether weights are the same; None stands for weights of 1."""
+    return bool(np.all((1.0 if one is None else one) == (1.0 if other is None else other)))
 
 
 def _queries_of(evidence: Sequence[tuple[str, Evidence]]) -> list[tuple[str, str, tuple[str, ...]]]:

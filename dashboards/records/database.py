@@ -8,7 +8,7 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from ranktune.dashboards.records.file import trials_since
+from ranktune.dashboards.records.file import DECLARATION, declared_data, trials_since
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.storage.database import check_url, shown_url
@@ -25,6 +25,7 @@ class StoredReader:
     url: str
     study: str
     split: str = ""
+    data: str = ""
     _known: list[Trial] = field(default_factory=list)
     _last: int = -1
 
@@ -55,6 +56,8 @@ class StoredReader:
         ).scalar()
         if number is None:
             return
+        declared = connection.execute(text(DECLARATION.format("study_id = :number")), {"number": number}).all()
+        self.data = declared_data(declared)
         since = f"trial_id IN (SELECT trial_id FROM trials WHERE study_id = {int(number)} AND trial_id > {self._last})"
         found, self._last = trials_since(
             lambda query: connection.execute(text(query)).all(), self._last, self.split, since

@@ -23,12 +23,16 @@ from optuna.distributions import BaseDistribution, json_to_distribution
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.storage.trial_digests import check_trial
+from ranktune.tuner.study.compatibility import DECLARED
 
 FileState = tuple[int, int, int] | None
 
 
 class Reader(Protocol):
-    """The finished trials of a record."""
+    """The finished trials of a record; data is the digest of the data that it says they are of, "" if it does not."""
+
+    data: str
 
     def trials(self) -> list[Trial]:
         """Return every finished trial in the order of finishing."""
@@ -41,6 +45,7 @@ class RecordReader:
 
     path: Path
     split: str = ""
+    data: str = ""
     _known: list[Trial] = field(default_factory=list)
     _last: int = 0
     _file: tuple[int, int] | None = None
@@ -68,6 +73,7 @@ class RecordReader:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trials'").fetchone():
             return  # the file is being created
         connection.execute("BEGIN")  # all tables as they are at one moment
+        self.data = declared_data(connection.execute(DECLARATION.format("study_id > ?"), (0,)).fetchall())
         found, self._last = trials_since(lambda query: connection.execute(query, (self._last,)), self._last, self.split)
         self._known += found
 
@@ -90,12 +96,19 @@ def trials_since(
         if state not in ("COMPLETE", "PRUNED", "FAIL"):
             break  # whatever follows is read when this trial has ended
         scored = None if state == "FAIL" else value
+        check_trial(state, scored, params.get(trial, {}), attributes.get(trial, {}))
         times = (_seconds(begun), _seconds(ended))
         found.append(Trial.from_record(params.get(trial, {}), scored, attributes.get(trial, {}), *times, split))
         last = trial
     return found, last
 
 
+def declared_data(rows: Sequence[Sequence[Any]]) -> str:
+    """Return the digest of the data in the rows of what a record declares, "" without rows."""
+    return str(json.loads(rows[0][0])["data"]) if rows else ""
+
+
+DECLARATION = f"SELECT value_json FROM study_user_attributes WHERE {{}} AND key = '{DECLARED}'"
 _PARAMS = "SELECT trial_id, param_name, param_value, distribution_json FROM trial_params WHERE {}"
 _ATTRIBUTES = "SELECT trial_id, key, value_json FROM trial_user_attributes WHERE {}"
 _TRIALS = (

@@ -7,7 +7,7 @@ study has one with the name "".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -20,8 +20,10 @@ from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, read_evidence
 from ranktune.tuner.selection.explanations import EXPLANATIONS, Explanations, read_explanations
 from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.splits.sealing import check_sealed, is_written
 from ranktune.tuner.storage.locations import Locations, record_name
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import StudyFolder
 
 T = TypeVar("T")
@@ -46,6 +48,7 @@ class SplitData:
     def model(self, label: str) -> Model | None:
         """Return the model of a row of the leaderboard, None where there is no readable file."""
         try:
+            check_sealed(self.model_files[label])
             return load_model(self.model_files[label])
         except (KeyError, RankTuneError, OSError):
             return None
@@ -53,12 +56,17 @@ class SplitData:
 
 @dataclass(frozen=True, eq=False)
 class StudyData:
-    """A study with all of its splits; result is the content of result.json, None while the study is not finished."""
+    """A study with all of its splits; result is the content of result.json, None while the study is not finished.
+
+    facts are the sizes of each split's data. own_damage says what cannot be read of the files of the whole study.
+    """
 
     folder: Path
     study: Study
     splits: tuple[SplitData, ...]
     result: JsonView | None
+    facts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    own_damage: str = ""
 
     @property
     def name(self) -> str:
@@ -103,13 +111,19 @@ class StudyData:
     @property
     def damage(self) -> str:
         """What cannot be read and is left out, "" if nothing is."""
-        return " ".join(split.damage for split in self.splits if split.damage)
+        return " ".join(filter(None, [self.own_damage, *(split.damage for split in self.splits)]))
 
     @cached_property
     def evidence(self) -> list[tuple[str, Evidence]]:
         """The evidence of every split that has values of the metric, with the name of the split."""
         known = [(split.name, split.evidence) for split in self.splits if split.evidence is not None]
         return [(name, evidence) for name, evidence in known if evidence.labels and self.metric in evidence.values]
+
+    @property
+    def weights_note(self) -> str:
+        """A sentence if queries count by weights, "" if each counts once."""
+        weighted = any(own.weights is not None for _, own in self.evidence)
+        return "Queries count by their weights, in means, intervals and tests." if weighted else ""
 
     @property
     def common_labels(self) -> list[str]:
@@ -170,9 +184,12 @@ def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> Study
     """
     home = StudyFolder(folder)
     study = home.study()
-    result = load_result(home.result) if home.result.exists() else None
+    result = load_result(home.result) if home.has_result else None
     readers = {} if readers is None else readers
-    return StudyData(folder, study, tuple(_split(home, name, readers) for name in home.split_names()), result)
+    splits = tuple(_split(home, name, readers) for name in home.split_names())
+    damage: list[str] = []
+    facts = _part(lambda _: home.facts(), folder, damage) or {}
+    return StudyData(folder, study, splits, result, facts, " ".join(damage))
 
 
 def reader_of(home: StudyFolder, name: str) -> Reader:
@@ -185,24 +202,40 @@ def reader_of(home: StudyFolder, name: str) -> Reader:
     return StoredReader(url, record_name(home.path.name, name), name)
 
 
+def trials_of(home: StudyFolder, name: str, reader: Reader) -> list[Trial]:
+    """Return the finished trials of a split. Raises StudyError where the record is of other data."""
+    trials = reader.trials()
+    if reader.data and reader.data != home.digests()[name]:
+        raise StudyError(
+            f"the record of study '{home.path.name}' is another study's: the digest of its data differs. Restore it "
+            "from a backup."
+        )
+    return trials
+
+
 def _split(home: StudyFolder, name: str, readers: dict[Path, Reader]) -> SplitData:
     own = home.split(name)
     reader = readers.get(own) or readers.setdefault(own, reader_of(home, name))
-    trials = tuple(sorted(reader.trials(), key=lambda trial: trial.number))
+    trials = tuple(sorted(trials_of(home, name, reader), key=lambda trial: trial.number))
     damage: list[str] = []
+    lost = lost_trials(home.path, name, (trial.number for trial in trials))
     evidence = _part(read_evidence, own / EVIDENCE, damage)
     explained = _part(read_explanations, own / EXPLANATIONS, damage)
     labels = {} if evidence is None else dict(zip(evidence.labels, evidence.models, strict=True))
     files = {label: own / file for label, file in labels.items() if file}
+    for file in files.values():
+        _part(check_sealed, file, damage)
     if damage:
         damage.append(f"What it shows is left out; `ranktune resume {home.path.name}` makes it again.")
+    if lost:
+        damage.append(lost)
     return SplitData(name, own, trials, evidence, files, explained, " ".join(damage))
 
 
 def _part(read: Callable[[Path], T], path: Path, damage: list[str]) -> T | None:
     """Return what read returns of a file, None where there is none, or it is damaged, which is then added to damage."""
     try:
-        return read(path) if path.exists() else None
+        return read(path) if is_written(path) else None
     except StudyError as error:
         damage.append(str(error))
         return None

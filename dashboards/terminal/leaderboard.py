@@ -18,6 +18,8 @@ from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, gain_sente
 
 UNSERVED = " *"
 """Mark of rows whose models a system that the study serves cannot load."""
+OPTIONAL = ("kB", "us/doc", "fit s", "trials", "again", "features", "p Holm")
+"""Columns that a narrow terminal leaves out, the first of them first."""
 PARTS = ("loss", "pair_weight", "penalty", "optimizer")
 """The parameters of Ranker that name its parts."""
 
@@ -45,9 +47,10 @@ def leaderboard_table(result: JsonView) -> FittedTable:
         "fit s": ["-" if row["seconds"] is None else f"{row['seconds']:.2f}" for row in rows],
         "trials": [str(row["trials"]) if row["trials"] else "-" for row in rows],
     }
-    if all(row.get("cost") is None for row in rows):  # the study gives no costs
-        del right["cost"]
-    optional = ("kB", "us/doc", "fit s", "trials", "again", "features", "p Holm")
+    for name in ("cost", "again"):  # no costs were given; no trial was scored again
+        if all(row.get(name) is None for row in rows):
+            del right[name]
+    optional = tuple(name for name in OPTIONAL if name in right)
     names = [escape(row["solver"]) + ("" if row.get("is_served", True) else UNSERVED) for row in rows]
     return FittedTable({"solver": names}, right, optional, bold_first=True)
 
@@ -78,8 +81,7 @@ def conclusion(result: JsonView) -> str:
     alike = [row["solver"] for row in rivals if row["verdict"] == ALIKE]
     if alike:
         lines.append(f"Not significantly different (Holm, 0.05): {', '.join(alike)}.")
-        instead = {kind: result["alternatives"].get(kind) for kind in ("smallest", "fastest")}
-        lines.append("Of these the " + ", the ".join(f"{kind} is {label}" for kind, label in instead.items()) + ".")
+        lines.append(_smallest_and_fastest(result))
     better = [row["solver"] for row in rivals if row["verdict"] == BETTER]
     if better:
         lines.append(f"Better on the test queries, which are not used for selection: {', '.join(better)}.")
@@ -90,6 +92,14 @@ def conclusion(result: JsonView) -> str:
     lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
     lines += filter(None, [monotone(result), result.get("ended_early", "")])
     return "\n".join(lines)
+
+
+def _smallest_and_fastest(result: JsonView) -> str:
+    """Return which model is the smallest and which the fastest, of the chosen one and those that do not differ."""
+    smallest, fastest = (result["alternatives"].get(kind) for kind in ("smallest", "fastest"))
+    if smallest == fastest:
+        return f"Among these and the chosen model, {smallest} is the smallest and the fastest."
+    return f"Among these and the chosen model, {smallest} is the smallest, {fastest} the fastest."
 
 
 def gain(result: JsonView) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from ranktune.dashboards.terminal.tables import FittedTable, four_digits
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import StudyFolder, all_folders
 from ranktune.tuner.study.labels import read_labels
 
@@ -23,15 +26,23 @@ def listing(home: Path) -> list[Json]:
 def _line(folder: StudyFolder) -> Json:
     line: Json = {"study": folder.path.name, "changed": "", "note": "", "tags": []}
     try:
-        changed = datetime.fromtimestamp((folder.path / "study.json").stat().st_mtime).astimezone()
-        line["changed"] = changed.isoformat(timespec="seconds")
-        labels = read_labels(folder)
-        line |= {"note": labels.note, "tags": list(labels.tags)}
-        return line | (_finished(folder) if folder.result.exists() else state(folder.path))
+        with suppress(FileNotFoundError):
+            changed = datetime.fromtimestamp(folder.declaration.stat().st_mtime).astimezone()
+            line["changed"] = changed.isoformat(timespec="seconds")
+        line |= _labels(folder)
+        return line | (_finished(folder) if folder.has_result else state(folder.path))
     except RankTuneError as error:
         return line | {"state": f"unreadable: {error}"}
     except Exception as error:  # whatever is wrong with one study, the others are listed
         return line | {"state": f"unreadable: {type(error).__name__}: {error}"}
+
+
+def _labels(folder: StudyFolder) -> Json:
+    try:
+        labels = read_labels(folder)
+    except Damaged as damage:
+        return {"note": f"unreadable: {damage}", "tags": []}
+    return {"note": labels.note, "tags": list(labels.tags)}
 
 
 def _finished(folder: StudyFolder) -> Json:
@@ -56,14 +67,16 @@ def state(path: Path) -> Json:
     """Return the progress of a study without a result: finished trials, how they ended, and the best by validation.
 
     It is "running", or "interrupted" if no process runs it. trials, those wanted, is None where they are not counted.
-    Only trials that were evaluated in full can be the best.
+    Only trials that were evaluated in full can be the best. damage says what the record lacks.
     """
-    from ranktune.dashboards.records.study import reader_of
+    from ranktune.dashboards.records.study import reader_of, trials_of
     from ranktune.dashboards.records.trial import best_of, counts
 
     folder = StudyFolder(path)
     study = folder.study()
-    trials = [trial for name in folder.split_names() for trial in reader_of(folder, name).trials()]
+    by_split = {name: trials_of(folder, name, reader_of(folder, name)) for name in folder.split_names()}
+    trials = [trial for own in by_split.values() for trial in own]
+    lost = [lost_trials(path, name, (trial.number for trial in own)) for name, own in by_split.items()]
     own, best = counts(trials), best_of(trials)
     return {
         "study": path.name,
@@ -77,6 +90,7 @@ def state(path: Path) -> Json:
         "solver": None if best is None else best.solver,
         "best": None if best is None else best.value,
         "test": None,
+        "damage": " ".join(filter(None, lost)),
     }
 
 
@@ -87,7 +101,7 @@ def listing_table(studies: list[Json]) -> FittedTable:
         "data": [Path(line.get("data", "")).name for line in studies],
         "metric": [line.get("metric", "") for line in studies],
         "solver": [line.get("solver") or "" for line in studies],
-        "state": [line["state"] for line in studies],
+        "state": [". ".join(filter(None, (line["state"], line.get("damage")))) for line in studies],
         "changed": [line["changed"][:16].replace("T", " ") for line in studies],
     }
     if any(line["tags"] for line in studies):

@@ -159,7 +159,7 @@ def log_study(folder: StudyFolder, uri: str) -> str:
     try:
         with owning(folder.path / TRACKING):
             log = _opened(folder.path, known_tracking(uri))
-            log.update("FINISHED" if folder.result.exists() else "KILLED")
+            log.update("FINISHED" if folder.has_result else "KILLED")
             log.conclude()
             return log.run_id
     except BeingRun:

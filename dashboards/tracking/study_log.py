@@ -127,7 +127,7 @@ class StudyLog:
         settings = {name: value for name, value in data.study.as_dict().items() if value not in (None, [], {}, "")}
         facts = {
             f"data.{'.'.join(filter(None, (split, name)))}": value
-            for split, own in StudyFolder(self.folder).facts().items()
+            for split, own in data.facts.items()
             for name, value in own.items()
         }
         self._log_params(run_id, settings | facts)

@@ -39,7 +39,7 @@ def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:
     generator = np.random.default_rng(0)
     for a, b in combinations(range(len(names)), 2):
         one, other = ([values[paired.chosen[study]] for values in paired.splits] for study in (a, b))
-        own = compare_splits(one, other, generator)
+        own = compare_splits(one, other, generator, weights=paired.weights)
         numbers = figures.numbers((own.difference, own.low, own.high, own.p_randomisation))
         rows.append([names[a], names[b], *numbers, own.wins, own.ties, own.losses])
     note = joined(_queries(paired), "95 % bootstrap interval; p of a paired randomisation test, not corrected.")
@@ -52,7 +52,7 @@ def _pairs(paired: PairedRows | str) -> Panel:
     columns = ("A", "B", "A - B", "p", "p Holm", "A wins", "ties", "B wins")
     if isinstance(paired, str):
         return Panel("pairs", title, Table(columns, []), None, paired)
-    found = pairwise(paired.splits, np.random.default_rng(0))
+    found = pairwise(paired.splits, np.random.default_rng(0), paired.weights)
     found.sort(key=lambda pair: 2.0 if pair.p is None else pair.p)
     rows: list[list[Cell]] = [
         [

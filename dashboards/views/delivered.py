@@ -7,7 +7,6 @@ import shlex
 from ranktune.dashboards.figures.panels import Cell, Panel, Table
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.tuner.study.home import StudyFolder
 
 DATA_NOTE = "Queries, documents and features are those of training and validation together."
 
@@ -47,7 +46,7 @@ def _use(result: JsonView) -> Panel:
 
 
 def _data(data: StudyData) -> list[Panel]:
-    facts = StudyFolder(data.folder).facts()
+    facts = data.facts
     if not facts:
         return []
     names = list(dict.fromkeys(name for own in facts.values() for name in own))

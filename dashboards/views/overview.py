@@ -47,7 +47,7 @@ def _conclusion(data: StudyData) -> Panel:
         for name, label in (result.get("alternatives") or {}).items():
             rows.append(("best trade-off" if name == "knee" else f"{name} without a significant difference", label))
         rows += [("seconds", result["seconds"]), ("model", result["model"])]
-    note = joined(data.damage, text, early_stopping_sentence(data))
+    note = joined(data.damage, text, data.weights_note, early_stopping_sentence(data))
     return Panel("conclusion", "Conclusion", Table(("what", "value"), rows), None, note)
 
 

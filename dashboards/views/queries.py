@@ -38,6 +38,7 @@ class _Splits:
     chosen: tuple[Floats, ...]
     others: dict[str, tuple[Floats, ...]]
     chosen_labels: tuple[str, ...]
+    weights: tuple[Floats | None, ...]
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -73,6 +74,7 @@ def _splits(data: StudyData) -> _Splits | None:
             for label in everywhere
         },
         chosen_labels=chosen,
+        weights=tuple(evidence.weights for _, evidence in known),
     )
 
 
@@ -103,6 +105,7 @@ def _counts(data: StudyData, found: _Splits, labels: Sequence[str]) -> Panel:
         f"{len(found.queries)} {found.part} queries. The difference is {_chosen_name(found)} minus the other, with a "
         "95 % bootstrap interval and the p of a randomisation test, not corrected for multiple comparisons."
     )
+    note = joined(note, data.weights_note)
     title = f"Queries that {_chosen_name(found)} ranks better, equally well or worse ({found.metric})"
     return Panel("wins", title, Table(columns, rows), shown, note)
 
@@ -118,7 +121,7 @@ def _compared(
     difference, interval, p = row.get("difference"), row.get("difference_interval"), row.get("p_value")
     if difference is not None and interval and None not in interval and p is not None:
         return -difference, -interval[1], -interval[0], p
-    own = compare_splits(list(found.chosen), list(found.others[label]), generator)
+    own = compare_splits(list(found.chosen), list(found.others[label]), generator, weights=found.weights)
     return own.difference, own.low, own.high, own.p_randomisation
 
 

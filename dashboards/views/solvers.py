@@ -156,7 +156,7 @@ def _verdicts(data: StudyData) -> Panel:
         note = "There is only one model." if len(evidence) == 1 else "No two models were fitted in every split."
         return Panel("verdicts", title, Table(columns, []), None, note)
     stacked = [one.values[data.metric][[one.labels.index(name) for name in labels]] for one in evidence]
-    pairs = pairwise(stacked, np.random.default_rng(data.study.seed))
+    pairs = pairwise(stacked, np.random.default_rng(data.study.seed), [one.weights for one in evidence])
     rows: list[list[Cell]] = [
         [
             labels[pair.a], labels[pair.b], figures.number(pair.difference), figures.number(pair.p),
@@ -171,6 +171,7 @@ def _verdicts(data: StudyData) -> Panel:
         f"column's; * marks differences with a Holm-corrected p of at most {ALPHA} (randomisation test, {len(pairs)} "
         "pairs). Each solver is represented by its best model by validation."
     )
+    note = joined(note, data.weights_note)
     return Panel("verdicts", title, Table(columns, rows), _matrix(labels, pairs, data.metric), note)
 
 

@@ -15,6 +15,7 @@ from string import Template
 from ranktune.dashboards.figures.plotly import COLOURS
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import counts
+from ranktune.dashboards.views.meanings import meaning_json
 from ranktune.dashboards.views.registry import VIEWS, to_json
 from ranktune.solvers.core.arrays import Json
 
@@ -39,8 +40,8 @@ def study_json(data: StudyData) -> Json:
 
 
 def views_json() -> list[Json]:
-    """Return the views' keys and titles, in their order."""
-    return [{"key": view.key, "title": view.title} for view in VIEWS]
+    """Return the views' keys and titles and what they mean, in their order."""
+    return [{"key": view.key, "title": view.title, "meaning": meaning_json(view.key)} for view in VIEWS]
 
 
 def filled(*, title: str, payload: str, style: str, scripts: str, policy: str = "") -> str:

@@ -28,7 +28,7 @@ def report_html(data: StudyData) -> str:
         "kind": "study",
         "name": data.name,
         "study": study_json(data),
-        "views": [view_json(str(view["key"]), data) for view in views_json()],
+        "views": [view | view_json(str(view["key"]), data) for view in views_json()],
     }
     plotly, script, style = plotly_js().decode("utf-8"), static("page.js"), static("page.css")
     hashes = f"{source_hash(plotly)} {source_hash(script)}"

@@ -29,6 +29,7 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.watching import Watched, Watching
 from ranktune.dashboards.terminal.listing import listing
 from ranktune.dashboards.views import compare as view_compare
+from ranktune.dashboards.views.meanings import meaning_json
 from ranktune.dashboards.views.registry import VIEWS, panels_json, to_json, view_json
 from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.dashboards.web.guard import Guard, Receive, Scope, Send, allowed_hosts
@@ -115,7 +116,8 @@ class Site:
         names = [watched.name for watched in self._compared(request)]
         study = {"title": " and ".join(names), "facts": [f"{len(names)} studies compared"]}
         payload = {"kind": "compare", "names": names, "study": study, "mode": "live"}
-        return _page("Compare - RankTune", payload | {"views": [{"key": "compare", "title": "Compare"}]})
+        view = {"key": "compare", "title": "Compare", "meaning": meaning_json("compare")}
+        return _page("Compare - RankTune", payload | {"views": [view]})
 
     def _compared(self, request: Request) -> list[Watched]:
         names = request.path_params["names"].split("/")

@@ -126,7 +126,7 @@ class Estimator:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
-            The features; Queries hold grades and queries too.
+            The features; Queries hold grades and queries too, and weigh the mean where they have weights of queries.
         y : array-like of shape (n_documents,)
             The grades.
         qid, group : array-like, optional
@@ -146,14 +146,13 @@ class Estimator:
         >>> ranker.score([[3.0], [4.0], [1.0], [0.0]], [0, 1, 2, 0], qid=[1, 1, 2, 2])
         1.0
         """
+        from ranktune.solvers.metrics.means import mean_of
         from ranktune.solvers.metrics.metrics import parse_metric
 
         if not isinstance(X, Queries):
             X = Queries.from_arrays(*self._validated(X, y, reset=False), qid=qid, group=group)
         queries = replace(X, rows=None)
-        values = parse_metric(metric).per_query(self.predict(queries), queries)
-        counted = values[~np.isnan(values)]
-        return float(counted.mean()) if len(counted) else float("nan")
+        return mean_of(parse_metric(metric).per_query(self.predict(queries), queries), queries.query_weights)
 
     def _repr_html_(self) -> str:
         """Return the class and its parameters for notebooks; those that differ from their defaults are bold."""

@@ -101,7 +101,7 @@ class LinearRanker(BaseRanker):
         return frozenset({LIST if parameters.get("scaling") == "list" else LINEAR})
 
     def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """Score documents: X @ coef_.
+        """Score documents: ``X @ coef_``.
 
         Parameters
         ----------

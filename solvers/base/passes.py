@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.blocks.blocked import BlockedQueries, factors_of
+from ranktune.solvers.blocks.workers import OpenBlock
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import factors, query_factors
 
 NO_SCORES = np.zeros(0)
 
@@ -23,12 +26,32 @@ class PassRanker(LinearRanker):
     """Base of linear rankers that learn query by query; a subclass defines _begin and _learn."""
 
     online: ClassVar[bool] = True
+    scaled_within_queries: ClassVar[bool] = False
     passes: int = 1
+    scaling: str
     random_state: RandomState
+    _shared_factors: Floats | None = None
+    _averaged: bool = False
 
     def _begin(self, queries: Queries) -> np.random.Generator | None:
         """Reset the state; return the generator of the order of queries, None if they keep theirs."""
         raise NotImplementedError
+
+    def _factors(self, queries: Queries) -> Floats:
+        """Return the factor of each feature, (n_features,), 1 where each query is scaled by itself."""
+        if self._shared_factors is not None:
+            return self._shared_factors
+        of_queries = query_factors if self.scaled_within_queries else factors
+        return of_queries(queries, "none" if self.scaling == "list" else self.scaling)
+
+    def _fit_blocks(self, data: BlockedQueries) -> None:
+        """Learn from each block by itself, with features scaled as of all blocks, and average the weights."""
+        scaling = "none" if self.scaling == "list" else self.scaling
+        shared = factors_of(data, scaling, within_queries=self.scaled_within_queries)
+        found = data.workers.map(_learnt, type(self), self.get_params(), shared)
+        counts = np.array([count for count, _ in found], dtype=np.float64)
+        self.coef_ = (counts / counts.sum()) @ np.array([weights for _, weights in found])
+        self._averaged = True
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
         """Learn from the queries in order; before each, write the scores of its documents unless scores is empty."""
@@ -104,6 +127,11 @@ class PassRanker(LinearRanker):
     def _further(self, X: object, y: object = None, qid: Ids | None = None, group: Sizes | None = None) -> Queries:
         """Return the next queries, after starting with the first ones."""
         self._check_parameters()
+        if self._averaged:
+            raise ParameterError(
+                f"the weights of this {type(self).__name__} are means over blocks, from which it cannot learn further: "
+                "fit it again, or a new one."
+            )
         first = not self._has_begun()
         queries = self._grouped(X, y, qid, group, reset=first)
         if queries.monotone is not None:
@@ -114,6 +142,19 @@ class PassRanker(LinearRanker):
         if first:
             self._begin(queries)
         return queries
+
+
+def _learnt(block: OpenBlock, kind: type[PassRanker], parameters: dict[str, Any], shared: Floats) -> tuple[int, Floats]:
+    """Return the number of queries of a block, and the weights learned from it, zeros where there are none.
+
+    shared, (n_features,), are the factors of the features.
+    """
+    queries = block.queries
+    if not queries.has_pairs:
+        return 0, np.zeros(queries.n_features)
+    ranker = kind(**parameters)
+    ranker._shared_factors = shared
+    return queries.n_queries, ranker.fit(queries).coef_
 
 
 def orders(n_queries: int, passes: int, generator: np.random.Generator | None) -> Iterator[Ints]:

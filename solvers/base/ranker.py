@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, Unpack
 from numpy.typing import ArrayLike
 
 from ranktune.solvers.base.training_data import About, QueryEstimator
+from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
@@ -257,6 +258,14 @@ class BaseRanker(QueryEstimator):
         """Learn, and yield the number of steps whenever the fitted attributes are those of a fit with that number."""
         for step in self._steps_watched(queries, None):
             yield step.iteration
+
+    def _fit_blocks(self, data: BlockedQueries) -> None:
+        """Learn from all blocks, which have been checked; see `ranktune.solvers.fit_blocks`."""
+        raise ParameterError(
+            f"{self!r} needs all documents at once. RankSVM, RidgeRanker, LogisticRanker, SVRRanker, ListNet, "
+            "LambdaRank, LambdaMART, GBDTRanker, RandomForestRanker and the rankers that learn query by query learn "
+            "from blocks: take one of them, or call fit."
+        )
 
     def check_parameters(self) -> None:
         """Raise ParameterError if a parameter is not valid, as fit would."""

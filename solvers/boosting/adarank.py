@@ -73,7 +73,7 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
     ----------
     coef_ : ndarray of shape (n_features,)
         The weights of the raw features.
-    features_, alphas_ : ndarray of shape (n_iter_,)
+    features_, alphas_ : ndarray of shape (n_rounds,)
         The feature and weight of each round; the weight of a reversed feature is negative.
     score_ : float
         The metric of the best round.

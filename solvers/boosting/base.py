@@ -15,8 +15,9 @@ import numpy as np
 
 from ranktune.solvers.base.path_parameter import PathParameter
 from ranktune.solvers.base.ranker import UNNAMED, BaseRanker, Step
-from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, with_pairs
+from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, queries_with_pairs
 from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_parts, watched
+from ranktune.solvers.boosting.training_queries import InMemory, TrainingQueries, scores_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import (
     RandomState,
@@ -30,6 +31,7 @@ from ranktune.solvers.core.checks import (
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.centring import without_level
+from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import RidgeRanker
@@ -56,9 +58,11 @@ class TreeRanker(BaseRanker):
     """A ranker whose score is the sum of the values of trees, trees_, and of the scores of a model, start_, if any.
 
     A subclass passes the training data to its library (_source), and has the parameters trees, seeds and random_state.
+    Where needs_pairs is true, it gets the queries alone that have documents of different grades.
     """
 
     takes_monotone: ClassVar[bool] = True
+    needs_pairs: ClassVar[bool] = False
     trees: int
     seeds: int
     random_state: RandomState
@@ -90,19 +94,21 @@ class TreeRanker(BaseRanker):
         """Return queries in the form of the library; start, (n_documents,), are their scores before the first tree."""
         raise NotImplementedError
 
-    def _started(self, queries: Queries) -> TrainingData:
+    def _started(self, training: TrainingQueries) -> TrainingData:
         """Return queries in the form of the library, with the scores of start_."""
-        return self._source(queries, None if self.start_ is None else _scores(self.start_, queries))
+        return self._source(training.judged, None if self.start_ is None else training.scores(self.start_))
 
     def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
+        yield from self._steps_on(self._training(queries), vali)
+
+    def _steps_on(self, training: TrainingQueries, vali: Queries | None) -> Iterator[Step]:
         """Grow a member of the bag for each seed; their mean is the model."""
-        queries = self._training_queries(queries)
-        self._find_start(queries)
-        source = self._started(queries)
+        self._find_start(training)
+        source = self._started(training)
         members: list[Trees] = []
         count = 0
         for seed in self._seeds():
-            for trees, value in self._member(source, queries, vali, seed):
+            for trees, value in self._member(source, training, vali, seed):
                 count += 1
                 if not members:
                     self._bag([trees])
@@ -112,11 +118,11 @@ class TreeRanker(BaseRanker):
         if len(members) > 1:
             yield Step(count, float("nan"))
 
-    def _training_queries(self, queries: Queries) -> Queries:
+    def _training(self, queries: Queries) -> TrainingQueries:
         """Return the queries that the objective can use."""
-        return queries
+        return InMemory(queries_with_pairs(queries) if self.needs_pairs else queries)
 
-    def _find_start(self, queries: Queries) -> None:
+    def _find_start(self, training: TrainingQueries) -> None:
         """Set the model that the trees are added to."""
 
     def _seeds(self) -> Iterator[int]:
@@ -130,7 +136,7 @@ class TreeRanker(BaseRanker):
         self.rounds_ = tuple(member.n_trees for member in members)
 
     def _member(
-        self, source: TrainingData, queries: Queries, vali: Queries | None, seed: int
+        self, source: TrainingData, training: TrainingQueries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
         """Yield the trees of one seed, the final ones last, each with their metric on held-out queries, or NaN."""
         for trees in grown(source.growth(None, seed), int(self.trees)):
@@ -180,8 +186,8 @@ class BoostedRanker(TreeRanker):
     def continue_from(self, model: Model | None) -> Self:
         """Let the next calls of fit add trees to a model instead of beginning from nothing.
 
-        The fitted ranker is the model and the new trees together; trees, rounds_ and early stopping count the new ones.
-        A ranker with other parameters, or of another solver, can continue a model, a linear one too.
+        The fitted ranker is the model and the new trees together; trees, ``rounds_`` and early stopping count the new
+        ones. A ranker with other parameters, or of another solver, can continue a model, a linear one too.
 
         Parameters
         ----------
@@ -195,29 +201,30 @@ class BoostedRanker(TreeRanker):
         self._earlier = model
         return self
 
-    def _find_start(self, queries: Queries) -> None:
+    def _find_start(self, training: TrainingQueries) -> None:
         """Take the model to continue, or fit a linear one to the grades."""
         if self._earlier is not None:
-            if self._earlier.n_features != queries.n_features:
+            if self._earlier.n_features != self.n_features_in_:
                 raise DataError(
                     f"the model to continue has {self._earlier.n_features} features, the training data "
-                    f"{queries.n_features}: both must have the same features."
+                    f"{self.n_features_in_}: both must have the same features."
                 )
-            if queries.monotone is not None:
-                _with_origin(self._earlier, {**UNNAMED, "monotone": named_signs(queries.monotone, None)})
+            if self.monotone_ is not None:
+                _with_origin(self._earlier, {**UNNAMED, "monotone": named_signs(self.monotone_, None)})
             self.start_ = self._earlier
         elif self.start == "linear":
-            self.start_ = self._linear_model(queries)
+            self.start_ = self._linear_model(training)
         else:
             self.start_ = None
 
-    def _linear_model(self, queries: Queries) -> Model:
+    def _linear_model(self, training: TrainingQueries) -> Model:
         """Return the linear model that boosting starts from, a ridge regression on the grades."""
+        queries = training.judged
         useful = np.flatnonzero(with_pairs(queries))
-        enough = max(START_DOCUMENTS, START_DOCUMENTS_A_FEATURE * queries.n_features)
+        enough = max(START_DOCUMENTS, START_DOCUMENTS_A_FEATURE * self.n_features_in_)
         if (share := enough / queries.n_documents) < 1.0:
             useful = useful[np.unique(np.linspace(0, len(useful) - 1, int(np.ceil(share * len(useful)))).astype(int))]
-        ridge = RidgeRanker().fit(queries.select(useful))
+        ridge = RidgeRanker().fit(training.select(useful))
         return blended([ridge.as_model()], [self._start_scale(queries)], "RidgeRanker", {})
 
     def _start_scale(self, queries: Queries) -> float:
@@ -233,26 +240,27 @@ class BoostedRanker(TreeRanker):
             parse_metric(self.metric)
 
     def _member(
-        self, source: TrainingData, queries: Queries, vali: Queries | None, seed: int
+        self, source: TrainingData, training: TrainingQueries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
+        queries = training.judged
         if vali is not None:
             yield from self._watched(source.growth(None, seed), queries, vali)
         elif self.validation > 0.0 and np.count_nonzero(with_pairs(queries)) > 1:
-            training, aside = held_out_numbers(queries, float(self.validation), np.random.default_rng(seed))
-            for trees, value in self._watched(source.growth(training, seed), queries, queries.select(aside)):
+            kept, aside = held_out_numbers(queries, float(self.validation), np.random.default_rng(seed))
+            for trees, value in self._watched(source.growth(kept, seed), queries, training.select(aside)):
                 yield trees, value
             whole = min(round(trees.n_trees / (1.0 - float(self.validation))), int(self.trees))
             for refitted in grown(source.growth(None, seed), whole):
                 yield (refitted if refitted.n_trees == whole else trees), value
             yield refitted, value
         else:
-            yield from super()._member(source, queries, vali, seed)
+            yield from super()._member(source, training, vali, seed)
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Grow all members of the bag but the last completely, and the last one from value to value."""
-        queries = self._training_queries(queries)
-        self._find_start(queries)
-        source = self._started(queries)
+        training = self._training(queries)
+        self._find_start(training)
+        source = self._started(training)
         ends = [int(value) for value in values]
         *earlier, last = [in_parts(source.growth(None, seed), ends) for seed in self._seeds()]
         complete = [list(member) for member in earlier]
@@ -264,7 +272,7 @@ class BoostedRanker(TreeRanker):
 
     def _watched(self, growth: Growth, queries: Queries, vali: Queries) -> Iterator[tuple[Trees, float]]:
         metric = chosen_metric(self.metric, queries, vali)
-        start = np.zeros(vali.n_documents) if self.start_ is None else _scores(self.start_, vali)
+        start = np.zeros(vali.n_documents) if self.start_ is None else scores_of(self.start_, vali)
         return watched(growth, int(self.trees), vali, metric, Patience(int(self.patience)), start)
 
 
@@ -272,12 +280,6 @@ def _with_origin(model: Model, origin: Origin) -> Model:
     """Return model with the names and monotone constraints of origin. Raises DataError if it does not keep them."""
     about = {"feature_names": origin["feature_names"], "monotone": origin.get("monotone", {})}
     return replace(model, **about)  # type: ignore[type-var]
-
-
-def _scores(model: Model, queries: Queries) -> Floats:
-    """Return the scores of the documents of queries in their order there."""
-    scores = model.predict(queries)
-    return scores if queries.rows is None else scores[queries.rows]
 
 
 def pair_scale(queries: Queries) -> float:

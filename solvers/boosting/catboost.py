@@ -34,7 +34,6 @@ from ranktune.solvers.boosting.base import (
     pair_scale,
     rows_of,
 )
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
 from ranktune.solvers.boosting.xgboost import last_below
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, stored_values
@@ -243,6 +242,7 @@ class CatBoostRanker(BoostedRanker):
     weighted: ClassVar[bool] = True
     takes_monotone: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = True
+    needs_pairs: ClassVar[bool] = True
 
     space: ClassVar[tuple[Parameter, ...]] = (
         Int("trees", 50, 1000, log=True),
@@ -320,9 +320,6 @@ class CatBoostRanker(BoostedRanker):
         """
         by_document = parameters.get("loss", YETI_RANK) == QUERY_RMSE
         return super().supports(parameters) | ({MONOTONE} if by_document else frozenset())
-
-    def _training_queries(self, queries: Queries) -> Queries:
-        return queries_with_pairs(queries)
 
     def _start_scale(self, queries: Queries) -> float:
         return pair_scale(queries) if self.loss == YETI_RANK else 1.0

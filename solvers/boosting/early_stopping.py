@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Ints, Mask
+from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
 
 
@@ -33,12 +34,6 @@ def held_out_numbers(queries: Queries, share: float, generator: np.random.Genera
         taken = min(max(round(share * len(kind)), least), max(len(kind) - least, 0))
         aside[generator.permutation(kind)[:taken]] = True
     return np.flatnonzero(~aside), np.flatnonzero(aside)
-
-
-def with_pairs(queries: Queries) -> Mask:
-    """Return which queries have documents of different grades, (n_queries,)."""
-    lowest = np.minimum.reduceat(queries.grades, queries.starts[:-1])
-    return np.asarray(np.maximum.reduceat(queries.grades, queries.starts[:-1]) > lowest)
 
 
 def queries_with_pairs(queries: Queries) -> Queries:

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.boosting.base import TREE_GAINS, BoostedRanker, check_share, gains_of, pair_scale
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
 from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, FAST, LightGBMRanker, bagging
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_flag
@@ -117,6 +116,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     True
     """
 
+    needs_pairs: ClassVar[bool] = True
     space: ClassVar[tuple[Parameter, ...]] = (
         *BOOSTED_SPACE,
         Float("query_share", 0.4, 1.0),
@@ -173,9 +173,6 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         check_choice("loss", self.loss, LOSSES)
         check_choice("gain", self.gain, TREE_GAINS)
         check_flag("norm", self.norm)
-
-    def _training_queries(self, queries: Queries) -> Queries:
-        return queries_with_pairs(queries)
 
     def _labels(self, queries: Queries) -> tuple[Floats, Json]:
         longest = int(queries.lengths.argmax())

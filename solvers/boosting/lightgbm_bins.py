@@ -57,12 +57,22 @@ KEPT = SharedBins(MAX_KEPT)
 
 
 class BinnedQueries:
-    """Queries in the bins of LightGBM, with the label and first score of each document, (n_documents,)."""
+    """Queries in the bins of LightGBM, with the label and first score of each document, (n_documents,).
 
-    def __init__(self, queries: Queries, labels: Floats, params: Parameters, scores: Floats | None = None) -> None:
+    bins, made with params, hold the features of queries that have none; None to find or make them.
+    """
+
+    def __init__(
+        self,
+        queries: Queries,
+        labels: Floats,
+        params: Parameters,
+        scores: Floats | None = None,
+        bins: Data | None = None,
+    ) -> None:
         self._queries, self._labels, self._params, self._scores = queries, labels, params, scores
         self._weights = queries.weight_of_document if queries.is_weighted else None
-        self._bins, self._rows = _bins_of(queries, params)
+        self._bins, self._rows = _bins_of(queries, params) if bins is None else (bins, None)
         self._all: Data | None = None
 
     def all(self) -> Data:

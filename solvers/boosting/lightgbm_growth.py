@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ranktune.solvers.blocks.blocked import BlockedQueries, better_divided
 from ranktune.solvers.boosting.base import (
     MAX_THREADS,
     STARTS,
@@ -21,9 +22,10 @@ from ranktune.solvers.boosting.base import (
     check_share,
     check_single,
 )
-from ranktune.solvers.boosting.lightgbm_bins import DENSE_SAMPLE, BinnedQueries
-from ranktune.solvers.boosting.lightgbm_library import Booster, Parameters
+from ranktune.solvers.boosting.lightgbm_bins import DENSE_SAMPLE, MAX_KEPT_BYTES, BinnedQueries
+from ranktune.solvers.boosting.lightgbm_library import Booster, Data, Parameters
 from ranktune.solvers.boosting.query_error import QueryError
+from ranktune.solvers.boosting.training_queries import InBlocks, TrainingQueries
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
@@ -150,7 +152,24 @@ class LightGBMRanker(TreeRanker):
         check_single(queries.grades, "a grade")
         return queries.grades, {}
 
-    def _source(self, queries: Queries, start: Floats | None = None) -> LightGBMData:
+    def _training(self, queries: Queries) -> TrainingQueries:
+        """Return the queries that the objective can use: of many that are mapped, their features stay on disk."""
+        if not queries.is_sparse and queries.n_documents * queries.n_features > MAX_KEPT_BYTES:
+            data = better_divided(queries)
+            if isinstance(data, BlockedQueries):
+                return InBlocks(data, pairs=self.needs_pairs)
+        return super()._training(queries)
+
+    def _fit_blocks(self, data: BlockedQueries) -> None:
+        for _ in self._steps_on(InBlocks(data, pairs=self.needs_pairs), None):
+            pass
+
+    def _started(self, training: TrainingQueries) -> LightGBMData:
+        start = None if self.start_ is None else training.scores(self.start_)
+        return self._source(training.judged, start, training if isinstance(training, InBlocks) else None)
+
+    def _source(self, queries: Queries, start: Floats | None = None, blocks: InBlocks | None = None) -> LightGBMData:
+        """Return queries in bins; blocks have the features of queries that have none."""
         labels, more = self._labels(queries)
         if start is not None:
             start = self._first_scores(start, labels, queries)
@@ -163,7 +182,8 @@ class LightGBMRanker(TreeRanker):
             parameters |= {"monotone_constraints": queries.monotone.tolist()}
         if queries.is_weighted:
             check_single(queries.weight_of_document, "the weight of a query or document")
-        binned = BinnedQueries(queries, labels, parameters, start)
+        bins = None if blocks is None else Data.from_blocks(blocks.features, queries.n_documents, parameters)
+        binned = BinnedQueries(queries, labels, parameters, start, bins)
         return LightGBMData(binned, parameters, self._factor(), queries.has_missing, self._error(queries, labels))
 
     def _error(self, queries: Queries, labels: Floats) -> QueryError | None:

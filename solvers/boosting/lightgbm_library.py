@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_void_p
 from functools import lru_cache
 from typing import TypeAlias
@@ -18,11 +18,18 @@ import numpy as np
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.memory import release_freed
 
 Parameters: TypeAlias = Mapping[str, object]
 
 _TYPES = {np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.int32): 2, np.dtype(np.int64): 3}
 """The codes of types in the interface."""
+
+ZERO_THRESHOLD = 1e-35
+"""Values up to it are 0 to LightGBM."""
+
+MANY_DOCUMENTS = 100_000
+"""Documents of data after whose binning freed memory goes back to the system."""
 
 _SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "LGBM_DatasetCreateFromMat": (c_void_p, c_int, c_int32, c_int32, c_int, c_char_p, c_void_p, c_void_p),
@@ -30,6 +37,11 @@ _SIGNATURES: Mapping[str, tuple[type, ...]] = {
         *(c_void_p, c_int, c_void_p, c_void_p, c_int, c_int64, c_int64, c_int64),
         *(c_char_p, c_void_p, c_void_p),
     ),
+    "LGBM_SampleIndices": (c_int32, c_char_p, c_void_p, c_void_p),
+    "LGBM_DatasetCreateFromSampledColumn": (
+        *(c_void_p, c_void_p, c_int32, c_void_p, c_int32, c_int32, c_int64, c_char_p, c_void_p),
+    ),
+    "LGBM_DatasetPushRows": (c_void_p, c_void_p, c_int, c_int32, c_int32, c_int32),
     "LGBM_DatasetGetSubset": (c_void_p, c_void_p, c_int32, c_char_p, c_void_p),
     "LGBM_DatasetSetField": (c_void_p, c_char_p, c_void_p, c_int, c_int),
     "LGBM_DatasetFree": (c_void_p,),
@@ -59,6 +71,26 @@ class Data:
             dense = np.ascontiguousarray(features)
             _call("LGBM_DatasetCreateFromMat", *_pointer(dense), *dense.shape, 1, _text(params), None, where)
         weakref.finalize(self, _library().LGBM_DatasetFree, self._handle)
+        if features.shape[0] > MANY_DOCUMENTS:
+            release_freed()  # the sample that the limits of bins were found by
+
+    @classmethod
+    def from_blocks(cls, blocks: Callable[[], Iterable[Array]], n_rows: int, params: Parameters) -> Data:
+        """Return dense features in bins, the same as those of all rows at once, from two passes over blocks of rows.
+
+        The first finds the limits of the bins from the sample that LightGBM draws; the second puts the rows into bins.
+        """
+        data = object.__new__(cls)
+        data._handle = c_void_p()
+        _create_from_sample(_sample(blocks(), n_rows, params), n_rows, params, data._handle)
+        weakref.finalize(data, _library().LGBM_DatasetFree, data._handle)
+        release_freed()
+        first = 0
+        for block in blocks():
+            rows = np.ascontiguousarray(block)
+            _call("LGBM_DatasetPushRows", data._handle, *_pointer(rows), *rows.shape, first)
+            first += len(rows)
+        return data
 
     def subset(self, rows: Ints, params: Parameters) -> Data:
         """Return a copy of the bins of some rows, ascending."""
@@ -150,6 +182,31 @@ def _call(name: str, *arguments: object) -> None:
     if getattr(library, name)(*arguments) != 0:
         message = library.LGBM_GetLastError().decode(errors="replace").strip()
         raise DataError(f"LightGBM cannot learn from these data: {message}.")
+
+
+def _sample(blocks: Iterable[Array], n_rows: int, params: Parameters) -> Floats:
+    """Return the rows that LightGBM draws to find bins by, ascending, of n_rows in blocks."""
+    numbers, count = np.empty(n_rows, dtype=np.int32), c_int32(0)
+    _call("LGBM_SampleIndices", n_rows, _text(params), numbers.ctypes.data, ctypes.byref(count))
+    numbers, first, parts = numbers[: count.value], 0, []
+    for block in blocks:
+        a, b = np.searchsorted(numbers, [first, first + len(block)])
+        parts.append(block[numbers[a:b] - first])
+        first += len(block)
+    return np.concatenate(parts).astype(np.float64)
+
+
+def _create_from_sample(sample: Floats, n_rows: int, params: Parameters, handle: c_void_p) -> None:
+    """Make an empty data set of n_rows, whose bins are found from a sample of rows: its values besides 0, by column."""
+    useful = (np.abs(sample) > ZERO_THRESHOLD) | np.isnan(sample)
+    numbers = [np.flatnonzero(column).astype(np.int32) for column in useful.T]
+    values = [np.ascontiguousarray(column[own]) for column, own in zip(sample.T, numbers, strict=True)]
+    pointers = [np.array([own.ctypes.data for own in arrays], dtype=np.uintp) for arrays in (values, numbers)]
+    counts = np.array([len(own) for own in numbers], dtype=np.int32)
+    _call(
+        *("LGBM_DatasetCreateFromSampledColumn", pointers[0].ctypes.data, pointers[1].ctypes.data, sample.shape[1]),
+        *(counts.ctypes.data, len(sample), n_rows, n_rows, _text(params), ctypes.byref(handle)),
+    )
 
 
 def _pointer(values: Array) -> tuple[int, int]:

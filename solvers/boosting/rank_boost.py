@@ -66,7 +66,7 @@ class RankBoost(RoundRanker["Booster"], TreeRanker):
 
     Attributes
     ----------
-    features_, thresholds_, alphas_ : ndarray of shape (n_iter_,)
+    features_, thresholds_, alphas_ : ndarray of shape (n_rounds,)
         The weak ranker of each round adds alpha to the score where x > threshold.
     trees_ : Trees
         The same as trees of one split, those of equal thresholds added up.

@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker, Step
-from ranktune.solvers.boosting.early_stopping import Patience, held_out, with_pairs
+from ranktune.solvers.boosting.early_stopping import Patience, held_out
 from ranktune.solvers.core.checks import (
     RandomState,
     check_choice,
@@ -17,6 +17,7 @@ from ranktune.solvers.core.checks import (
     check_part,
     check_random_state,
 )
+from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.feature_tables import check_metric
 from ranktune.solvers.metrics.metrics import Metric, chosen_metric

@@ -29,7 +29,6 @@ from ranktune.solvers.boosting.base import (
     pair_scale,
     rows_of,
 )
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, dense, stored_values
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
@@ -205,6 +204,7 @@ class XGBoostRanker(BoostedRanker):
 
     weighted: ClassVar[bool] = True
     takes_missing: ClassVar[bool] = True
+    needs_pairs: ClassVar[bool] = True
 
     space: ClassVar[tuple[Parameter, ...]] = (
         Int("trees", 30, 500, log=True),
@@ -268,9 +268,6 @@ class XGBoostRanker(BoostedRanker):
         for name in ("feature_share", "row_share"):
             check_share(name, getattr(self, name))
         check_choice("gain", self.gain, TREE_GAINS)
-
-    def _training_queries(self, queries: Queries) -> Queries:
-        return queries_with_pairs(queries)
 
     def _start_scale(self, queries: Queries) -> float:
         return pair_scale(queries)

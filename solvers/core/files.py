@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -58,3 +61,27 @@ def sync_folder(path: Path) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder beside path, which becomes path when the block ends, or is removed when it fails.
+
+    Raises FileExistsError, at the end, if there is something at path by then. Files are to be synchronised by whoever
+    writes them.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    draft.mkdir(mode=0o777)
+    try:
+        yield draft
+        sync_folder(draft)
+        try:
+            os.rename(draft, path)
+        except OSError as error:
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, "exists already", str(path)) from error
+            raise
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    sync_folder(path.parent)

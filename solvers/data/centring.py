@@ -15,9 +15,14 @@ from ranktune.solvers.data.queries import Queries
 
 def weighted_means(queries: Queries) -> Floats:
     """Return the mean of each feature over all documents, (n_features,), weighted."""
+    sums, weight = weighted_sums(queries)
+    return sums / weight
+
+
+def weighted_sums(queries: Queries) -> tuple[Floats, float]:
+    """Return the weighted sum of each feature over all documents, (n_features,), and the sum of the weights."""
     by_document = queries.weight_of_document
-    means: Floats = transposed(queries.features, by_document) / by_document.sum()
-    return means
+    return transposed(queries.features, by_document), float(by_document.sum())
 
 
 def without_level(values: Floats, queries: Queries) -> Floats:

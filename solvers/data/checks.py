@@ -5,6 +5,7 @@ Kernels rely on these rules: they check no index.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -23,10 +24,11 @@ MOST_FEATURES = 1 << 27
 """Of more features the weights of a linear model alone would take more than a gigabyte."""
 
 
-def check_queries(queries: Queries) -> None:
-    """Raise DataError for the first rule that queries break."""
+def check_queries(queries: Queries, *, features_checked: bool = False) -> None:
+    """Raise DataError for the first rule that queries break; those that read all features are left out on demand."""
     for rule in RULES:
-        rule(queries)
+        if not (features_checked and rule in READ_FEATURES):
+            rule(queries)
 
 
 def check_id_type(ids: Array, name: str) -> None:
@@ -188,6 +190,9 @@ RULES: tuple[Callable[[Queries], None], ...] = (
 )
 """In this order: the later ones rely on the earlier ones."""
 
+READ_FEATURES = (_check_layout, _check_features)
+"""The rules that take a pass over the features."""
+
 
 def _callers_row(queries: Queries, row: int) -> int:
     return row if queries.rows is None else int(queries.rows[row])
@@ -199,10 +204,12 @@ def _not_finite(values: Array) -> Array:
 
 
 def _is_no_id(value: object) -> bool:
-    """Return whether value is None, empty text, or NaN, NaT or pandas' NA, which do not equal themselves."""
+    """Return whether value is None, empty text, infinite, or NaN, NaT or pandas' NA, which do not equal themselves."""
     if isinstance(value, tuple):
         return any(_is_no_id(part) for part in value)
     if value is None or (isinstance(value, str | bytes) and not value):
+        return True
+    if isinstance(value, float) and math.isinf(value):
         return True
     try:
         return bool(value != value)

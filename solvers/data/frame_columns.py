@@ -114,10 +114,9 @@ def is_date(column: Series) -> bool:
     if not isinstance(column.dtype, nw.String | nw.Object):
         return False
     try:
-        dates(column)
+        return not bool(np.isnan(dates(column)).all())
     except DataError:
         return False
-    return not is_empty(column)
 
 
 def is_numeric(column: Series) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats, Ints, Mask
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.queries import Queries
 
 MAX_TABLE_GRADES = 7
 """Up to this number of grades in a query, loops over all grades beat trees: a row of 8 sums is one cache line."""
@@ -37,6 +38,12 @@ def number_grades(grades: Floats, starts: Ints) -> tuple[Codes, Codes]:
     codes = np.empty(len(grades), dtype=np.uint32)
     codes[order] = risen - np.repeat(risen[starts[:-1]], lengths)
     return codes, (risen[starts[1:] - 1] - risen[starts[:-1]] + 1).astype(np.uint32)
+
+
+def with_pairs(queries: Queries) -> Mask:
+    """Return of each query whether two of its documents have different grades, (n_queries,)."""
+    first = queries.starts[:-1]
+    return np.maximum.reduceat(queries.grades, first) > np.minimum.reduceat(queries.grades, first)
 
 
 def _levels(grades: Floats) -> tuple[Ints, int] | None:

@@ -8,6 +8,7 @@ n_features features, n_indicators further columns
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -15,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix, stored_values
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
 
@@ -70,6 +72,20 @@ class Imputation:
         added = np.zeros(len(own)) if self.fill is None else own * self.fill
         np.add.at(added, self.indicators, weights[len(own) :])
         return own, added
+
+
+def refuse_missing(queries: Queries, names: Sequence[str] | None) -> None:
+    """Raise DataError for the first feature that is missing, if there is one; names are those of a model."""
+    values = stored_values(queries.features)
+    where = np.argwhere(np.isnan(values))
+    if len(where) == 0:
+        return
+    at = where[0][-1] if isinstance(queries.features, np.ndarray) else queries.features.indices[where[0][0]]
+    name = f"'{names[at]}'" if names else f"of column {at}"
+    raise DataError(
+        f"the feature {name} is missing (NaN), and the training data of the model had no missing values: it has "
+        "not learned what they mean. Fill them in, or train on data that has them."
+    )
 
 
 def missing_in(features: Features) -> Features:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.values import as_features, has_missing_values, numeric
+from ranktune.solvers.data.values import as_features, has_missing_values, numeric, sums_up
 from ranktune.solvers.data.weights import Weights, document_weights_of, query_weights_of
 
 
@@ -61,6 +61,8 @@ class Queries:
         feature has one.
     baseline : ndarray of shape (n_documents,) or None, default=None
         Scores of a ranking that models are compared with, NaN where it has none.
+    features_checked : bool, default=False
+        Whether the features are rows of features that were checked, so that their values are not looked at again.
 
     Raises
     ------
@@ -90,10 +92,11 @@ class Queries:
     document_weights: Floats | None = None
     monotone: Ints | None = None
     baseline: Floats | None = None
+    features_checked: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, features_checked: bool) -> None:
         """Check what every solver relies on."""
-        check_queries(self)
+        check_queries(self, features_checked=features_checked)
 
     @classmethod
     def from_arrays(
@@ -158,7 +161,8 @@ class Queries:
         grades = np.ascontiguousarray(numeric(y, "y"), dtype=np.float64)
         if grades.ndim != 1 or len(grades) != features.shape[0]:
             raise DataError(f"y has shape {grades.shape} for {features.shape[0]} rows of X: it needs one grade a row.")
-        has_missing = has_missing_values(features)
+        finite = sums_up(stored_values(features))  # a pass without a temporary array, the only one in most cases
+        has_missing = not finite and has_missing_values(features)
         grouping = group_rows(features.shape[0], qid, group)
         ids = None if document_ids is None else np.asarray(document_ids)
         own = None if document_weights is None else document_weights_of(document_weights, len(grades))
@@ -180,6 +184,7 @@ class Queries:
             has_missing,
             document_weights=own,
             monotone=None if monotone is None else signs_of(monotone, features.shape[1], names),
+            features_checked=finite,
         )
 
     def __repr__(self) -> str:
@@ -271,6 +276,7 @@ class Queries:
             document_weights=None if self.document_weights is None else self.document_weights[rows],
             monotone=self.monotone,
             baseline=None if self.baseline is None else self.baseline[rows],
+            features_checked=True,
         )
         note_selection(selected, self, numbers)
         return selected
@@ -294,12 +300,14 @@ class Queries:
 
     def weighted_by(self, query_weights: Weights) -> Queries:
         """Return the same queries with other weights: an array (n_queries,), or a mapping from query id to weight."""
-        return replace(self, query_weights=query_weights_of(query_weights, self.query_ids))
+        return replace(self, query_weights=query_weights_of(query_weights, self.query_ids), features_checked=True)
 
     def with_document_weights(self, document_weights: ArrayLike) -> Queries:
         """Return the same queries with other weights of documents, (n_documents,), in the caller's order of rows."""
         weights = document_weights_of(document_weights, self.n_documents)
-        return replace(self, document_weights=weights if self.rows is None else weights[self.rows])
+        if self.rows is not None:
+            weights = weights[self.rows]
+        return replace(self, document_weights=weights, features_checked=True)
 
     def with_columns(self, columns: Ints | None) -> Queries:
         """Return the same queries described by some of their features, in the order of columns; by all for None."""
@@ -310,7 +318,7 @@ class Queries:
             features = np.ascontiguousarray(features)
         names = None if self.feature_names is None else tuple(self.feature_names[k] for k in columns)
         signs = None if self.monotone is None else self.monotone[columns]
-        return replace(self, features=features, feature_names=names, monotone=signs)
+        return replace(self, features=features, feature_names=names, monotone=signs, features_checked=True)
 
     def with_features(self, features: Features) -> Queries:
         """Return the same queries described by other features; names that do not fit are dropped.
@@ -326,7 +334,8 @@ class Queries:
 
     def constrained(self, monotone: Monotone) -> Queries:
         """Return the same queries with other monotone constraints, given as in from_arrays."""
-        return replace(self, monotone=signs_of(monotone, self.n_features, self.feature_names))
+        signs = signs_of(monotone, self.n_features, self.feature_names)
+        return replace(self, monotone=signs, features_checked=True)
 
 
 def concatenate(parts: Sequence[Queries]) -> Queries:

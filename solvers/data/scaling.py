@@ -13,9 +13,12 @@ squares  (n_features,) weighted sum of squared deviations
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix, as_floats, as_ints
+from ranktune.solvers.core.arrays import Floats, Indices, Ints, Matrix, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.centring import weighted_means
@@ -43,8 +46,7 @@ def factors(queries: Queries, scaling: str) -> Floats:
     if scaling == "none":
         return np.ones(queries.n_features)
     about = weighted_means(queries) if scaling == "standard" else np.zeros(queries.n_features)
-    ranges, deviations = _spreads(queries, about)
-    return _inverse(deviations if scaling == "standard" else ranges)
+    return factors_from(moments(queries, about), scaling)
 
 
 def query_factors(queries: Queries, scaling: str) -> Floats:
@@ -56,42 +58,71 @@ def query_factors(queries: Queries, scaling: str) -> Floats:
     check_scaling(scaling)
     if scaling == "none":
         return np.ones(queries.n_features)
-    ranges, deviations = _spreads(queries, None)
-    return _inverse(deviations if scaling == "standard" else ranges)
+    return factors_from(query_moments(queries), scaling)
 
 
-def _spreads(queries: Queries, about: Floats | None) -> tuple[Floats, Floats]:
-    """Return ranges and standard deviations, (n_features,) each; a deviation is exactly 0 where the range is.
+@dataclass(frozen=True)
+class Moments:
+    """Of documents: the sum of their weights, and of each feature, (n_features,), what its factor is made of.
 
-    They are of all documents, deviations from about, or with None within queries.
+    low, high   the extremes (within queries: 0, and the largest range of any query)
+    squares     weighted sum of squared deviations
     """
+
+    weight: float
+    low: Floats
+    high: Floats
+    squares: Floats
+
+
+def joined(parts: Sequence[Moments]) -> Moments:
+    """Return the moments of the documents of all parts, whose deviations must be from the same values."""
+    return Moments(
+        sum(part.weight for part in parts),
+        np.min([part.low for part in parts], axis=0),
+        np.max([part.high for part in parts], axis=0),
+        np.sum([part.squares for part in parts], axis=0),
+    )
+
+
+def factors_from(given: Moments, scaling: str) -> Floats:
+    """Return the factors, (n_features,), of features with these moments; scaling is "minmax" or "standard".
+
+    A deviation is exactly 0 where the range is.
+    """
+    ranges = given.high - given.low
+    if scaling == "minmax":
+        return _inverse(ranges)
+    return _inverse(np.where(ranges > 0.0, np.sqrt(given.squares / given.weight), 0.0))
+
+
+def query_moments(queries: Queries) -> Moments:
+    """Return the moments within queries: deviations are from the means of the queries. Cost: a pass over X."""
     X, by_row = queries.features, as_floats(queries.weight_of_document)
-    if about is not None:
-        ranges, squares = _overall(X, by_row, about)
+    ranges, squares = np.zeros((2, queries.n_features))
+    starts = as_ints(queries.starts)
+    a, b, c, d = np.zeros((4, queries.n_features))
+    if isinstance(X, np.ndarray):
+        _dense_by_query(X, starts, by_row, a, b, c, d, ranges, squares)
     else:
-        ranges, squares = np.zeros((2, queries.n_features))
-        starts = as_ints(queries.starts)
-        a, b, c, d = np.zeros((4, queries.n_features))
-        if isinstance(X, np.ndarray):
-            _dense_by_query(X, starts, by_row, a, b, c, d, ranges, squares)
-        else:
-            columns = np.empty(queries.n_features, dtype=np.int64)
-            _csr_by_query(*csr_parts(X), starts, by_row, columns, a, b, c, d, ranges, squares)
-    return ranges, np.where(ranges > 0.0, np.sqrt(squares / by_row.sum()), 0.0)
+        columns = np.empty(queries.n_features, dtype=np.int64)
+        _csr_by_query(*csr_parts(X), starts, by_row, columns, a, b, c, d, ranges, squares)
+    return Moments(float(by_row.sum()), np.zeros_like(ranges), ranges, squares)
 
 
-def _overall(X: Features, by_row: Floats, about: Floats) -> tuple[Floats, Floats]:
-    """Return the ranges over all rows, and the sums of by_row (x - about)^2."""
+def moments(queries: Queries, about: Floats) -> Moments:
+    """Return the moments of all documents: deviations are from about, (n_features,). Cost: a pass over X."""
+    X, by_row = queries.features, as_floats(queries.weight_of_document)
     low, high = np.full_like(about, np.inf), np.full_like(about, -np.inf)
-    squares = np.zeros_like(about)
+    squares, weight = np.zeros_like(about), float(by_row.sum())
     if isinstance(X, np.ndarray):
         _dense_sums(X, by_row, about, low, high, squares)
-        return high - low, squares
+        return Moments(weight, low, high, squares)
     stored, filled = np.zeros((2, len(about)))
     _csr_sums(*csr_parts(X), by_row, about, low, high, stored, filled, squares)
     gaps = filled < len(by_row)  # of a full column, what rounding leaves of the sum less stored would count as zeros
     low, high = np.where(gaps, np.minimum(low, 0.0), low), np.where(gaps, np.maximum(high, 0.0), high)
-    return high - low, squares + np.where(gaps, (by_row.sum() - stored) * about * about, 0.0)
+    return Moments(weight, low, high, squares + np.where(gaps, (weight - stored) * about * about, 0.0))
 
 
 def _inverse(spread: Floats) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, stored_values
+from ranktune.solvers.core.arrays import Array, Features, Indices, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
 
 KINDS = {"c": "complex numbers", "V": "records", "m": "durations", "M": "dates", "U": "text", "S": "bytes"}
@@ -55,6 +55,22 @@ def as_features(X: Features | ArrayLike) -> Features:
     return np.ascontiguousarray(array)
 
 
+def csr_of(data: Matrix, indices: Indices, indptr: Indices, n_features: int) -> sparse.csr_array:
+    """Return the CSR array of these very arrays, canonical as they are; row ends become 32 bits wide if they fit.
+
+    The constructor would copy arrays that are views of larger ones, and indices that are narrower than row ends.
+    """
+    matrix = sparse.csr_array((len(indptr) - 1, n_features), dtype=data.dtype)
+    narrow = indices.dtype == np.int32 and indptr[-1] <= np.iinfo(np.int32).max
+    matrix.data, matrix.indices, matrix.indptr = (
+        data,
+        indices,
+        indptr.astype(np.int32, copy=False) if narrow else indptr,
+    )
+    matrix.has_canonical_format = True
+    return matrix
+
+
 def check_layout(matrix: sparse.csr_array) -> None:
     """Raise DataError for a CSR array whose indices or row ends lie outside it."""
     try:
@@ -72,9 +88,8 @@ def _with_short_indices(matrix: sparse.csr_array) -> sparse.csr_array:
 
 
 def has_missing_values(features: Features) -> bool:
-    """Return whether a feature is NaN, in one pass without a temporary array where none is."""
-    values = stored_values(features)
-    return not sums_up(values) and any(np.isnan(block).any() for block in blocks(values))
+    """Return whether a feature is NaN."""
+    return any(np.isnan(block).any() for block in blocks(stored_values(features)))
 
 
 def sums_up(values: Array) -> bool:

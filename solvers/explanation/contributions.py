@@ -69,7 +69,7 @@ def linear_terms(model: LinearModel, queries: Queries) -> Floats:
     missing = np.isnan(X)
     if model.list_scaling:
         X = _scaled(queries, X)
-    terms: Floats = np.where(missing & ~model.list_scaling, 0.0, X.astype(np.float64)) * model.weights[used]
+    terms: Floats = np.where(missing & (not model.list_scaling), 0.0, X.astype(np.float64)) * model.weights[used]
     if model.missing is not None:
         terms += missing * model.missing[used]
     return terms

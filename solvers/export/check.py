@@ -16,6 +16,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError, listed
+from ranktune.solvers.data.blocks import rows_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
@@ -64,7 +65,7 @@ def agreement(model: Model, format: str, content: str | bytes, queries: Queries)
     """
     check_evaluator(format)
     evaluator, evaluate = EVALUATORS[format]
-    ours = model.predict(replace(queries, rows=None))
+    ours = model.predict(replace(queries, rows=None, features_checked=True))
     theirs = np.concatenate([np.zeros(0), *evaluate(content, _blocks(model, queries))])
     largest = float(np.abs(ours).max(initial=0.0)) or 1.0
     difference = float(np.abs(theirs - ours).max(initial=0.0)) / largest
@@ -85,9 +86,9 @@ def _blocks(model: Model, queries: Queries) -> Iterator[Block]:
     if queries.feature_names is not None and model.feature_names is not None:
         where = {name: column for column, name in enumerate(queries.feature_names)}
         columns = np.array([where[name] for name in source.names])
-    features = queries.features[:, columns]
     for first in range(0, queries.n_documents, BLOCK_ROWS):
-        yield Block(source.names, source.columns, dense(features[first : first + BLOCK_ROWS]))
+        rows = rows_of(queries.features, first, min(first + BLOCK_ROWS, queries.n_documents))
+        yield Block(source.names, source.columns, dense(rows[:, columns]))
 
 
 def _by_function(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floats]:

@@ -17,12 +17,12 @@ import numpy as np
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.blocks.blocked import BlockedQueries, Data, factors_of
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import check_choice, check_count, check_random_state
 from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
 from ranktune.solvers.data.list_scaling import list_scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import query_factors
 from ranktune.solvers.linear.second_order import CoordinateDescent, Newton
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.pairwise import PairwiseLoss
@@ -74,14 +74,14 @@ class MinimisingRanker(LinearRanker):
     converged_: bool
 
     def _minimise(
-        self, loss: Loss, penalties: Sequence[Penalty], optimizer: BatchOptimizer, queries: Queries, multiplier: Floats
+        self, loss: Loss, penalties: Sequence[Penalty], optimizer: BatchOptimizer, data: Data, multiplier: Floats
     ) -> Iterator[Iterator[Step]]:
         """Yield the steps of a fit for each of penalties, to be taken before the next, which starts where it ended.
 
         Features count as multiplied by multiplier, (n_features,). Warns (RankTuneWarning) if an optimizer that should
         have converged did not.
         """
-        for steps in optimizer.follow(loss, penalties, queries, multiplier=multiplier):
+        for steps in optimizer.follow(loss, penalties, data, multiplier=multiplier):
             yield self._keep(optimizer, steps)
 
     def _keep(self, optimizer: BatchOptimizer, steps: Iterator[tuple[Floats, Step]]) -> Iterator[Step]:
@@ -102,7 +102,7 @@ class MinimisingRanker(LinearRanker):
 class OnePassRanker(PassRanker):
     """Base of linear rankers that learn query by query; a subclass defines its parts."""
 
-    scaling: str
+    scaled_within_queries: ClassVar[bool] = True
 
     def _parts(self) -> Parts:
         raise NotImplementedError
@@ -117,9 +117,9 @@ class OnePassRanker(PassRanker):
 
     def _begin(self, queries: Queries) -> np.random.Generator | None:
         self.state_ = self._parts().one_pass.start(queries.n_features)
-        self.multiplier_ = query_factors(queries, "none" if self.scaling == "list" else self.scaling)
+        self.multiplier_ = self._factors(queries)
         self.coef_ = np.zeros(queries.n_features)
-        self.n_lists_seen_ = 0
+        self.n_lists_seen_, self._averaged = 0, False
         return None if self.random_state is None else np.random.default_rng(self.random_state)
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
@@ -180,16 +180,20 @@ class BatchRanker(MinimisingRanker):
     def _steps(self, queries: Queries) -> Iterator[Step]:
         return self._fit_parts(self._parts(), queries)
 
-    def _fit_parts(self, parts: Parts, queries: Queries) -> Iterator[Step]:
+    def _fit_blocks(self, data: BlockedQueries) -> None:
+        for _ in self._fit_parts(self._parts(), data):
+            pass
+
+    def _fit_parts(self, parts: Parts, data: Data) -> Iterator[Step]:
         assert isinstance(parts.optimizer, Batch)
-        (steps,) = self._path_of(parts, [parts.penalty], queries)
+        (steps,) = self._path_of(parts, [parts.penalty], data)
         return steps
 
-    def _path_of(self, parts: Parts, penalties: Sequence[Penalty], queries: Queries) -> Iterator[Iterator[Step]]:
+    def _path_of(self, parts: Parts, penalties: Sequence[Penalty], data: Data) -> Iterator[Iterator[Step]]:
         """Yield the steps for each of penalties in place of that of parts; take them before the next."""
         assert isinstance(parts.optimizer, Batch)
-        multiplier = query_factors(queries, self.scaling)
-        return self._minimise(parts.loss, penalties, parts.optimizer, queries, multiplier)
+        multiplier = factors_of(data, self.scaling, within_queries=True)
+        return self._minimise(parts.loss, penalties, parts.optimizer, data, multiplier)
 
 
 def no_penalty(optimizer: Optimizer) -> Penalty:

@@ -31,7 +31,8 @@ PENALTIES = ("l1", "l2", "elastic_net")
 class DominationRank(LinearRanker):
     """Linear ranking by the domination loss, sparse under L1, by coordinate descent.
 
-    Minimises  sum over documents i of a_q log(1 + sum over j with y_j < y_i of exp(s_j - s_i + u_i - u_j)) + penalty
+    Minimises
+    ``sum over documents i of a_q log(1 + sum over j with y_j < y_i of exp(s_j - s_i + u_i - u_j)) + penalty``
 
     for the scores s and margins u. No pair is ever stored, and dense features are not copied. Cost of an
     iteration, dense: n_documents k^2 for k features that are or ought to be nonzero ("exact"), or k passes of
@@ -42,7 +43,7 @@ class DominationRank(LinearRanker):
     penalty : {"l1", "l2", "elastic_net"}, default="l1"
         "elastic_net" is both.
     l1, l2 : float, default=0.01, 0.1
-        Strengths of sum |w| and of 1/2 sum w^2, positive; one that penalty leaves out is ignored.
+        Strengths of ``sum |w|`` and of ``1/2 sum w^2``, positive; one that penalty leaves out is ignored.
     grades : {"all", "two"}, default="all"
         "all": a document should beat those of every lower grade; "two": only relevant ones against the rest.
     margin : {"none", "grade"}, sequence of float or callable, default="none"
@@ -73,7 +74,7 @@ class DominationRank(LinearRanker):
     coef_ : ndarray of shape (n_features,)
         The weights of the raw features.
     objective_ : float
-        The value that is minimised, at coef_.
+        The value that is minimised, at ``coef_``.
     n_iter_ : int
         Iterations done.
     converged_ : bool

@@ -46,7 +46,7 @@ class ElasticRank(OnePassRanker):
         The gain of a grade in NDCG: "exp2" 2^grade - 1, for whole grades from 0 to 30; "linear" the grade, at least 0;
         "auto" is "exp2" if the grades of the call allow it, else the grade less the lowest.
     l1, l2 : float, default=0.001, 0.0001
-        Strengths of sum |w| and of 1/2 sum w^2. "psgd" ignores l1, "tgd" ignores l2.
+        Strengths of ``sum |w|`` and of ``1/2 sum w^2``. "psgd" ignores l1, "tgd" ignores l2.
     optimizer : {"fobos", "rda", "psgd", "tgd"}, default="fobos"
         "psgd" drops weights below threshold, "tgd" shrinks those up to threshold.
     eta0 : float, default=0.1

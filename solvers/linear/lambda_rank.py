@@ -33,7 +33,7 @@ class LambdaRank(BatchRanker):
         The gain of a grade: "exp2" 2^grade - 1, for whole grades from 0 to 30; "linear" the grade, at least 0; "auto"
         is "exp2" if the grades allow it, else the grade less the lowest of all.
     l1, l2 : float, default=0.01, 0.1
-        Strengths of sum |w| and of 1/2 sum w^2; l1 > 0 makes weights exactly zero.
+        Strengths of ``sum |w|`` and of ``1/2 sum w^2``; l1 > 0 makes weights exactly zero.
     eta0 : float, default=0.1
         Rate of the first step, whatever the size of the gradient, by AdaGrad; positive.
     iterations : int, default=100
@@ -47,7 +47,7 @@ class LambdaRank(BatchRanker):
     coef_ : ndarray of shape (n_features,)
         The weights of the raw features.
     objective_ : float
-        The loss and the penalty at coef_, the weights of pairs held.
+        The loss and the penalty at ``coef_``, the weights of pairs held.
     n_iter_ : int
         Steps done.
 

@@ -1,4 +1,4 @@
-"""Ridge regression on documents grouped by query, without a prepared copy of the features.
+"""Ridge regression on documents grouped by query, in memory or in blocks, without a prepared copy of the features.
 
     minimise  sum over documents of a (t - z)^2 + alpha |w|^2,   z = (x - level) M w
 
@@ -13,13 +13,16 @@ with the diagonal as preconditioner.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from ranktune.solvers.blocks.blocked import Data, blocked
+from ranktune.solvers.blocks.workers import OpenBlock
 from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.data import products
-from ranktune.solvers.data.centring import weighted_means, without_share
+from ranktune.solvers.data.centring import weighted_sums, without_level, without_share
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.optimizers.newton import conjugate_gradients
 
@@ -45,24 +48,28 @@ largest gradient that counts as 0."""
 
 
 class LeastSquares:
-    """The equations for any alpha. target is (n_documents,), already less its level.
+    """The equations for any alpha, summed over blocks. Targets are the grades, less their level.
 
     Cost: n_documents n_features^2 / 2 for few features, once, and n_features^3 for each alpha; for many, two passes
-    over X an iteration.
+    over X an iteration. Of a block, workers return one vector, or one matrix, of features.
     """
 
-    def __init__(self, queries: Queries, target: Floats, multiplier: Floats, by_query: bool) -> None:
-        self._queries, self._multiplier, self._by_query = queries, multiplier, by_query
-        n, d = queries.n_documents, queries.n_features
-        self._weights = queries.weight_of_document
-        self._side = multiplier * products.transposed(queries.features, self._less_level(self._weights * target))
-        self._last = np.zeros(d)
+    def __init__(self, data: Data, multiplier: Floats, by_query: bool) -> None:
+        blocks = blocked(data)
+        self._map, self._multiplier, self._monotone = blocks.workers.map, multiplier, data.monotone
+        self._levels = None if by_query else _levels(self._map(_sums))
+        self._last = np.zeros(data.n_features)
         self._gram: Floats | None = None
-        if d <= MAX_DENSE_FEATURES and not (queries.is_sparse and float(n) * d * d > MAX_DENSE_WORK):
-            self._gram = _gram(queries, by_query) * multiplier * multiplier[:, None]
+        sides, weights = zip(*self._map(_side, self._levels), strict=True)
+        self._side = multiplier * np.sum(sides, axis=0)
+        self.weight = float(sum(weights))
+        """Of all documents."""
+        work = float(blocks.extent.n_documents) * data.n_features**2
+        if data.n_features <= MAX_DENSE_FEATURES and not (blocks.extent.is_sparse and work > MAX_DENSE_WORK):
+            self._gram = np.sum(self._map(_gram, self._levels), axis=0) * multiplier * multiplier[:, None]
             self._diagonal = self._gram.diagonal().copy()
         else:
-            self._diagonal = multiplier**2 * products.squares(queries.features, self._weights)
+            self._diagonal = multiplier**2 * np.sum(self._map(_squares), axis=0)
 
     def solve(self, alpha: float) -> Floats:
         """Return w, (n_features,); conjugate gradients start at the w returned before."""
@@ -70,8 +77,8 @@ class LeastSquares:
             self._last = self._last + self._iterated(alpha)
             return self._last
         np.fill_diagonal(self._gram, self._diagonal + alpha)
-        if self._queries.monotone is not None:
-            return within_signs(self._gram, self._side, self._queries.monotone)
+        if self._monotone is not None:
+            return within_signs(self._gram, self._side, self._monotone)
         return np.asarray(np.linalg.solve(self._gram, self._side), dtype=np.float64)
 
     def _iterated(self, alpha: float) -> Floats:
@@ -79,11 +86,11 @@ class LeastSquares:
 
         The preconditioner leaves out what the level subtracts from the diagonal.
         """
-        features, multiplier, diagonal = self._queries.features, self._multiplier, alpha + self._diagonal
+        multiplier, diagonal = self._multiplier, alpha + self._diagonal
 
         def product(direction: Floats) -> tuple[Floats, None]:
-            by_document = self._less_level(self._weights * products.scores(features, multiplier * direction))
-            return multiplier * products.transposed(features, by_document) + alpha * direction, None
+            parts = self._map(_product, self._levels, multiplier * direction)
+            return multiplier * np.sum(parts, axis=0) + alpha * direction, None
 
         left = self._side - product(self._last)[0] if self._last.any() else self._side
         share = float(left @ (left / diagonal)) / max(float(self._side @ (self._side / diagonal)), 1e-300)
@@ -91,12 +98,56 @@ class LeastSquares:
             return np.zeros_like(left)
         return conjugate_gradients(product, left, lambda residual: residual / diagonal, TOLERANCE / np.sqrt(share))[0]
 
-    def _less_level(self, values: Floats) -> Floats:
-        """Return values, already weighted, less their level: what centring features does to a product with X'."""
-        if not self._by_query:
-            centred: Floats = values - self._weights * (values.sum() / self._weights.sum())
-            return centred
-        return without_share(values, self._queries)
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The means over all documents of the features, (n_features,), and of the grades."""
+
+    features: Floats
+    grade: float
+
+
+def _sums(block: OpenBlock) -> tuple[Floats, float, float]:
+    """Return the weighted sums of the features and of the grades of a block, and the weight of its documents."""
+    sums, weight = weighted_sums(block.queries)
+    return sums, float(block.queries.weight_of_document @ block.queries.grades), weight
+
+
+def _levels(parts: Sequence[tuple[Floats, float, float]]) -> Levels:
+    sums, grades, weights = zip(*parts, strict=True)
+    return Levels(np.sum(sums, axis=0) / sum(weights), sum(grades) / sum(weights))
+
+
+def _side(block: OpenBlock, levels: Levels | None) -> tuple[Floats, float]:
+    """Return X' A t of a block, X less its level, and the weight of its documents.
+
+    levels are None where the level of a document is the mean of its query.
+    """
+    queries = block.queries
+    weights = queries.weight_of_document
+    target = without_level(queries.grades, queries) if levels is None else queries.grades - levels.grade
+    return _centred_product(queries, levels, weights * target), float(weights.sum())
+
+
+def _squares(block: OpenBlock) -> Floats:
+    """Return the diagonal of X' A X of a block, X as it is."""
+    return products.squares(block.queries.features, block.queries.weight_of_document)
+
+
+def _product(block: OpenBlock, levels: Levels | None, direction: Floats) -> Floats:
+    """Return X' A X times direction of a block, X less its level."""
+    scores = products.scores(block.queries.features, direction)
+    if levels is not None:
+        scores -= float(levels.features @ direction)
+    return _centred_product(block.queries, levels, block.queries.weight_of_document * scores)
+
+
+def _centred_product(queries: Queries, levels: Levels | None, values: Floats) -> Floats:
+    """Return X' values, X less its level; values, (n_documents,), are weighted already."""
+    if levels is None:
+        return products.transposed(queries.features, without_share(values, queries))
+    of_level: Floats = levels.features * values.sum()
+    return products.transposed(queries.features, values) - of_level
 
 
 def within_signs(gram: Floats, side: Floats, signs: Ints) -> Floats:
@@ -128,24 +179,24 @@ def within_signs(gram: Floats, side: Floats, signs: Ints) -> Floats:
     return np.where(weights * signs < 0.0, 0.0, weights)
 
 
-def _gram(queries: Queries, by_query: bool) -> Floats:
-    """Return X' A X, X less its level, (n_features, n_features)."""
+def _gram(block: OpenBlock, levels: Levels | None) -> Floats:
+    """Return X' A X of a block, X less its level, (n_features, n_features)."""
+    queries = block.queries
     gram = np.zeros((queries.n_features, queries.n_features))
     roots = np.sqrt(queries.weight_of_document) if queries.is_weighted else None
-    for first, block in _centred_blocks(queries, by_query):
+    for first, rows in _centred_rows(queries, levels):
         if roots is not None:
-            block *= roots[first : first + len(block)][:, None]
-        gram += block.T @ block  # one triangle, mirrored: numpy sees that both are one array
+            rows *= roots[first : first + len(rows)][:, None]
+        gram += rows.T @ rows  # one triangle, mirrored: numpy sees that both are one array
     return gram
 
 
-def _centred_blocks(queries: Queries, by_query: bool) -> Iterator[tuple[int, Floats]]:
+def _centred_rows(queries: Queries, levels: Levels | None) -> Iterator[tuple[int, Floats]]:
     """Yield the features less their level, some rows at a time, as doubles, with the number of the first row."""
     starts = queries.starts
     rows = max(BLOCK_BYTES // (8 * queries.n_features), MIN_BLOCK_ROWS)
-    if not by_query:
-        level = weighted_means(queries)
-        yield from _less(queries, 0, queries.n_documents, rows, level)
+    if levels is not None:
+        yield from _less(queries, 0, queries.n_documents, rows, levels.features)
         return
     first, weights = 0, queries.document_weights
     while first < queries.n_queries:

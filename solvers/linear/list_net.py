@@ -17,7 +17,8 @@ from ranktune.solvers.optimizers.batch import LBFGS, OWLQN
 class ListNet(BatchRanker):
     """Linear ranking by the cross entropy of softmaxes, the top-one case of ListNet.
 
-    Minimises  mean over queries of -sum_i p_i log softmax(s)_i + l1 |w| + l2 / 2 |w|^2, p = softmax(gain / temperature)
+    Minimises ``mean over queries of -sum_i p_i log softmax(s)_i + l1 |w| + l2 / 2 |w|^2``,
+    ``p = softmax(gain / temperature)``,
 
     which is convex, by L-BFGS, or OWL-QN if l1 > 0; the paper has gradient steps and no penalty. Queries of one grade
     do not count. Cost: two passes over the features an iteration.
@@ -29,7 +30,7 @@ class ListNet(BatchRanker):
     temperature : float, default=0.3
         Divides the gains before the softmax; near 0 only the best documents of a query count.
     l1, l2 : float, default=0.01, 0.1
-        Strengths of sum |w| and of 1/2 sum w^2; l1 > 0 makes weights exactly zero.
+        Strengths of ``sum |w|`` and of ``1/2 sum w^2``; l1 > 0 makes weights exactly zero.
     scaling : {"standard", "minmax", "none"}, default="standard"
         As if features were divided by their standard deviation about the means of the queries, by their largest range
         within a query, or not at all.
@@ -43,7 +44,7 @@ class ListNet(BatchRanker):
     coef_ : ndarray of shape (n_features,)
         The weights of the raw features.
     objective_ : float
-        The value that is minimised, at coef_.
+        The value that is minimised, at ``coef_``.
     n_iter_ : int
         Iterations done.
     converged_ : bool

@@ -14,22 +14,22 @@ the features: some vectors of documents and of features.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.blocks.blocked import BlockedQueries, Data, better_divided, blocked, factors_of
+from ranktune.solvers.blocks.workers import OpenBlock
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count, check_not_negative, check_positive
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Choice, Float, Parameter
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import factors, query_factors
 from ranktune.solvers.linear.composition import MinimisingRanker
 from ranktune.solvers.linear.least_squares import LeastSquares
+from ranktune.solvers.losses.grade_moments import GradeMoments, grade_moments, joined_grades
 from ranktune.solvers.losses.penalties import L2
 from ranktune.solvers.losses.pointwise import (
     CENTRES,
@@ -58,12 +58,22 @@ class PointwiseRanker(LinearRanker):
     def _check_parameters(self) -> None:
         check_choice("centre", self.centre, CENTRES)
 
-    def _factors(self, queries: Queries) -> Floats:
-        return query_factors(queries, "standard") if self.centre == "query" else factors(queries, "standard")
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        return self._steps_on(better_divided(queries))
+
+    def _fit_blocks(self, data: BlockedQueries) -> None:
+        for _ in self._steps_on(data):
+            pass
+
+    def _steps_on(self, data: Data) -> Iterator[Step]:
+        raise NotImplementedError
+
+    def _factors(self, data: Data) -> Floats:
+        return factors_of(data, "standard", within_queries=self.centre == "query")
 
 
 class RidgeRanker(PointwiseRanker):
-    """Ridge regression on the grades: sum over documents of (t - z)^2 + alpha |w|^2.
+    """Ridge regression on the grades: ``sum over documents of (t - z)^2 + alpha |w|^2``.
 
     Up to 2,000 features: normal equations, n_documents n_features^2 / 2 multiplications. More, or many sparse ones:
     conjugate gradients, two passes over the features an iteration.
@@ -109,19 +119,17 @@ class RidgeRanker(PointwiseRanker):
         super()._check_parameters()
         check_positive("alpha", self.alpha)
 
-    def _steps(self, queries: Queries) -> Iterator[Step]:
-        for _ in self._steps_on_path(queries, [self.alpha]):
+    def _steps_on(self, data: Data) -> Iterator[Step]:
+        for _ in self._path(data, [self.alpha]):
             yield Step(1, float("nan"))
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        return self._path(better_divided(queries), values)
+
+    def _path(self, data: Data, values: Sequence[float | int]) -> Iterator[float | int]:
         """Take the products of the features once, and solve for one alpha after the other."""
-        by_query, multiplier = self.centre == "query", self._factors(queries)
-        if by_query:
-            target = without_level(queries.grades, queries)
-        else:
-            weights = queries.weight_of_document
-            target = queries.grades - float(np.average(queries.grades, weights=weights))
-        equations = LeastSquares(queries, target, multiplier, by_query)
+        multiplier = self._factors(data)
+        equations = LeastSquares(data, multiplier, self.centre == "query")
         for alpha in values:
             self.coef_ = multiplier * equations.solve(float(alpha))
             if not np.isfinite(self.coef_).all():
@@ -147,26 +155,26 @@ class _Smooth(PointwiseRanker, MinimisingRanker):
             check_positive(name, getattr(self, name))
         check_count("max_iterations", self.max_iterations)
 
-    def _loss(self, queries: Queries) -> PointwiseLoss:
+    def _loss(self, grades: GradeMoments) -> PointwiseLoss:
         raise NotImplementedError
 
-    def _steps(self, queries: Queries) -> Iterator[Step]:
-        for steps in self._path(queries, [self.C]):
+    def _steps_on(self, data: Data) -> Iterator[Step]:
+        for steps in self._path(data, [self.C]):
             yield from steps
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Begin with the strongest penalty; each C goes on from where the one before ended."""
-        for C, steps in zip(values, self._path(queries, values), strict=True):
+        for C, steps in zip(values, self._path(better_divided(queries), values), strict=True):
             for _ in steps:
                 pass
             yield C
 
-    def _path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[Iterator[Step]]:
+    def _path(self, data: Data, values: Sequence[float | int]) -> Iterator[Iterator[Step]]:
         optimizer = LBFGS(tol=float(self.tol), max_iterations=int(self.max_iterations))
-        documents = float(queries.weight_of_document.sum())  # the loss is a mean over them
-        scales = [float(C) * documents for C in values]
+        grades = joined_grades(blocked(data).workers.map(_grades))
+        scales = [float(C) * grades.weight for C in values]  # the loss is a mean over documents
         penalties = [L2(1.0 / scale) for scale in scales]
-        path = self._minimise(self._loss(queries), penalties, optimizer, queries, self._factors(queries))
+        path = self._minimise(self._loss(grades), penalties, optimizer, data, self._factors(data))
         for scale, steps in zip(scales, path, strict=True):
             yield self._scaled(scale, steps)
 
@@ -185,7 +193,7 @@ class LogisticRanker(_Smooth):
     Parameters
     ----------
     C : float, default=0.01
-        Weight of the loss, summed over documents, against 1/2 |w|^2; positive.
+        Weight of the loss, summed over documents, against ``1/2 |w|^2``; positive.
     gain : {"linear", "exponential"}, default="linear"
         How grades are spaced between 0 and 1: by their number, or by 2^grade.
     centre : {"query", "none"}, default="query"
@@ -200,7 +208,7 @@ class LogisticRanker(_Smooth):
     coef_ : ndarray of shape (n_features,)
         The weights of the raw features.
     objective_ : float
-        The value that is minimised, at coef_.
+        The value that is minimised, at ``coef_``.
     n_iter_ : int
         Iterations done.
     converged_ : bool
@@ -243,7 +251,7 @@ class LogisticRanker(_Smooth):
         super()._check_parameters()
         check_choice("gain", self.gain, GAINS)
 
-    def _loss(self, queries: Queries) -> PointwiseLoss:
+    def _loss(self, grades: GradeMoments) -> PointwiseLoss:
         return LogisticLoss(self.gain, self.centre)
 
 
@@ -255,13 +263,14 @@ class SVRRanker(_Smooth):
     Parameters
     ----------
     C : float, default=0.001
-        Weight of the loss, summed over documents, against 1/2 |w|^2; positive.
+        Weight of the loss, summed over documents, against ``1/2 |w|^2``; positive.
     epsilon : float, default=0.5
         Errors up to epsilon cost nothing; at least 0. In grades if these are whole numbers from 0 to 30, else in
         standard deviations of the grades within queries.
     loss : {"l2", "l1"}, default="l2"
-        "l2": max(0, |z - t| - epsilon)^2; "l1": without the square, its kink rounded over a hundredth of the targets'
-        standard deviation, which lowers the objective by at most half of that times C times the number of documents.
+        "l2": ``max(0, |z - t| - epsilon)^2``; "l1": without the square, its kink rounded over a hundredth of the
+        targets' standard deviation, which lowers the objective by at most half of that times C times the number of
+        documents.
     centre : {"query", "none"}, default="query"
         "query": features are less the mean of their query; "none": as they are.
     max_iterations : int, default=500
@@ -274,7 +283,7 @@ class SVRRanker(_Smooth):
     coef_ : ndarray of shape (n_features,)
         The weights of the raw features.
     objective_ : float
-        The value that is minimised, at coef_.
+        The value that is minimised, at ``coef_``.
     n_iter_ : int
         Iterations done.
     converged_ : bool
@@ -321,19 +330,14 @@ class SVRRanker(_Smooth):
         check_not_negative("epsilon", self.epsilon)
         check_choice("loss", self.loss, SVR_LOSSES)
 
-    def _path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[Iterator[Step]]:
-        if not can_double(queries.grades):
-            own = without_level(queries.grades, queries)
-            weights = queries.weight_of_document
-            queries = replace(queries, grades=queries.grades / float(np.sqrt(np.average(own**2, weights=weights))))
-        yield from super()._path(queries, values)
-
-    def _loss(self, queries: Queries) -> PointwiseLoss:
-        epsilon = float(self.epsilon)
+    def _loss(self, grades: GradeMoments) -> PointwiseLoss:
+        epsilon, unit = float(self.epsilon), 1.0 if can_double(grades.deciding) else grades.deviation_within_queries
         if self.loss == "l2":
-            return SquaredInsensitiveLoss(epsilon, self.centre)
-        weights = queries.weight_of_document
-        targets = SquaredInsensitiveLoss(epsilon, self.centre).targets(queries)
-        mean = float(np.average(targets, weights=weights))
-        deviation = float(np.sqrt(np.average((targets - mean) ** 2, weights=weights)))
-        return InsensitiveLoss(epsilon, ROUNDING * deviation, self.centre)
+            return SquaredInsensitiveLoss(epsilon, self.centre, unit)
+        by_query = self.centre == "query"
+        deviation = (grades.deviation_within_queries if by_query else grades.deviation) / unit
+        return InsensitiveLoss(epsilon, ROUNDING * deviation, self.centre, unit)
+
+
+def _grades(block: OpenBlock) -> GradeMoments:
+    return grade_moments(block.queries)

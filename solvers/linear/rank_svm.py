@@ -12,19 +12,24 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.blocks.blocked import BlockedQueries, better_divided, factors_of
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count, check_flag, check_positive
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, Parameter
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import check_scaling, factors
+from ranktune.solvers.linear.block_loss import BlockLoss, pair_totals
+from ranktune.solvers.linear.summed_objective import SummedObjective
 from ranktune.solvers.optimizers.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.regularization_path import Follower, Solution, search
 from ranktune.solvers.optimizers.smoothed_hinge import FIRST_SMOOTHING
@@ -32,14 +37,18 @@ from ranktune.solvers.optimizers.smoothed_hinge import FIRST_SMOOTHING
 AVERAGES = ("none", "pairs", "queries")
 LOSSES = ("l2", "l1")
 PAIRS = ("all", "adjacent")
+PATH_TOLERANCE = 3.0
+"""Solutions on a path of C are compared with each other: they are found to so many times tol."""
 
 
 class RankSVM(LinearRanker):
     """Linear RankSVM by a truncated Newton method with order statistics.
 
-    Minimises  1/2 w'w + C sum over queries of a_q sum over pairs y_i > y_j of h(s_i - s_j),  h(d) = max(0, 1 - d)^2
+    Minimises ``1/2 w'w + C sum over queries of a_q sum over pairs y_i > y_j of h(s_i - s_j)``,
+    ``h(d) = max(0, 1 - d)^2``,
 
-    for the weights w of the scaled features and their scores s. No pair is ever stored.
+    for the weights w of the scaled features and their scores s. No pair is ever stored. Stored queries of more than two
+    million documents are learned from block by block, with memory that does not grow with them.
 
     Parameters
     ----------
@@ -54,13 +63,13 @@ class RankSVM(LinearRanker):
     average : {"pairs", "queries", "none"}, default="pairs"
         "none": every pair counts 1, so that the best C falls as the data grow; "pairs": all pairs count the same, those
         of an average query together 1; "queries": the pairs of every query together 1.
-    tol : float, default=0.001
+    tol : float, default=0.0003
         l2: stop when the gradient's norm is at most tol times its norm at zero weights; l1: when the objective exceeds
-        its lower bound by at most tol times itself.
+        its lower bound by at most tol times itself. On a path of C, three times tol.
     max_iterations : int, default=100
         Steps at most; reaching them warns (RankTuneWarning) and keeps the best weights.
     warm_start : bool, default=False
-        Start from coef_ of the last fit, if it has as many features.
+        Start from ``coef_`` of the last fit, if it has as many features.
     threads : int, default=1
         Threads for passes over X; the result is the same, bit for bit if X is dense.
 
@@ -69,7 +78,7 @@ class RankSVM(LinearRanker):
     coef_ : ndarray of shape (n_features,)
         The weights of the raw features.
     objective_ : float
-        The value that is minimised, at coef_.
+        The value that is minimised, at ``coef_``.
     n_iter_ : int
         Iterations done.
     converged_ : bool
@@ -109,7 +118,7 @@ class RankSVM(LinearRanker):
         pairs: str = "all",
         scaling: str = "standard",
         average: str = "pairs",
-        tol: float = 1e-3,
+        tol: float = 3e-4,
         max_iterations: int = 100,
         warm_start: bool = False,
         threads: int = 1,
@@ -136,31 +145,57 @@ class RankSVM(LinearRanker):
         check_flag("warm_start", self.warm_start)
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
+        data = better_divided(queries)
+        if isinstance(data, BlockedQueries):
+            yield from self._minimise(self._summed(data))
+            return
         with self._executor() as executor:
-            objective = self._objective(queries, executor)
-            descent = Descent(objective)
-            multiplier = objective.multiplier
-            known = self._known(multiplier) if self.warm_start else None
-            start = descent.start() if known is None else descent.resume(known)
-            for found in search(descent, start, tolerance=float(self.tol), max_iterations=int(self.max_iterations)):
-                self._keep(found, multiplier)
-                yield found.step
+            yield from self._minimise(self._objective(queries, executor))
+
+    def _minimise(self, objective: HingeObjective) -> Iterator[Step]:
+        descent = Descent(objective)
+        multiplier = objective.multiplier
+        known = self._known(multiplier) if self.warm_start else None
+        start = descent.start() if known is None else descent.resume(known)
+        for found in search(descent, start, tolerance=float(self.tol), max_iterations=int(self.max_iterations)):
+            self._keep(found, multiplier, float(self.tol))
+            yield found.step
         if not self.converged_:
             self._warn(self.n_iter_, found.step.violation)
 
-    def _keep(self, found: Solution, multiplier: Floats | None) -> None:
+    def _fit_blocks(self, data: BlockedQueries) -> None:
+        for _ in self._minimise(self._summed(data)):
+            pass
+
+    def _summed(self, data: BlockedQueries) -> SummedObjective:
+        """Return the objective of the documents in blocks."""
+        loss = BlockLoss(
+            smoothing=None if self.loss == "l2" else FIRST_SMOOTHING,
+            adjacent=self.pairs == "adjacent",
+            by_query=self.average == "queries",
+            threads=int(self.threads),
+        )
+        if self.average == "pairs":
+            useful, pairs = np.sum(data.workers.map(pair_totals, loss), axis=0)
+            loss = replace(loss, scale=float(useful / pairs))
+        multiplier = None if self.scaling == "none" else factors_of(data, self.scaling)
+        return SummedObjective(data, float(self.C), loss, multiplier=multiplier)
+
+    def _keep(self, found: Solution, multiplier: Floats | None, tolerance: float) -> None:
+        """Take over a solution, which has converged where its violation is at most tolerance."""
         self.coef_ = found.weights if multiplier is None else found.weights * multiplier
         self.objective_, self.n_iter_ = found.value, found.step.iteration
-        self.converged_ = found.step.violation <= self.tol
+        self.converged_ = found.step.violation <= tolerance
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Follow rising C, each solution from where the one before leads."""
         with self._executor() as executor:
             objective = self._objective(queries, executor)
-            follower = Follower(Descent(objective), tolerance=float(self.tol), max_iterations=int(self.max_iterations))
+            tolerance = PATH_TOLERANCE * float(self.tol)
+            follower = Follower(Descent(objective), tolerance=tolerance, max_iterations=int(self.max_iterations))
             for C in values:
                 found = follower.to(float(C))
-                self._keep(found, objective.multiplier)
+                self._keep(found, objective.multiplier, tolerance)
                 if not self.converged_:
                     self._warn(self.n_iter_, found.step.violation)
                 yield C

@@ -10,6 +10,7 @@ from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.path_parameter import PathParameter
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.base.training_data import QUERY_WEIGHTS
+from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_not_negative
 from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
@@ -90,7 +91,7 @@ class Ranker(OnePassRanker, BatchRanker):
     temperature : float, default=0.3
         "softmax": divides the grades.
     l1, l2 : float, default=0.01, 0.1
-        Strengths of sum |w| and of 1/2 sum w^2; one that penalty leaves out is ignored.
+        Strengths of ``sum |w|`` and of ``1/2 sum w^2``; one that penalty leaves out is ignored.
     eta0 : float, default=0.1
         Rate of the first step of "gradient_steps" and of one-pass optimizers.
     schedule : {"adagrad", "sqrt", "constant"}, default="adagrad"
@@ -115,7 +116,7 @@ class Ranker(OnePassRanker, BatchRanker):
     n_lists_seen_ : int
         Queries with pairs that a one-pass optimizer has learned from.
     objective_ : float
-        The value that a batch optimizer minimises, at coef_.
+        The value that a batch optimizer minimises, at ``coef_``.
     n_iter_ : int
         Iterations of a batch optimizer.
     converged_ : bool
@@ -328,6 +329,12 @@ class Ranker(OnePassRanker, BatchRanker):
         if isinstance(parts.optimizer, OnePass):
             return super()._steps(queries)
         return self._fit_parts(parts, queries)
+
+    def _fit_blocks(self, data: BlockedQueries) -> None:
+        if isinstance(self._parts().optimizer, OnePass):
+            OnePassRanker._fit_blocks(self, data)
+        else:
+            BatchRanker._fit_blocks(self, data)
 
     def _counts(self, queries: Queries) -> Iterator[int]:
         one_pass = isinstance(self._parts().optimizer, OnePass)

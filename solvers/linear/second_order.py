@@ -18,15 +18,18 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.blocks.blocked import Data, blocked
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import IncompatibleParts
-from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS
+from ranktune.solvers.linear.block_loss import BlockLoss, pair_totals
 from ranktune.solvers.linear.domination_descent import DominationProblem
 from ranktune.solvers.linear.least_squares import LeastSquares
+from ranktune.solvers.linear.summed_objective import SummedObjective
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.domination import DominationLoss
+from ranktune.solvers.losses.of_weights import OfWeights, of_weights
 from ranktune.solvers.losses.pair_weights import Uniform
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import Penalty
@@ -34,7 +37,7 @@ from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
 from ranktune.solvers.optimizers.base import Needs
 from ranktune.solvers.optimizers.batch import Batch
 from ranktune.solvers.optimizers.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.regularization_path import search
 from ranktune.solvers.optimizers.smoothed_hinge import FIRST_SMOOTHING
 
@@ -51,7 +54,7 @@ class Newton(Batch):
 
     Parameters
     ----------
-    tol : float, default=1e-3
+    tol : float, default=3e-4
         Stop when the norm of the gradient, relative to that at zero weights, is at most this; for the hinge the duality
         gap, relative to the objective.
     max_iterations : int, default=100
@@ -71,7 +74,7 @@ class Newton(Batch):
     """
 
     needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths", "gradient"), scalings=SCALINGS)
-    tol: float = 1e-3
+    tol: float = 3e-4
     max_iterations: int = 100
 
     @staticmethod
@@ -88,41 +91,40 @@ class Newton(Batch):
             raise IncompatibleParts("Newton needs L2 of a positive strength: raise l2, or take LBFGS or OWLQN.")
 
     def follow(
-        self, loss: Loss, penalties: Iterable[Penalty], queries: Queries, *, multiplier: Floats | None = None
+        self, loss: Loss, penalties: Iterable[Penalty], data: Data, *, multiplier: Floats | None = None
     ) -> Iterator[Steps]:
         """Yield the steps for each of penalties; each begins anew. See Batch.follow."""
         if isinstance(loss, SquaredInsensitiveLoss):
-            factors = np.ones(queries.n_features) if multiplier is None else multiplier
-            equations = LeastSquares(queries, loss.centred_targets(queries), factors, loss.centre == "query")
+            factors = np.ones(data.n_features) if multiplier is None else multiplier
+            equations, at = LeastSquares(data, factors, loss.centre == "query"), of_weights(loss, data)
             for penalty in penalties:
-                yield self._solved(equations, factors, loss, penalty, queries)
+                yield self._solved(equations, at, factors, penalty)
         elif isinstance(loss, PairwiseHinge | PairwiseSquaredHinge):
             for penalty in penalties:
-                yield self._descended(loss, penalty, queries, multiplier)
+                yield self._descended(loss, penalty, data, multiplier)
 
     def _descended(
-        self, loss: PairwiseHinge | PairwiseSquaredHinge, penalty: Penalty, queries: Queries, multiplier: Floats | None
+        self, loss: PairwiseHinge | PairwiseSquaredHinge, penalty: Penalty, data: Data, multiplier: Floats | None
     ) -> Steps:
-        weights, (_, l2) = queries.weight_of_query.astype(np.float64), penalty.strengths
+        _, l2 = penalty.strengths
         smoothing = FIRST_SMOOTHING if isinstance(loss, PairwiseHinge) else None
-        objective = RankObjective(
-            queries, 1.0 / l2, multiplier=multiplier, query_weights=weights.copy(), smoothing=smoothing
-        )
+        summand = BlockLoss(smoothing=smoothing, by_query=loss.average == "queries")
+        objective: HingeObjective
+        if isinstance(data, Queries):
+            objective = summand.objective(data, 1.0 / l2, multiplier)
+        else:
+            objective = SummedObjective(data, 1.0 / l2, summand, multiplier=multiplier)
         if loss.average == "queries":
-            objective.query_weights /= np.maximum(objective.pairs, 1.0)
-            objective.C /= float(weights[objective.pairs > 0.0].sum())
+            objective.C /= sum(useful for useful, _ in blocked(data).workers.map(pair_totals, summand))
         descent = Descent(objective)
         for found in search(descent, descent.start(), tolerance=self.tol, max_iterations=self.max_iterations):
             raw = found.weights if multiplier is None else found.weights * multiplier
             yield raw, Step(found.step.iteration, l2 * found.step.objective, found.step.violation)
 
     @staticmethod
-    def _solved(
-        equations: LeastSquares, factors: Floats, loss: SquaredInsensitiveLoss, penalty: Penalty, queries: Queries
-    ) -> Steps:
-        documents = float(queries.weight_of_query @ queries.lengths)  # the loss is a mean over them
-        weights = equations.solve(0.5 * penalty.strengths[1] * documents)
-        value, _ = loss.value_and_gradient(products.scores(queries.features, factors * weights), queries)
+    def _solved(equations: LeastSquares, at: OfWeights, factors: Floats, penalty: Penalty) -> Steps:
+        weights = equations.solve(0.5 * penalty.strengths[1] * equations.weight)  # the loss is a mean over documents
+        value, _ = at(factors * weights)
         yield factors * weights, Step(1, value + penalty.value(weights), 0.0)
 
 
@@ -165,11 +167,16 @@ class CoordinateDescent(Batch):
             )
 
     def follow(
-        self, loss: Loss, penalties: Iterable[Penalty], queries: Queries, *, multiplier: Floats | None = None
+        self, loss: Loss, penalties: Iterable[Penalty], data: Data, *, multiplier: Floats | None = None
     ) -> Iterator[Steps]:
         """Yield the steps for each of penalties; each goes on where the one before ended. See Batch.follow."""
+        if not isinstance(data, Queries):
+            raise IncompatibleParts(
+                "CoordinateDescent looks at one feature of all documents after the other, which data in blocks do not "
+                "allow: take LBFGS, OWLQN or FISTA, and a pairwise, listwise or pointwise loss."
+            )
         assert isinstance(loss, DominationLoss)
-        problem = DominationProblem(queries, loss, multiplier, "exact")
+        problem = DominationProblem(data, loss, multiplier, "exact")
         for penalty in penalties:
             yield self._moved(problem, penalty)
 

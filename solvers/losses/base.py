@@ -5,17 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 
 Evaluate: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 """Scores, (n_documents,), to the loss and its gradient by score."""
 
+NO_GRADES = np.zeros(0)
+
 
 class Loss(Protocol):
     """A loss of scores. One that can reuse work between evaluations also has a method ``prepared(queries)``."""
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
+        """Return the loss and its gradient by score, (n_documents,)."""
+
+
+class DivisibleLoss(Loss, Protocol):
+    """A loss that is known where it is known on blocks of the queries: the mean of what it is there, or the sum."""
+
+    def weight_of(self, queries: Queries) -> float | None:
+        """Return what queries count in the mean over blocks; None where the losses of blocks add up."""
+
+    def prepared(self, queries: Queries, others: Floats = NO_GRADES) -> Evaluate:
+        """Return value_and_gradient on queries, where further ones have the grades others, (n,)."""
+
+
+class LevelledLoss(Protocol):
+    """A loss of single documents that is the least for any number added to all scores: the intercept."""
+
+    def weight_of(self, queries: Queries) -> float:
+        """Return what queries count in the mean over blocks."""
+
+    def start(self, score: float, target: float) -> float:
+        """Return an intercept to start the search from, given the mean score and the mean target."""
+
+    def at_intercept(self, queries: Queries, others: Floats = NO_GRADES) -> AtIntercept:
+        """Return the loss on queries as a function of scores and of the intercept."""
+
+
+class AtIntercept(Protocol):
+    """A loss on some queries as a function of scores, (n_documents,), and of the intercept."""
+
+    def means(self, scores: Floats) -> tuple[float, float]:
+        """Return the mean score and the mean target."""
+
+    def by_intercept(self, scores: Floats, intercept: float) -> tuple[float, float]:
+        """Return the first and second derivative by the intercept."""
+
+    def value_and_gradient(self, scores: Floats, intercept: float) -> tuple[float, Floats]:
         """Return the loss and its gradient by score, (n_documents,)."""
 
 

@@ -16,7 +16,7 @@ from ranktune.solvers.core.arrays import Floats, Ints, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.base import Evaluate
+from ranktune.solvers.losses.base import NO_GRADES, Evaluate
 from ranktune.solvers.metrics.gains import GAINS
 
 MAX_EXPONENT = 900.0
@@ -60,12 +60,14 @@ class SoftmaxCrossEntropy:
         """Return the loss and its gradient by score, (n_documents,). Cost: one exponential a document."""
         return self.prepared(queries)(scores)
 
-    def prepared(self, queries: Queries) -> Evaluate:
+    def weight_of(self, queries: Queries) -> float:
+        """Return the weight of the queries that count."""
+        return float(self._targets(queries)[1].sum())
+
+    def prepared(self, queries: Queries, others: Floats = NO_GRADES) -> Evaluate:
         """Return value_and_gradient on queries, with what depends on the grades alone computed once."""
         starts = as_ints(queries.starts)
-        worth = queries.grades if self.gain == "linear" else _doubled(queries)
-        target, weights = worth / self.temperature, np.array(queries.weight_of_query)
-        _targets(target, starts, weights)
+        target, weights = self._targets(queries)
 
         def evaluate(scores: Floats) -> tuple[float, Floats]:
             slope = np.empty(len(target))
@@ -73,6 +75,13 @@ class SoftmaxCrossEntropy:
             return value, slope
 
         return evaluate
+
+    def _targets(self, queries: Queries) -> tuple[Floats, Floats]:
+        """Return the target of each document, (n_documents,), and the weight of each query, 0 if it does not count."""
+        worth = queries.grades if self.gain == "linear" else _doubled(queries)
+        target, weights = worth / self.temperature, np.array(queries.weight_of_query)
+        _targets(target, as_ints(queries.starts), weights)
+        return target, weights
 
 
 def _doubled(queries: Queries) -> Floats:

@@ -19,10 +19,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.grades import number_grades
+from ranktune.solvers.data.grades import number_grades, with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pair_kernels as kernels
-from ranktune.solvers.losses.base import Evaluate
+from ranktune.solvers.losses.base import NO_GRADES, Evaluate
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 
@@ -66,9 +66,9 @@ class PairwiseLoss:
         """
         return self.prepared(queries)(scores)
 
-    def prepared(self, queries: Queries) -> Evaluate:
-        """Return value_and_gradient on queries, with the grades numbered once."""
-        rule, lists = self.rule(queries), self.lists(queries)
+    def prepared(self, queries: Queries, others: Floats = NO_GRADES) -> Evaluate:
+        """Return value_and_gradient on queries, with the grades numbered once; others are grades of further queries."""
+        rule, lists = self.rule(queries), self.lists(queries, others)
         weights = as_floats(queries.weight_of_query)
 
         def evaluate(scores: Floats) -> tuple[float, Floats]:
@@ -88,10 +88,17 @@ class PairwiseLoss:
         self._check_cost(longest, len(values))
         return PairRule(self.phi, float(getattr(self, "margin", 1.0)), values, self.average == "queries")
 
-    def lists(self, queries: Queries) -> Lists:
+    def lists(self, queries: Queries, others: Floats = NO_GRADES) -> Lists:
         """Return the grades in the form of the kernels. Raises DataError for grades that the weight cannot take."""
         codes, n_grades = number_grades(queries.grades, queries.starts)
-        return Lists(as_ints(queries.starts), codes, n_grades, as_floats(self.weight.worths(queries.grades)))
+        worths = self.weight.worths(np.append(queries.grades, others) if len(others) else queries.grades)
+        return Lists(as_ints(queries.starts), codes, n_grades, as_floats(worths[: queries.n_documents]))
+
+    def weight_of(self, queries: Queries) -> float | None:
+        """Return the weight of the queries that have pairs; None where the losses of queries add up."""
+        if self.average == "none":
+            return None
+        return float(queries.weight_of_query[with_pairs(queries)].sum())
 
     def _check_cost(self, longest: int, ranks: int) -> None:
         pairs = float(longest) * (ranks if ranks else 0.5 * longest if self.phi == kernels.LOGISTIC else 1.0)

@@ -16,7 +16,7 @@ class Penalty(Protocol):
 
     @property
     def strengths(self) -> tuple[float, float]:
-        """(l1, l2) of l1 sum |w| + l2 / 2 sum w^2."""
+        """(l1, l2) of ``l1 sum |w| + l2 / 2 sum w^2``."""
 
     def value(self, weights: Floats) -> float:
         """Return the penalty of weights."""
@@ -30,7 +30,7 @@ class _Penalty:
         raise NotImplementedError
 
     def value(self, weights: Floats) -> float:
-        """Return l1 sum |w| + l2 / 2 sum w^2.
+        """Return ``l1 sum |w| + l2 / 2 sum w^2``.
 
         Parameters
         ----------
@@ -48,7 +48,7 @@ class _Penalty:
 
 @dataclass(frozen=True)
 class L1(_Penalty):
-    """The penalty strength * sum |w|, which makes weights exactly zero.
+    """The penalty ``strength * sum |w|``, which makes weights exactly zero.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class L2(_Penalty):
 
 @dataclass(frozen=True)
 class ElasticNet(_Penalty):
-    """The penalty l1 * sum |w| + l2 / 2 * sum w^2: few weights, similar ones for correlated features.
+    """The penalty ``l1 * sum |w| + l2 / 2 * sum w^2``: few weights, similar ones for correlated features.
 
     Parameters
     ----------

@@ -21,7 +21,9 @@ from ranktune.solvers.core.checks import check_choice, check_not_negative
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.centring import without_level, without_share
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.base import Evaluate
+from ranktune.solvers.losses.base import NO_GRADES, Evaluate
+from ranktune.solvers.losses.intercept import best_intercept
+from ranktune.solvers.metrics.gains import deciding
 
 CENTRES = ("query", "none")
 GAINS = ("linear", "exponential")
@@ -35,28 +37,81 @@ class PointwiseLoss:
     kind: ClassVar[int]
     centre: str
 
-    def targets(self, queries: Queries) -> Floats:
-        """Return the target of each document, (n_documents,)."""
+    def targets(self, queries: Queries, others: Floats = NO_GRADES) -> Floats:
+        """Return the target of each document, (n_documents,), where further ones have the grades others."""
         raise NotImplementedError
+
+    def start(self, score: float, target: float) -> float:
+        """Return the intercept with which the mean prediction is the mean target."""
+        return target - score
+
+    def weight_of(self, queries: Queries) -> float:
+        """Return the weight of the documents."""
+        return float(queries.weight_of_document.sum())
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
         """Return the loss and its gradient by score, (n_documents,). Cost: a few evaluations of l a document."""
         return self.prepared(queries)(scores)
 
-    def prepared(self, queries: Queries) -> Evaluate:
+    def prepared(self, queries: Queries, others: Floats = NO_GRADES) -> Evaluate:
         """Return value_and_gradient on queries, with the targets computed once."""
-        target, weights = as_floats(self.targets(queries)), queries.weight_of_document
-        weights = weights / weights.sum()
-        shape = float(getattr(self, "epsilon", 0.0)), float(getattr(self, "rounding", 0.0))
-        level = np.full(1, np.nan)  # where the search for the intercept starts: where it ended last
+        own, level = self.at_intercept(queries, others), np.nan  # of predictions, at the end of the last search
 
         def evaluate(scores: Floats) -> tuple[float, Floats]:
-            slope = np.empty(len(target))
-            centred = without_level(scores, queries) if self.centre == "query" else np.array(scores, dtype=np.float64)
-            value = _best_intercept(self.kind, *shape, centred, target, weights, level, slope)
-            return value, without_share(slope, queries) if self.centre == "query" else slope
+            nonlocal level
+            score, target = own.means(scores)
+            start = self.start(score, target) if np.isnan(level) else level - score
+            intercept = best_intercept(lambda b: own.by_intercept(scores, b), start)
+            level = intercept + score
+            return own.value_and_gradient(scores, intercept)
 
         return evaluate
+
+    def at_intercept(self, queries: Queries, others: Floats = NO_GRADES) -> PointwiseTerms:
+        """Return the loss on queries as a function of scores and of the intercept."""
+        return PointwiseTerms(self, queries, as_floats(self.targets(queries, others)))
+
+
+class PointwiseTerms:
+    """The mean of l over the documents of queries, at any intercept; the last evaluation is kept."""
+
+    def __init__(self, loss: PointwiseLoss, queries: Queries, targets: Floats) -> None:
+        self._queries, self._targets, self._by_query = queries, targets, loss.centre == "query"
+        weights = queries.weight_of_document
+        self._weights = weights / weights.sum()
+        self._kind = loss.kind, float(getattr(loss, "epsilon", 0.0)), float(getattr(loss, "rounding", 0.0))
+        self._given: Floats | None = None
+        self._centred = self._slope = np.empty(0)
+        self._last: tuple[float, float, float, float] | None = None
+
+    def means(self, scores: Floats) -> tuple[float, float]:
+        """Return the mean score, centred where the loss is, and the mean target."""
+        self._given = None  # the array may be the last one, with other scores
+        self._take(scores)
+        return float(self._weights @ self._centred), float(self._weights @ self._targets)
+
+    def by_intercept(self, scores: Floats, intercept: float) -> tuple[float, float]:
+        """Return the first and second derivative by the intercept."""
+        _, first, second = self._evaluated(scores, intercept)
+        return first, second
+
+    def value_and_gradient(self, scores: Floats, intercept: float) -> tuple[float, Floats]:
+        """Return the loss and its gradient by score, (n_documents,)."""
+        value, _, _ = self._evaluated(scores, intercept)
+        return value, without_share(self._slope, self._queries) if self._by_query else self._slope.copy()
+
+    def _evaluated(self, scores: Floats, intercept: float) -> tuple[float, float, float]:
+        """Return the loss and its derivatives by the intercept, and set the derivatives by centred score."""
+        self._take(scores)
+        if self._last is None or self._last[0] != intercept:
+            found = _evaluate(*self._kind, self._centred, intercept, self._targets, self._weights, self._slope)
+            self._last = intercept, *found
+        return self._last[1:]
+
+    def _take(self, scores: Floats) -> None:
+        if scores is not self._given:
+            self._given, self._last, self._slope = scores, None, np.empty(len(scores))
+            self._centred = without_level(scores, self._queries) if self._by_query else as_floats(scores)
 
 
 @dataclass(frozen=True)
@@ -75,10 +130,15 @@ class LogisticLoss(PointwiseLoss):
         check_choice("gain", self.gain, GAINS)
         check_choice("centre", self.centre, CENTRES)
 
-    def targets(self, queries: Queries) -> Floats:
+    def start(self, score: float, target: float) -> float:
+        """Return the intercept with which a mean score has the odds of the mean relevance."""
+        return float(np.log(target / (1.0 - target))) - score
+
+    def targets(self, queries: Queries, others: Floats = NO_GRADES) -> Floats:
         """Return the relevance of each document, (n_documents,), in [0, 1]."""
         grades = queries.grades
-        low, high = float(grades.min()), float(grades.max())
+        extremes = deciding(np.append(grades, others))
+        low, high = float(extremes.min()), float(extremes.max())
         if low == high:
             return np.full(len(grades), 0.5)
         if self.gain == "linear":
@@ -91,24 +151,22 @@ class LogisticLoss(PointwiseLoss):
 class _Insensitive(PointwiseLoss):
     """The targets of both epsilon-insensitive losses."""
 
-    def targets(self, queries: Queries) -> Floats:
-        """Return the grades, (n_documents,), less the mean of their query under centre="query"."""
-        return without_level(queries.grades, queries) if self.centre == "query" else queries.grades
+    unit: float
 
-    def centred_targets(self, queries: Queries) -> Floats:
-        """Return the targets less their weighted mean, which is 0 under centre="query"."""
-        targets = self.targets(queries)
-        weights = queries.weight_of_document
-        return targets if self.centre == "query" else targets - float(np.average(targets, weights=weights))
+    def targets(self, queries: Queries, others: Floats = NO_GRADES) -> Floats:
+        """Return the grades in units, (n_documents,), less the mean of their query under centre="query"."""
+        grades = queries.grades / self.unit
+        return without_level(grades, queries) if self.centre == "query" else grades
 
 
 @dataclass(frozen=True)
 class SquaredInsensitiveLoss(_Insensitive):
-    """l = max(0, |z - t| - epsilon)^2."""
+    """l = max(0, |z - t| - epsilon)^2, t in units of grades."""
 
     kind: ClassVar[int] = SQUARED_INSENSITIVE
     epsilon: float = 0.1
     centre: str = "none"
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -128,6 +186,7 @@ class InsensitiveLoss(_Insensitive):
     epsilon: float = 0.1
     rounding: float = 0.01
     centre: str = "none"
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -167,42 +226,3 @@ def _evaluate(
         first += slope[i]
         second += a[i] * dd
     return value, first, second
-
-
-@compiled
-def _best_intercept(
-    kind: int, epsilon: float, rounding: float, s: Floats, t: Floats, a: Floats, level: Floats, slope: Floats
-) -> float:
-    """Return the mean loss at the best intercept, and overwrite slope with the derivative by score there.
-
-    Newton's method, kept inside the bracket that the signs of the derivative give. level is the mean prediction to
-    start from, or NaN, and is overwritten with that at the end.
-    """
-    mean_s, mean_t = 0.0, 0.0
-    for i in range(len(s)):
-        mean_s += a[i] * s[i]
-        mean_t += a[i] * t[i]
-    if np.isnan(level[0]):
-        level[0] = np.log(mean_t / (1.0 - mean_t)) if kind == LOGISTIC else mean_t
-    b = level[0] - mean_s
-    low, high, reach = -np.inf, np.inf, 1.0
-    value = 0.0
-    for _ in range(100):
-        value, first, second = _evaluate(kind, epsilon, rounding, s, b, t, a, slope)
-        if not abs(first) > 1e-12:
-            break
-        if first < 0.0:
-            low = b
-        else:
-            high = b
-        moved = b - first / second if second > 0.0 else np.nan
-        if not (low < moved < high):
-            moved = 0.5 * (low + high)
-            if not np.isfinite(moved):
-                moved = b + reach if first < 0.0 else b - reach
-                reach *= 2.0
-        if abs(moved - b) <= 1e-12 * (1.0 + abs(b)):
-            break
-        b = moved
-    level[0] = b + mean_s
-    return value

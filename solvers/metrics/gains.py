@@ -58,6 +58,12 @@ def can_double(grades: Floats) -> bool:
     return bool(grades.min() >= 0.0 and grades.max() <= HIGHEST_GRADE and not (grades % 1.0).any())
 
 
+def deciding(grades: Floats) -> Floats:
+    """Return the few grades that conventions depend on: the lowest, the highest, and one with a fraction, if any."""
+    fractions = grades % 1.0 != 0.0
+    return np.concatenate([[grades.min(), grades.max()], grades[fractions][:1]])
+
+
 def discounts(n: int, kind: str = "log2") -> Floats:
     """Return what ranks 1..n count: 1 / log2(rank + 1) (log2), or 1, then 1 / log2(rank) from rank 2 on (letor)."""
     if kind not in DISCOUNTS:

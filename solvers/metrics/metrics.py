@@ -36,6 +36,7 @@ from ranktune.solvers.metrics import formulas
 from ranktune.solvers.metrics.custom import find_metric, metric_at
 from ranktune.solvers.metrics.gains import AUTO, can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.names import nearest_name, read_name
 from ranktune.solvers.metrics.presets import KNOWN, PRESETS, check_option, conventions
 
@@ -161,14 +162,14 @@ class Metric:
         return formulas.per_query(self, checked, judged)
 
     def mean(self, scores: Matrix, queries: Queries | Judgements) -> float:
-        """Return the mean over the queries that are not skipped.
+        """Return the mean over the queries that are not skipped, by their weights where they have weights.
 
         Parameters
         ----------
         scores : ndarray of shape (n_documents,)
             In the order of queries, without NaN.
         queries : Queries or Judgements
-            The grades of the documents.
+            The grades of the documents. Judgements have no weights of queries.
 
         Returns
         -------
@@ -181,13 +182,12 @@ class Metric:
             As per_query, and if every query is skipped.
         """
         values = self.per_query(scores, queries)
-        kept = values[~np.isnan(values)]
-        if len(kept) == 0:
+        if np.isnan(values).all():
             raise DataError(
                 f"{self} skips all {len(values)} queries: in none of them is one order better than another. "
                 f"{self._remedy(queries.grades)}"
             )
-        return float(kept.mean())
+        return mean_of(values, queries.query_weights if isinstance(queries, Queries) else None)
 
     def _remedy(self, grades: Floats) -> str:
         """Return what to do where every query is skipped."""

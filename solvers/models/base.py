@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -21,11 +21,13 @@ from typing import Any, NotRequired, Self, TypeAlias, TypedDict
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats, Ints, python_value, stored_values
+from ranktune.solvers.core.arrays import Floats, Ints, python_value
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.core.version import installed_version
+from ranktune.solvers.data.blocks import scores_by_block
 from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.missing import refuse_missing
 from ranktune.solvers.data.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.fields import Content, field_of, optional_field
@@ -208,7 +210,7 @@ class Model(ABC):
             data had no missing values; or a score is not finite.
         """
         if isinstance(X, Queries):
-            queries = self.arranged(X)
+            queries = X
         else:
             values = self._columns_of(X)
             if not sparse.issparse(values):
@@ -219,30 +221,31 @@ class Model(ABC):
                     return np.zeros(0)
             qid, group = (qid, group) if self._by_list else (None, None)
             queries = Queries.from_arrays(values, np.zeros(values.shape[0] if values.ndim else 0), qid=qid, group=group)
-        if queries.has_missing and not self.takes_missing:
-            self._refuse_missing(queries)
-        scores = queries.in_caller_order(self._scores(queries))
-        finite = np.isfinite(scores)
-        if not finite.all():
-            row = int(np.flatnonzero(~finite)[0])
-            raise DataError(
-                f"the score of row {row} is {scores[row]}: the weights of the model or its features are too large. "
-                "Rescale the features, or train the model anew."
-            )
-        return scores
+        return queries.in_caller_order(np.concatenate(list(self.score_blocks(queries))))
 
-    def _refuse_missing(self, queries: Queries) -> None:
-        """Raise DataError for the first feature that is missing, if there is one."""
-        values = stored_values(queries.features)
-        where = np.argwhere(np.isnan(values))
-        if len(where) == 0:
-            return
-        at = where[0][-1] if isinstance(queries.features, np.ndarray) else queries.features.indices[where[0][0]]
-        name = f"'{self.feature_names[at]}'" if self.feature_names else f"of column {at}"
-        raise DataError(
-            f"the feature {name} is missing (NaN), and the training data of the model had no missing values: it has "
-            "not learned what they mean. Fill them in, or train on data that has them."
-        )
+    def score_blocks(self, queries: Queries) -> Iterator[Floats]:
+        """Yield what predict returns, in the order of queries, a block at a time: of mapped features no more is read.
+
+        Raises DataError as predict does.
+        """
+        done = 0
+        for scores in scores_by_block(queries, self._scores_of_block):
+            finite = np.isfinite(scores)
+            if not finite.all():
+                at = int(np.flatnonzero(~finite)[0])
+                row = done + at if queries.rows is None else int(queries.rows[done + at])
+                raise DataError(
+                    f"the score of row {row} is {scores[at]}: the weights of the model or its features are too large. "
+                    "Rescale the features, or train the model anew."
+                )
+            done += len(scores)
+            yield scores
+
+    def _scores_of_block(self, block: Queries) -> Floats:
+        block = self.arranged(block)
+        if block.has_missing and not self.takes_missing:
+            refuse_missing(block, self.feature_names)
+        return self._scores(block)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file; large arrays and long lists of names go into files beside it.

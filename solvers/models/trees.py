@@ -10,24 +10,22 @@ that is not a root, is a child exactly once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Mask, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Mask
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.models.tree_scoring import Preparation, scores_of
 
 Int32s: TypeAlias = NDArray[np.int32]
 Sides: TypeAlias = "Mask | None"
 
 ANY_VALUE = 1e300
 """A threshold that every value is below: the split tells missing values from all others."""
-BLOCK_ROWS = 256
-"""Rows that pass one tree after another, so that both stay in cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +48,7 @@ class Trees:
     value: Floats
     starts: Ints
     missing_left: Sides = None
+    preparation: Preparation = field(default_factory=Preparation, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check everything that scoring relies on."""
@@ -79,18 +78,9 @@ class Trees:
         """Return the sum of the trees' values for each row of X, (n_rows,), added in the order of the trees.
 
         X is dense float32 or float64, or CSR, with all the columns that splits compare. Memory beyond X: a block of
-        rows. Cost: one path per tree and row.
+        rows, and once many rows were scored, what `ranktune.solvers.models.quantised_trees` keeps of the trees.
         """
-        out = np.zeros(X.shape[0])
-        shape = (self.threshold, self.children, self.value, self.starts, self.missing_left)
-        if isinstance(X, np.ndarray):
-            add_dense(X, self.feature, *shape, out)
-            return out
-        used = self.features
-        place = np.full(X.shape[1], -1, dtype=np.int32)
-        place[used] = np.arange(len(used), dtype=np.int32)
-        add_csr(X.data, X.indices, X.indptr, place, len(used), place[self.feature], *shape, out)
-        return out
+        return scores_of(self, X)
 
     def scaled(self, factor: float) -> Trees:
         """Return the trees with all values multiplied by factor."""
@@ -191,69 +181,3 @@ def _defect(trees: Trees) -> str:
     if len(np.unique(trees.children)) != 2 * S:
         return "a split or a leaf is the child of two splits"
     return ""
-
-
-@compiled
-def add_dense(
-    X: Matrix,
-    column: Int32s,
-    threshold: Floats,
-    children: Int32s,
-    value: Floats,
-    starts: Ints,
-    missing_left: Sides,
-    out: Floats,
-) -> None:
-    """Add to out, (n_rows,), the values of the leaves that the rows of X reach, tree by tree in their order."""
-    for a in range(0, X.shape[0], BLOCK_ROWS):
-        b = min(a + BLOCK_ROWS, X.shape[0])
-        for t in range(len(starts) - 1):
-            first = starts[t]
-            if first == starts[t + 1]:
-                for i in range(a, b):
-                    out[i] += value[first + t]
-                continue
-            for i in range(a, b):
-                node = first
-                while node >= 0:
-                    x = X[i, column[node]]
-                    side = np.int64(not x <= threshold[node])
-                    if missing_left is not None:  # numba compiles no test for None
-                        side = np.int64(not missing_left[node]) if np.isnan(x) else side
-                    node = children[node, side]
-                out[i] += value[~node]
-
-
-@compiled
-def add_csr(
-    data: Matrix,
-    indices: Indices,
-    indptr: Indices,
-    place: Int32s,
-    width: int,
-    column: Int32s,
-    threshold: Floats,
-    children: Int32s,
-    value: Floats,
-    starts: Ints,
-    missing_left: Sides,
-    out: Floats,
-) -> None:
-    """Add to out the values of the leaves that the rows of a CSR matrix reach; what it does not store is 0.
-
-    place is the position of each feature among the width features that splits use, (n_features,), or -1; column holds
-    such positions.
-    """
-    rows = max(1, min(BLOCK_ROWS, 2**20 // max(width, 1)))
-    block = np.zeros((rows, max(width, 1)))
-    for a in range(0, len(out), rows):
-        b = min(a + rows, len(out))
-        for i in range(a, b):
-            for k in range(indptr[i], indptr[i + 1]):
-                if place[indices[k]] >= 0:
-                    block[i - a, place[indices[k]]] += data[k]
-        add_dense(block[: b - a], column, threshold, children, value, starts, missing_left, out[a:b])
-        for i in range(a, b):
-            for k in range(indptr[i], indptr[i + 1]):
-                if place[indices[k]] >= 0:
-                    block[i - a, place[indices[k]]] = 0.0

@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Int, Parameter
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import check_scaling, factors
+from ranktune.solvers.data.scaling import check_scaling
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, listed_pairs, lists_of
@@ -31,8 +31,6 @@ LARGEST_FACTOR = 1e100
 class OnlineRanker(PassRanker):
     """A linear ranker that learns from one query at a time; a subclass defines _start and _learn."""
 
-    scaling: str
-
     def _check_parameters(self) -> None:
         check_count("passes", self.passes)
         check_scaling(self.scaling)
@@ -46,10 +44,10 @@ class OnlineRanker(PassRanker):
         """Reset the state; return the generator of the order of queries, None where they keep theirs."""
         generator = None if self.random_state is None else np.random.default_rng(self.random_state)
         self._generator = np.random.default_rng(0) if generator is None else generator
-        multiplier = factors(queries, self.scaling)
+        multiplier = self._factors(queries)
         stretch = np.where(multiplier < LARGEST_FACTOR, multiplier, 0.0) ** 2
         self.coef_ = np.zeros(queries.n_features)
-        self.n_queries_seen_ = 0
+        self.n_queries_seen_, self._averaged = 0, False
         self._start(queries, stretch)
         return generator
 

@@ -26,8 +26,8 @@ class SOLAR1(PairwiseOnlineRanker):
     """First-order SOLAR: passive-aggressive steps (PA-II) on pairs.
 
     A pair (i, j), y_i > y_j, z = x_i - x_j, with the loss l = max(0, 1 - w'z), takes the step
-    w += l / (z'z + 1/(2C)) z from w = 0: the minimum of 1/2 |w' - w|^2 + C l(w')^2. Cost: the stored values of each
-    pair.
+    ``w += l / (z'z + 1/(2C)) z`` from w = 0: the minimum of ``1/2 |w' - w|^2 + C l(w')^2``. Cost: the stored values of
+    each pair.
 
     Parameters
     ----------

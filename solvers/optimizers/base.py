@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import IncompatibleParts
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.penalties import Penalty
 
@@ -40,7 +40,7 @@ class BatchOptimizer(Optimizer, Protocol):
         """Stop when the violation is at most this."""
 
     def follow(
-        self, loss: Loss, penalties: Iterable[Penalty], queries: Queries, *, multiplier: Floats | None = None
+        self, loss: Loss, penalties: Iterable[Penalty], data: Data, *, multiplier: Floats | None = None
     ) -> Iterator[Iterator[tuple[Floats, Step]]]:
         """Yield for each penalty an iterator of weights, (n_features,), and steps; exhaust it before the next one."""
 

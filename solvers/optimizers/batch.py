@@ -19,14 +19,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data import products
 from ranktune.solvers.data.monotone import within
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS
-from ranktune.solvers.losses.base import Loss, prepared
+from ranktune.solvers.losses.base import Loss
+from ranktune.solvers.losses.of_weights import of_weights
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers.base import Needs
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
@@ -35,17 +35,17 @@ from ranktune.solvers.optimizers.one_pass_kernels import DELTA
 class Objective:
     """f and its gradient at weights on the scaled features, which keep within the signs of monotone constraints."""
 
-    def __init__(self, loss: Loss, l2: float, queries: Queries, multiplier: Floats | None) -> None:
-        self.loss = prepared(loss, queries)
+    def __init__(self, loss: Loss, l2: float, data: Data, multiplier: Floats | None) -> None:
+        self.loss = of_weights(loss, data)
         self.l2 = l2
-        self.features, self.signs = queries.features, queries.monotone
-        self.multiplier = np.ones(queries.n_features) if multiplier is None else multiplier
+        self.signs = data.monotone
+        self.multiplier = np.ones(data.n_features) if multiplier is None else multiplier
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
         """Return f and g. If a step was so long that they are not finite, f is infinite."""
         with np.errstate(over="ignore", invalid="ignore"):
-            value, by_score = self.loss(products.scores(self.features, weights * self.multiplier))
-            gradient = self.multiplier * products.transposed(self.features, by_score) + self.l2 * weights
+            value, by_weight = self.loss(weights * self.multiplier)
+            gradient = self.multiplier * by_weight + self.l2 * weights
             value += 0.5 * self.l2 * float(weights @ weights)
         return (value if np.isfinite(value) and np.isfinite(gradient).all() else np.inf), gradient
 
@@ -174,7 +174,7 @@ class Batch:
         check_count("max_iterations", self.max_iterations)
 
     def follow(
-        self, loss: Loss, penalties: Iterable[Penalty], queries: Queries, *, multiplier: Floats | None = None
+        self, loss: Loss, penalties: Iterable[Penalty], data: Data, *, multiplier: Floats | None = None
     ) -> Iterator[Iterator[tuple[Floats, Step]]]:
         """Yield for each penalty an iterator of weights and steps; exhaust it before the next one.
 
@@ -182,13 +182,13 @@ class Batch:
         descends one function, as LBFGS and OWLQN do. Decreasing strengths cost least. Weights, (n_features,), are for
         the raw features; multiplier is M, (n_features,), or None for 1. An iterator ends at the optimum to tol, after
         max_iterations, or where no step descends any more in float64. Raises DataError for grades that the loss cannot
-        use.
+        use, IncompatibleParts for data in blocks and a loss of all documents at once.
         """
         trail: Trail | None = None
         for penalty in penalties:
             l1, l2 = penalty.strengths
             if trail is None:
-                trail = Trail(Objective(loss, l2, queries, multiplier), l1)
+                trail = Trail(Objective(loss, l2, data, multiplier), l1)
             else:
                 trail.change_strengths(l1, l2)
             yield self._steps(trail)

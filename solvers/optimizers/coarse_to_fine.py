@@ -1,4 +1,4 @@
-"""Minimising a RankObjective from coarse to fine: the optimum of a sample, then steps on all documents.
+"""Minimising a RankSVM's objective from coarse to fine: the optimum of a sample, then steps on all documents.
 
 The sample's optimum lies close to that of all documents, and the sample's Hessian close to theirs: on many documents
 both together leave two or three evaluations of gradient to do, at a tenth of what Newton's method from zero costs.
@@ -7,26 +7,14 @@ both together leave two or three evaluations of gradient to do, at a tenth of wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.optimizers.curvature import DENSE_FEATURES, DiagonalHessian, SampledHessian
-from ranktune.solvers.optimizers.newton import Point, minimise
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective
-
-SAMPLE_SHARE = 20
-SAMPLE_PER_FEATURE = 20
-MIN_SAMPLE = 500
-SAMPLE_QUERIES = 50
-MAX_SAMPLE_OF_QUERY = 5000
-"""A sample is one document in 20, at least 20 for each feature and 500, of 50 queries or all, and at most 5,000 of
-one query. With fewer documents a feature, the sample's H is far from that of all; and forming H takes a row of
-n_features for each grade of the longest query.
-"""
+from ranktune.solvers.optimizers.hinge_objective import HingeObjective
+from ranktune.solvers.optimizers.newton import Point, Secant, minimise
 
 SAMPLE_TOLERANCE = 2e-2
 """How far the gradient of the sample is reduced: its optimum is no nearer to the optimum of all."""
@@ -44,7 +32,7 @@ class Descent:
     All of it serves any C, so that a path of them is followed with one of these.
     """
 
-    def __init__(self, objective: RankObjective) -> None:
+    def __init__(self, objective: HingeObjective) -> None:
         self.objective = objective
         self._at_zero: tuple[float, Floats] | None = None
         self.preconditioner: SampledHessian | DiagonalHessian
@@ -84,7 +72,7 @@ class Descent:
         zero = np.zeros(objective.n_features)
         return Point(zero, objective.C * value, objective.C * gradient, objective.image(zero))
 
-    def _solve_sample(self, part: RankObjective) -> Floats:
+    def _solve_sample(self, part: HingeObjective) -> Floats:
         """Return the optimum of part. Meanwhile another thread, if there is one, evaluates zero weights."""
         objective = self.objective
         later = None if objective.executor is None else objective.executor.submit(objective.loss_at_zero)
@@ -108,88 +96,50 @@ class Descent:
             self.part().value_and_gradient(weights)
         self.preconditioner.forget()
 
-    def steps(self, point: Point, *, tolerance: float, max_iterations: int) -> Iterator[tuple[Point, Step]]:
-        """Yield points and records from point on, until |g| / |g at zero| is at most tolerance."""
+    @property
+    def reference(self) -> float:
+        """The norm of the gradient at zero weights."""
+        return self.objective.C * float(np.linalg.norm(self.at_zero[1]))
+
+    def steps(
+        self, point: Point, *, tolerance: float, max_iterations: int, secant: Secant | None = None
+    ) -> Iterator[tuple[Point, Step]]:
+        """Yield points and records from point on, until |g| / |g at zero| is at most tolerance.
+
+        secant is what is known of the Hessian.
+        """
         return minimise(
             self.objective,
             point,
             self.preconditioner,
-            reference=self.objective.C * float(np.linalg.norm(self.at_zero[1])),
+            reference=self.reference,
             tolerance=tolerance,
             max_iterations=max_iterations,
             forcing=FORCING if isinstance(self.preconditioner, DiagonalHessian) else 0.1,
+            secant=secant,
         )
 
 
 class Part:
     """The sample of an objective. Let go while nothing needs it, it is drawn again, the same, when something does."""
 
-    def __init__(self, whole: RankObjective, first: RankObjective) -> None:
+    def __init__(self, whole: HingeObjective, first: HingeObjective) -> None:
         self._whole = whole
-        self._kept: RankObjective | None = first
+        self._kept: HingeObjective | None = first
 
     @classmethod
-    def of(cls, objective: RankObjective) -> Part | None:
+    def of(cls, objective: HingeObjective) -> Part | None:
         """Return the sample of objective, None where that saves little."""
-        first = sample(objective)
+        first = objective.sample()
         return None if first is None else cls(objective, first)
 
-    def __call__(self) -> RankObjective:
+    def __call__(self) -> HingeObjective:
         """Return the sample as an objective."""
         if self._kept is None:
-            self._kept = sample(self._whole)
+            self._kept = self._whole.sample()
         assert self._kept is not None
         return self._kept
 
     def let_go(self) -> None:
         """Free the memory of the sample."""
         self._kept = None
-
-
-def sample(objective: RankObjective) -> RankObjective | None:
-    """Return the objective on a part of the documents, scaled to resemble the whole; None where that saves little.
-
-    Of the queries every m-th is taken, and where those would be few, more of them, and of their documents every m-th in
-    the order of their grades. Each query is weighted by the pairs that it stands for.
-    """
-    queries, pairs = objective.queries, objective.pairs
-    useful = np.flatnonzero(pairs > 0.0)
-    rows = int(queries.lengths[useful].sum())
-    size = max(rows // SAMPLE_SHARE, SAMPLE_PER_FEATURE * queries.n_features, MIN_SAMPLE)
-    long = bool(queries.lengths.max() > MAX_SAMPLE_OF_QUERY)
-    if 2 * size > rows and not long:
-        return None
-    stride = max(min(rows // size, len(useful) // SAMPLE_QUERIES), 1)
-    chosen = useful[stride // 2 :: stride]
-    within = max(rows // (size * stride), 1)
-    part = _thinned(queries.select(chosen), np.maximum(within, -(-queries.lengths[chosen] // MAX_SAMPLE_OF_QUERY)))
-    if part.n_documents > (1.0 if long else 0.75) * rows:  # short queries have nothing to spare
-        return None
-    weights = objective.query_weights[chosen] * (pairs.sum() / pairs[chosen].sum())
-    kept = RankObjective(
-        part,
-        objective.C,
-        multiplier=objective.multiplier,
-        query_weights=weights,
-        smoothing=objective.smoothing,
-        adjacent=objective.adjacent,
-        executor=objective.executor,
-        threads=objective.threads,
-    )
-    kept.query_weights *= np.divide(pairs[chosen], kept.pairs, out=np.zeros_like(weights), where=kept.pairs > 0.0)
-    return kept
-
-
-def _thinned(queries: Queries, every: Ints) -> Queries:
-    """Return every[q]-th document of each query q, in the order of their grades."""
-    every = np.minimum(every, np.maximum(queries.lengths // 2, 1))  # two documents at least, if there are two
-    if (every == 1).all():
-        return queries
-    rows = []
-    for q in range(queries.n_queries):
-        a, b = queries.starts[q], queries.starts[q + 1]
-        by_grade = np.argsort(queries.grades[a:b], kind="stable")
-        rows.append(a + np.sort(by_grade[every[q] // 2 :: every[q]]))
-    starts = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
-    at = np.concatenate(rows)
-    return replace(queries, features=queries.features[at], grades=queries.grades[at], starts=starts, document_ids=None)

@@ -123,14 +123,16 @@ def minimise(
     tolerance: float,
     max_iterations: int,
     forcing: float = 0.1,
+    secant: Secant | None = None,
 ) -> Iterator[tuple[Point, Step]]:
     """Yield the point and its record, from start on, until the violation |g| / reference is at most tolerance.
 
-    start must be what objective evaluated last; the equations are solved to forcing at first, more exactly near the
-    end. The last point yielded is the best; it fulfils the rule unless max_iterations ended the search or no step
-    descends any more in float64.
+    start must be what objective evaluated last; secant is what is known of H, and learns. The equations are solved to
+    forcing at first, more exactly near the end. The last point yielded is the best; it fulfils the rule unless
+    max_iterations ended the search or no step descends any more in float64.
     """
-    point, secant, length = start, Secant(), 1.0
+    point, length = start, 1.0
+    secant = Secant() if secant is None else secant
     sharp, first_norm = preconditioner.sharp, float(np.linalg.norm(start.gradient))
     for iteration in range(max_iterations + 1):
         norm = float(np.linalg.norm(point.gradient))

@@ -23,6 +23,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from ranktune.solvers.blocks.extent import row_bytes
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.data import products
 from ranktune.solvers.data.grades import count_pairs, number_grades
@@ -30,17 +31,17 @@ from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
 from ranktune.solvers.losses.order_statistics_kernels import Judged, Windows
+from ranktune.solvers.optimizers.hinge_objective import HingeObjective
+from ranktune.solvers.optimizers.laplacian import WORTH_THREADS, half_sum
 from ranktune.solvers.optimizers.passes import Hinges
+from ranktune.solvers.optimizers.sampling import draw, sample_size
 
 BLOCK_BYTES = 1 << 22
 """Features of one block: they should stay in cache between the two products, and make the call worth while."""
 
-WORTH_THREADS = 4
-"""Fewer blocks a thread than this are done by one thread: handing them over would cost what it saves."""
 
-
-class RankObjective:
-    """f, its gradient, and its (generalised) Hessian at the last weights evaluated.
+class RankObjective(HingeObjective):
+    """Of documents in memory: f, its gradient, and its (generalised) Hessian at the last weights evaluated.
 
     C is a positive number; multiplier (n_features,) and query_weights (n_queries,) are 1 where not given. smoothing is
     u for the hinge, between 0 and 1, None for the squared hinge. adjacent: pairs are of grades next to each other
@@ -77,9 +78,7 @@ class RankObjective:
         self._features: Features
         self._order: Ints | None
         self._features, self._order = (queries.features, None) if often is None else often
-        features = queries.features
-        row_bytes = (2 * features.data.nbytes if queries.is_sparse else features.nbytes) / queries.n_documents
-        rows = max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
+        rows = max(int(BLOCK_BYTES / max(row_bytes(queries), 1.0)), 1)
         self._blocks = [
             _Block(queries.starts, self._features, first, last, rows, threads, self._hinges(first, last))
             for first, last in blocks(queries.starts, rows)
@@ -98,12 +97,48 @@ class RankObjective:
         assert 0.0 < self.smoothing < 1.0  # windows need margins above zero
         return [(1.0, 0.5 / self.smoothing), (1.0 - self.smoothing, -0.5 / self.smoothing)]
 
-    def diagonal(self) -> Floats:
-        """Return the diagonal of I + C M X' D X M, (n_features,), D the weighted degrees. Cost: one pass over X."""
+    def loss_diagonal(self) -> Floats:
+        """Return the diagonal of M X' D X M, (n_features,), D the weighted degrees. Cost: one pass over X."""
         queries = self.queries
         weighted = 2.0 * np.repeat(self.query_weights, queries.lengths) * self.degrees
-        by_feature = self._scaled(self._by_weight(products.squares(self._features, weighted)))
-        return 1.0 + self.C * by_feature
+        return self._scaled(self._by_weight(products.squares(self._features, weighted)))
+
+    def loss_hessian(self) -> Floats:
+        """Return M X' L X M, L the Laplacian of the active pairs of each term. For samples: the rows are copied."""
+        half = np.zeros((self.n_features, self.n_features))
+        for (_, factor), windows in zip(self.terms, self.windows, strict=True):
+            half += factor * half_sum(self.queries, self._judged, windows, self.adjacent, self.executor, self.threads)
+        result: Floats = 0.5 * (half + half.T)
+        if self.multiplier is not None:
+            result *= np.outer(self.multiplier, self.multiplier)
+        return result
+
+    def sample(self, size: int | None = None) -> RankObjective | None:
+        """Return the objective on a part of the documents, about size of them, None where that saves little.
+
+        Each query is weighted by the pairs that it stands for.
+        """
+        pairs = self.pairs
+        if size is None:
+            rows = int(self.queries.lengths[pairs > 0.0].sum())
+            size = sample_size(rows, self.n_features, row_bytes(self.queries))
+        drawn = draw(self.queries, pairs, size)
+        if drawn is None:
+            return None
+        part, chosen = drawn
+        weights = self.query_weights[chosen] * (pairs.sum() / pairs[chosen].sum())
+        kept = RankObjective(
+            part,
+            self.C,
+            multiplier=self.multiplier,
+            query_weights=weights,
+            smoothing=self.smoothing,
+            adjacent=self.adjacent,
+            executor=self.executor,
+            threads=self.threads,
+        )
+        kept.query_weights *= np.divide(pairs[chosen], kept.pairs, out=np.zeros_like(weights), where=kept.pairs > 0.0)
+        return kept
 
     @property
     def degrees(self) -> Floats:
@@ -120,7 +155,7 @@ class RankObjective:
         return count_pairs(self.queries.starts, self._codes, self.n_grades, self.adjacent)
 
     def loss_at_zero(self, executor: Executor | None = None) -> tuple[float, Floats]:
-        """Return f / C and its gradient at zero weights, where every pair is active, by the threads of executor or one.
+        """Return the loss and its gradient at zero weights, by the threads of executor or one.
 
         The last weights stay what they are. Cost: a product with X', no sorting.
         """
@@ -142,11 +177,8 @@ class RankObjective:
         self.hinges[: len(losses)] = losses[:, 1]
         return float(np.array([factor for _, factor in self.terms]) @ losses[:, 0])
 
-    def value_and_gradient(self, weights: Floats, image: Floats | None = None) -> tuple[float, Floats]:
-        """Return f and its gradient, (n_features,). Cost: one pass over X, and sorting the scores of each query.
-
-        Where the scores are known, as image, they need not be computed.
-        """
+    def loss_and_gradient(self, weights: Floats, image: Floats | None = None) -> tuple[float, Floats]:
+        """Return the loss and its gradient, (n_features,). Cost: one pass over X, and sorting each query's scores."""
         raw, scores, terms = self._by_column(weights), self._scores, self.terms
         if image is not None:
             scores[:] = image
@@ -159,8 +191,8 @@ class RankObjective:
 
         gradient = self._sum_blocks(work, self.executor)
         loss = self._loss()
-        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not finite: the caller takes a shorter
-            return 0.5 * float(weights @ weights) + self.C * loss, weights + self.C * self._by_weight(gradient)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return loss, self._by_weight(gradient)
 
     def _hinges(self, first: int, last: int) -> Hinges:
         return Hinges(self._judged, first, last, self.adjacent, self.windows)
@@ -183,8 +215,8 @@ class RankObjective:
         _run(self.executor, lambda block: self._blocks[block].times(raw, scores), range(len(self._blocks)))
         return scores
 
-    def product_and_image(self, direction: Floats) -> tuple[Floats, Floats | None]:
-        """Return H direction, (n_features,), with the pairs active at the last weights evaluated, and its image.
+    def loss_product(self, direction: Floats) -> tuple[Floats, Floats | None]:
+        """Return the Hessian of the loss at the last weights times direction, and direction's image.
 
         Cost: one pass over X.
         """
@@ -198,9 +230,7 @@ class RankObjective:
             block.hinges.curvatures(terms, by_document, out)
             block.add_transposed(out, total)
 
-        product = self.C * self._by_weight(self._sum_blocks(work, self.executor))
-        product += direction
-        return product, image
+        return self._by_weight(self._sum_blocks(work, self.executor)), image
 
     def _sum_blocks(self, work: Callable[[_Block, Floats], None], executor: Executor | None) -> Floats:
         """Return the sum of what work adds to its second argument, (n_features,), over all blocks."""
@@ -235,9 +265,6 @@ class RankObjective:
         result = np.empty_like(sums)
         result[self._order] = sums
         return self._scaled(result)
-
-    def _scaled(self, vector: Floats) -> Floats:
-        return vector if self.multiplier is None else vector * self.multiplier
 
 
 class _Block:

@@ -1,11 +1,12 @@
 """RankSVM's solutions for one C after the other, each from the one before.
 
 The loss and its curvature do not depend on C, so a solution at one C predicts the next one without a pass over the
-data: H(C) = I + C K, and the gradient at w is w + C G(w). Every solution meets the same tolerance as a fit of its own.
+data: H(C) = I + C K, and the gradient at w is w + C G(w). Where there is a sample, it predicts more exactly.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +16,8 @@ from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.optimizers import smoothed_hinge
 from ranktune.solvers.optimizers.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.newton import Point
+from ranktune.solvers.optimizers.newton import MAX_STEPS_KEPT, Point, Secant
+from ranktune.solvers.optimizers.path_prediction import SamplePrediction
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,15 @@ class Solution:
     products: int = 0
 
 
-def search(descent: Descent, point: Point, *, tolerance: float, max_iterations: int) -> Iterator[Solution]:
+def search(
+    descent: Descent, point: Point, *, tolerance: float, max_iterations: int, secant: Secant | None = None
+) -> Iterator[Solution]:
     """Yield solutions of descent's objective from point on, the last one fulfilling tolerance if that was possible.
 
     tolerance is of the gradient (part of that at zero) for the squared hinge, of the duality gap for the hinge.
     """
     if descent.objective.smoothing is None:
-        for at, step in descent.steps(point, tolerance=tolerance, max_iterations=max_iterations):
+        for at, step in descent.steps(point, tolerance=tolerance, max_iterations=max_iterations, secant=secant):
             yield Solution(at.weights, at.value, at.gradient, step, at.products)
     else:
         for best, step in smoothed_hinge.descend(descent, point, tolerance=tolerance, max_iterations=max_iterations):
@@ -43,28 +47,50 @@ def search(descent: Descent, point: Point, *, tolerance: float, max_iterations: 
 
 
 class Follower:
-    """One objective followed along rising C."""
+    """One objective followed along rising C.
+
+    What the steps at one C showed of K, as pairs of a step and the change of the loss's gradient, corrects the
+    preconditioner at the next one. Where C hardly matters any more, a solution is that of the next C too.
+    """
 
     def __init__(self, descent: Descent, *, tolerance: float, max_iterations: int) -> None:
         self._descent, self._tolerance, self._max_iterations = descent, tolerance, max_iterations
         self._last: Solution | None = None
         self._C = 0.0
+        self._prediction = None if descent.part is None else SamplePrediction(descent, tolerance)
+        self._pairs: deque[tuple[Floats, Floats]] = deque(maxlen=MAX_STEPS_KEPT)
 
     def to(self, C: float) -> Solution:
         """Return the solution for C."""
         self._descent.set_strength(C)
-        products, found = 0, None
+        products, found = 0, self._last
+        before, before_C = self._last, self._C
+        secant = Secant()
+        secant.start_anew((step, step + C * change) for step, change in self._pairs)
         for found in search(
-            self._descent, self._start(C), tolerance=self._tolerance, max_iterations=self._max_iterations
+            self._descent,
+            self._start(C, secant),
+            tolerance=self._tolerance,
+            max_iterations=self._max_iterations,
+            secant=secant,
         ):
             products += found.products
+            if before is not None:
+                self._note(before, before_C, found, C)
+            before, before_C = found, C
         assert found is not None  # a search reports where it starts
         self._last, self._C = found, C
         if products > 0 or found.step.iteration > 2:  # the preconditioner is too old
             self._descent.renew(found.weights)
         return found
 
-    def _start(self, C: float) -> Point:
+    def _note(self, before: Solution, before_C: float, after: Solution, C: float) -> None:
+        step = after.weights - before.weights
+        if step.any():
+            change = (after.gradient - after.weights) / C - (before.gradient - before.weights) / before_C
+            self._pairs.append((step, change))
+
+    def _start(self, C: float, secant: Secant) -> Point:
         descent, objective = self._descent, self._descent.objective
         if self._last is None:
             return descent.start()
@@ -77,7 +103,12 @@ class Follower:
             0.5 * float(weights @ weights) + C * loss,
             weights + (C / self._C) * (self._last.gradient - weights),
         )
-        predicted = weights - descent.preconditioner.solver(unmoved)(unmoved.gradient)
+        if float(np.linalg.norm(unmoved.gradient)) <= self._tolerance * descent.reference:
+            return unmoved
+        if self._prediction is None:
+            predicted = weights - secant.solve(unmoved.gradient, descent.preconditioner.solver(unmoved))
+        else:
+            predicted = self._prediction.at(C, weights, (self._last.gradient - weights) / self._C, self._C)
         point = Point(predicted, *objective.value_and_gradient(predicted))
         if point.value <= unmoved.value:
             return point

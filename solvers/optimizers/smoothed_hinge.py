@@ -28,8 +28,8 @@ import numpy as np
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.optimizers.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.newton import Point
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 
 FIRST_SMOOTHING = 0.5
 """Large, because the start is far from the optimum."""
@@ -52,7 +52,7 @@ class Bounds:
         return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0.0 else 0.0
 
 
-def bounds_at(objective: RankObjective, point: Point) -> tuple[float, float]:
+def bounds_at(objective: HingeObjective, point: Point) -> tuple[float, float]:
     """Return P and D at point, which objective evaluated last. Cost: none."""
     assert objective.smoothing is not None
     hinge, beyond = objective.hinges

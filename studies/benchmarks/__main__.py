@@ -6,26 +6,100 @@ in which the compared ones take turns. Absolute times depend on the machine.
 
 from __future__ import annotations
 
-import typer
+import inspect
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, TypeAlias
 
-from ranktune.studies.benchmarks import coordinator, counting, memory, parser, race, samplers, solvers
-from ranktune.studies.benchmarks.turnkey import command
+import typer
+from rich.console import Console
+
+from ranktune.solvers.core.errors import RankTuneError
+from ranktune.studies.benchmarks import (
+    cluster,
+    coordinator,
+    counting,
+    memory,
+    metrics,
+    objective,
+    one_pass,
+    parser,
+    serving,
+    solvers,
+    tune_memory,
+)
+from ranktune.studies.benchmarks.results import Measurement
+from ranktune.studies.benchmarks.search import race, samplers
+from ranktune.studies.benchmarks.tables import Table, drawn
+from ranktune.studies.benchmarks.turnkey.command import main as turnkey
+
+Benchmark: TypeAlias = Callable[..., list[Table]]
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+
+
+def command_of(name: str, benchmark: Benchmark) -> Callable[..., None]:
+    """Return the command of a benchmark: it prints the tables, and has the option --store."""
+
+    @wraps(benchmark)
+    def run(*, context: typer.Context, store: Path | None, **options: object) -> None:
+        measurement = Measurement()
+        try:
+            tables = benchmark(**options)
+        except RankTuneError as error:
+            print(f"error: {error}", file=sys.stderr)
+            raise typer.Exit(2) from None
+        console = Console()
+        for table in tables:
+            console.print(drawn(table, console.width))
+        if store is not None:
+            given = list(context.obj or [name, "--store", ""])
+            where = given.index("--store")
+            measurement.result(name, given[:where] + given[where + 2 :], tables).write(store)
+        if any(table.failed for table in tables):
+            raise typer.Exit(1)
+
+    own = inspect.signature(benchmark, eval_str=True)
+    added = inspect.Signature.from_callable(_added, eval_str=True)
+    parameters = [*own.parameters.values(), *added.parameters.values()]
+    run.__signature__ = own.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _added(
+    *,
+    context: typer.Context,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Also write the tables to this file as JSON, with machine, versions, date and command."),
+    ] = None,
+) -> None:
+    """Have the parameters that every command has."""
+
+
 for name, main in (
+    ("cluster", cluster.main),
     ("counting", counting.main),
     ("jobs", coordinator.jobs),
     ("memory", memory.main),
+    ("metrics", metrics.main),
+    ("objective", objective.main),
+    ("one-pass", one_pass.main),
     ("overhead", coordinator.overhead),
     ("parser", parser.main),
     ("race", race.main),
     ("sampler", samplers.main),
     ("scale", coordinator.scale),
+    ("serving", serving.main),
     ("solvers", solvers.main),
     ("suggestions", samplers.suggestions),
-    ("turnkey", command.main),
+    ("tune-memory", tune_memory.main),
+    ("turnkey", turnkey),
 ):
-    app.command(name)(main)
+    app.command(name)(command_of(name, main))
 
 if __name__ == "__main__":
-    app()
+    app(sys.argv[1:], obj=sys.argv[1:])

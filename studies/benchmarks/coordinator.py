@@ -27,6 +27,7 @@ import typer
 
 from ranktune.solvers.core.space import Value
 from ranktune.studies import catalogue
+from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.dispatcher import Clock
@@ -88,14 +89,18 @@ def optuna_milliseconds(study: Study, trials: int, folder: Path) -> float:
 
 def overhead(
     sampler: Sampler = "random", trials: Annotated[int, typer.Option(help="Trials to time.", min=1)] = 100
-) -> None:
+) -> list[Table]:
     """Print what the coordinator costs a trial, beside Optuna's own loop with its SQLite storage."""
     study = Study(sampler=sampler, trials=trials)
     with tempfile.TemporaryDirectory() as name, InProcess() as executor:
         folder = Path(name)
         ours = 1e3 * run(study, "", folder, executor, Clock()) / trials
-        typer.echo(f"{trials} trials, sampler {sampler}: {ours:.1f} ms a trial")
-        typer.echo(f"optuna, its SQLite, random: {optuna_milliseconds(study, trials, folder):.1f} ms a trial")
+        theirs = optuna_milliseconds(study, trials, folder)
+    rows: list[Row] = [
+        {"loop": "RankTune", "sampler": sampler, "ms a trial": ours},
+        {"loop": "Optuna, SQLite", "sampler": "random", "ms a trial": theirs},
+    ]
+    return [Table(f"{trials} trials of an objective that does nothing, wall time", rows)]
 
 
 class SimulatedClock(Clock):
@@ -175,16 +180,19 @@ def scale(
     workers: Annotated[list[int] | None, typer.Option(help="Workers at once. Repeatable.")] = None,
     sampler: Sampler = "random",
     rounds: Annotated[int, typer.Option(help="Trials of each worker.", min=1)] = 3,
-) -> None:
+) -> list[Table]:
     """Print how busy a coordinator is with so many workers, for trials of 1 and of 60 seconds."""
-    typer.echo("workers  trial s  trials  asks/s  coordinator busy  workers used")
+    rows: list[Row] = []
     for seconds in (1.0, 60.0):
         for count in workers or [10, 100, 1000]:
             own = load(count, seconds, max(rounds * count, 100), sampler)
-            typer.echo(
-                f"{own.workers:7d}  {own.seconds:7.0f}  {own.trials:6d}  {own.asks:6.1f}  "
-                f"{own.busy:16.0%}  {own.used:12.0%}"
-            )
+            rows.append(
+                {
+                    "workers": own.workers, "s a trial": own.seconds, "trials": own.trials, "asks a s": own.asks,
+                    "coordinator busy": f"{own.busy:.0%}", "workers used": f"{own.used:.0%}",
+                }
+            )  # fmt: skip
+    return [Table(f"The load of a coordinator, sampler {sampler}, simulated workers", rows)]
 
 
 def jobs(
@@ -193,7 +201,7 @@ def jobs(
     trials: Annotated[int, typer.Option(help="Trials of a study.", min=2)] = 60,
     jobs: Annotated[int, typer.Option(help="Jobs to compare with one.", min=2)] = 2,
     rounds: Annotated[int, typer.Option(help="Rounds, in which one and several jobs take turns.", min=1)] = 5,
-) -> None:
+) -> list[Table]:
     """Print the trials a second of one job and of several, and their ratio."""
     study = Study(data=data, solvers=(solver,), trials=trials, sampler="random")
     with tempfile.TemporaryDirectory() as name, Processes(1) as one, Processes(jobs) as many:
@@ -203,10 +211,11 @@ def jobs(
         seconds = partial(run, study, str(problem.folder), clock=Clock(), real=True)
         for place, executor in enumerate((one, many)):  # loads kernels and the data's pages
             seconds(Path(name) / f"warm{place}", executor)
-        ratios = []
+        rows: list[Row] = []
         for k in range(rounds):
             single = trials / seconds(Path(name) / f"one{k}", one)
             several = trials / seconds(Path(name) / f"many{k}", many)
-            ratios.append(several / single)
-            typer.echo(f"1 job: {single:.1f} trials/s   {jobs} jobs: {several:.1f}   {ratios[-1]:.2f} times")
-        typer.echo(f"median: {statistics.median(ratios):.2f} times the trials of one job")
+            rows.append({"round": k + 1, "1 job": single, f"{jobs} jobs": several, "ratio": several / single})
+    middle = statistics.median(float(row["ratio"] or 0.0) for row in rows)
+    note = f"Median: {middle:.2f} times the trials of one job."
+    return [Table(f"Trials a second of {solver} on {data}, wall time", rows, note)]

@@ -6,11 +6,13 @@ RankSVM uses that of the last column.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
 
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
+from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.papers.counting import measure
 
 LENGTHS = (1000, 10_000, 100_000)
@@ -20,12 +22,13 @@ GRADES = (2, 3, 5, 7, 8, 16, 32, 64, 128, 1000, 10_000, 100_000)
 def main(
     length: Annotated[list[int] | None, typer.Option(help=f"Documents. Repeatable. (default: {LENGTHS})")] = None,
     repeats: Annotated[int, typer.Option(help="Runs of each structure.", min=1)] = 5,
-) -> None:
+) -> list[Table]:
     """Compare structures that count active pairs: nanoseconds a document for each l and k, and which one is used."""
-    typer.echo(f"{'l':>8} {'k':>8} {'direct':>10} {'Fenwick':>10} {'tree of 32':>10} {'table':>10}  taken")
+    rows: list[Row] = []
     for documents in length or LENGTHS:
         for n_grades in (k for k in GRADES if k <= documents):
             found = measure(documents, n_grades, repeats)
+            measured = {name: None if math.isnan(value) else value for name, value in found.items()}
             taken = "table" if n_grades <= FEW else "tree of 32"
-            measured = " ".join(f"{value:10.1f}" for value in found.values())
-            typer.echo(f"{documents:8} {n_grades:8} {measured}  {taken}")
+            rows.append({"l": documents, "k": n_grades, **measured, "taken": taken})
+    return [Table("Nanoseconds a document of a sum over all active pairs: l documents, k grades", rows)]

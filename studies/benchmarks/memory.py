@@ -16,9 +16,10 @@ import typer
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.arrays import stored_arrays
+from ranktune.solvers.data.stored import write_queries
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case
-from ranktune.tuner.splits.store import write_queries
+from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 
 FACTOR, EXTRA = 1.3, 150e6
@@ -72,16 +73,18 @@ def linear_solvers() -> list[str]:
 def main(
     solver: Annotated[list[str] | None, typer.Option(help="A solver. Repeatable. (default: all linear ones)")] = None,
     name: Annotated[str, typer.Option("--case", help=f"One of {', '.join(CASES)}.")] = "a",
-) -> None:
+) -> list[Table]:
     """Print the peak memory of fitting each linear solver, beside its bound."""
     queries = case(name)
     features = queries.features
     held = sum(array.nbytes for array in stored_arrays(features))
     allowed = FACTOR * held + EXTRA
-    typer.echo(f"case {name}: features {held / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB")
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         write_queries(queries, Path(folder))
         del queries, features
         for one in solver or linear_solvers():
             peak = peak_bytes(one, Path(folder))
-            typer.echo(f"{one:24} {peak / 1e6:8.0f} MB  {'ok' if peak <= allowed else 'MORE'}")
+            rows.append({"solver": one, "peak MB": round(peak / 1e6), "within": peak <= allowed})
+    title = f"case {name}: features {held / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB"
+    return [Table(title, rows)]

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, listed
+from ranktune.solvers.data.blocks import scores_by_block
 from ranktune.solvers.data.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
 
@@ -105,8 +106,11 @@ class FeatureRanking:
 
     def scores(self, queries: Queries) -> Floats:
         """Return the score of each document."""
-        arranged = replace(self.wanted.arranged(queries, self.name), rows=None)
-        return checked_scores(self.score(arranged), queries, self.name)
+        whole = replace(queries, rows=None, features_checked=True)
+        return np.concatenate(list(scores_by_block(whole, self._of_block)))
+
+    def _of_block(self, block: Queries) -> Floats:
+        return checked_scores(self.score(self.wanted.arranged(block, self.name)), block, self.name)
 
 
 def checked_scores(scores: object, queries: Queries, name: str) -> Floats:

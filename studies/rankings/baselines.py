@@ -6,16 +6,14 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.studies import catalogue
 from ranktune.studies.rankings.base import FeatureRanking
 from ranktune.studies.rankings.opening import COLUMN, open_ranking
 from ranktune.studies.rankings.parts import Part, scores_of_parts
 from ranktune.studies.rankings.scores import RowScores
-from ranktune.studies.readers.options import LoadOptions, ReadOptions
+from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.baseline import PARTS, Baseline, load_baseline
 from ranktune.tuner.study.declaration import Study
@@ -39,21 +37,8 @@ def spelled(given: object, data: object) -> str | None:
     return ranking.name
 
 
-def without_baseline(study: Study, data: object) -> LoadOptions:
-    """Return the options of reading, by which a column that is the baseline is no feature unless features names it.
-
-    The score by which documents were ranked decides which of them users saw: it often leaks the grades. The numbered
-    features of a text file are all features.
-    """
-    options = study.read_options
-    name = (study.baseline or "").removeprefix(COLUMN)
-    if name != (study.baseline or "") and not study.features and catalogue.is_table(data):
-        options["drop"] = (*options.get("drop", ()), name)
-    return cast(LoadOptions, options)
-
-
 def baseline_of(
-    study: Study, splits: Sequence[Split], sources: tuple[object, ...], options: LoadOptions, home: Path
+    study: Study, splits: Sequence[Split], sources: tuple[object, ...], options: ReadOptions, home: Path
 ) -> Baseline | None:
     """Return the baseline of a study on splits as they were read from sources: data, vali, test and the baseline.
 
@@ -87,7 +72,7 @@ def baseline_of(
     for split in splits:
         known = read if len(splits) == 1 and not whole else [None] * len(PARTS)
         parts = [
-            None if queries is None else Part(queries, source, cast(ReadOptions, options))
+            None if queries is None else Part(queries, source, options)
             for queries, source in zip((split.train, split.vali, split.test), known, strict=True)
         ]
         if is_model and split.test is not None:

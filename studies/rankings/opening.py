@@ -111,8 +111,11 @@ def _first_column(queries: Queries) -> Floats:
 
 
 def _from_file(path: Path) -> Ranking:
-    with open(path, "rb") as file:
-        head = file.read(1 << 14)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 14)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}. Give a file that you may read.") from None
     if path.suffix.lower() in PICKLES or head[:1] == b"\x80":
         raise ModelFormatError(
             f"{path} is a pickle, which runs code when it is loaded: it is not read. Save the model in the format of "

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.queries import Queries
 
 _CSR = ("data", "indices", "indptr", "shape")
@@ -84,7 +85,8 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_exp
             f"{path}: {info.filename} declares shape {shape} of {dtype}, {math.prod(shape) * dtype.itemsize} bytes, "
             f"but holds {info.file_size - header}. It is damaged; write it anew by numpy.savez."
         )
-    check_fits(path, f"{info.filename} of shape {shape}", math.prod(shape) * max(dtype.itemsize, 8))
+    size = math.prod(shape) * (dtype.itemsize if dtype.kind == "f" else max(dtype.itemsize, 8))
+    check_room(f"{path}: {info.filename} of shape {shape}", size)
     with archive.open(info) as stream:
         array: Array = np.lib.format.read_array(stream, allow_pickle=False)
     return array
@@ -119,15 +121,3 @@ def _csr(parts: dict[str, Array]) -> Features:
     except (ValueError, TypeError, IndexError) as error:
         raise DataError(f"data, indices, indptr and shape are not a CSR matrix ({error}).") from error
     return matrix
-
-
-def check_fits(path: Path, what: str, size: int) -> None:
-    """Raise DataError if size bytes, which a part of the file at path (what) takes, are more than there are."""
-    import psutil  # after the first file of this kind: it imports for 10 ms
-
-    available = psutil.virtual_memory().available
-    if size > available:
-        raise DataError(
-            f"{path}: {what} takes {size >> 20} MB of memory, and {available >> 20} MB are free. Give fewer rows or "
-            "columns, or a sparse matrix."
-        )

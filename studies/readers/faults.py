@@ -8,7 +8,7 @@ import numpy as np
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.studies.readers.decimals import Bytes
-from ranktune.studies.readers.parser import Fault
+from ranktune.studies.readers.parse_buffers import Fault
 from ranktune.studies.readers.streams import Position
 
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment"

@@ -15,7 +15,8 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.studies.readers.options import Layout
-from ranktune.studies.readers.parser import Columns, scatter
+from ranktune.studies.readers.parse_buffers import Columns
+from ranktune.studies.readers.parsing.entries import scatter
 
 DENSE_SHARE = 0.25
 
@@ -56,10 +57,7 @@ class Rows:
             scatter(values, columns, ends, block)
             self._blocks.append(block)
             return
-        kept = values != 0.0
-        if not kept.all():
-            ends = np.concatenate([[0], np.cumsum(kept)])[ends]
-            values, columns = values[kept], columns[kept]
+        values, columns, ends = without_zeros(values, columns, ends)
         self._blocks.append(_Entries(values.astype(self.dtype), columns.astype(np.int32), ends.astype(np.int64)))
 
     def joined(self, n_features: int) -> Features:
@@ -74,9 +72,7 @@ class Rows:
             ) from None
 
     def _is_dense(self, n_features: int) -> bool:
-        if self.layout != "auto":
-            return self.layout == "dense"
-        return self.n_entries >= DENSE_SHARE * self.n_rows * n_features
+        return is_dense(self.layout, self.n_entries, self.n_rows, n_features)
 
     def _zeros(self, n_rows: int, width: int, expected: int) -> Matrix:
         """Return zeros for n_rows more rows: a part of the one array, where it holds all rows so far and has room."""
@@ -119,6 +115,21 @@ class Rows:
         matrix = sparse.csr_array((data, indices.astype(kind, copy=False), indptr), shape=(self.n_rows, n_features))
         matrix.has_canonical_format = True
         return matrix
+
+
+def is_dense(layout: Layout, n_entries: int, n_rows: int, n_features: int) -> bool:
+    """Return whether rows of which n_entries values are written are held dense."""
+    if layout != "auto":
+        return layout == "dense"
+    return n_entries >= DENSE_SHARE * n_rows * n_features
+
+
+def without_zeros(values: Floats, columns: Columns, ends: Ints) -> tuple[Floats, Columns, Ints]:
+    """Return the entries that are not 0."""
+    kept = values != 0.0
+    if kept.all():
+        return values, columns, ends
+    return values[kept], columns[kept], np.concatenate([[0], np.cumsum(kept)])[ends]
 
 
 def _entries(block: Matrix) -> _Entries:

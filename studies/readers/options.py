@@ -16,8 +16,8 @@ Layout = Literal["auto", "dense", "sparse"]
 Missing = Literal["keep", "error", "zero"]
 
 
-class TextOptions(TypedDict, total=False):
-    """Options of `read_text`, except n_features."""
+class LineOptions(TypedDict, total=False):
+    """Options of `TextBlocks`, except n_features."""
 
     dtype: type | str
     one_based: bool
@@ -25,9 +25,14 @@ class TextOptions(TypedDict, total=False):
     strict: bool
     max_features: int
     layout: Layout
+    max_expansion: float
+
+
+class TextOptions(LineOptions, total=False):
+    """Options of `read_text`, except n_features."""
+
     qid: Ids | None
     group: Sizes | None
-    max_expansion: float
 
 
 class ColumnOptions(TypedDict, total=False):

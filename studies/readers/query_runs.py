@@ -12,7 +12,8 @@ from ranktune.solvers.core.arrays import Array, Ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.studies.readers.decimals import Bytes
-from ranktune.studies.readers.parser import ParseBuffers, ParseResult
+from ranktune.studies.readers.parse_buffers import ParseBuffers
+from ranktune.studies.readers.parser import ParseResult
 from ranktune.studies.readers.streams import Position, line_blocks
 
 _WIDEST_ID = 64  # longer ids are held as objects, so that one long line does not widen every row

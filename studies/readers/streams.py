@@ -51,11 +51,15 @@ def check_path(source: object) -> None:
 
 @dataclass
 class Position:
-    """A position in a file: the number of lines before the current block, and the file's unpacked size if known."""
+    """A position in a file: the number of lines before the current block, and the file's unpacked size if known.
+
+    share is the part of the file, packed or not, that was read.
+    """
 
     path: Path
     lines: int = 0
     size: int = 0
+    share: float = 0.0
 
 
 def line_blocks(position: Position, *, max_expansion: float = 200.0, size: int = BLOCK) -> Iterator[Bytes]:
@@ -66,13 +70,14 @@ def line_blocks(position: Position, *, max_expansion: float = 200.0, size: int =
     Raises DataError where the file cannot be read, is damaged or of another kind, where a line is longer than
     LONGEST_LINE bytes, and where a compressed file grows to more than max_expansion times its size.
     """
-    with _opened(position.path) as (stream, packed):
+    with _opened(position.path) as (raw, stream, packed):
         limit = packed * max_expansion
         position.size = 0 if packed else position.path.stat().st_size
         buffer, kept, total, first = bytearray(size + 1), 0, 0, True
         while True:
             got = _filled(stream, memoryview(buffer)[kept:-1])
             total += got
+            position.share = raw.tell() / max(packed or position.size, 1)
             if FREE_EXPANSION < total > limit > 0:
                 raise DataError(
                     f"{position.path}: unpacks to more than {max_expansion:g} times its size ({total >> 20} MB and "
@@ -137,15 +142,15 @@ def _skipped(path: Path, buffer: bytearray) -> int:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[io.BufferedIOBase | io.RawIOBase, int]]:
-    """Open path; give the stream of its unpacked bytes and, where it is compressed, its size (else 0)."""
+def _opened(path: Path) -> Iterator[tuple[io.FileIO, io.BufferedIOBase | io.RawIOBase, int]]:
+    """Open path; give the file, the stream of its unpacked bytes and, where it is compressed, its size (else 0)."""
     try:
         with open(path, "rb", buffering=0) as raw:
             magic = raw.read(3)
             raw.seek(0)
             packed = magic[:2] == b"\x1f\x8b" or magic == b"BZh"
             stream = Bzip2Stream(raw) if magic == b"BZh" else gzip.GzipFile(fileobj=raw) if packed else raw
-            yield stream, path.stat().st_size if packed else 0
+            yield raw, stream, path.stat().st_size if packed else 0
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file.") from None
     except IsADirectoryError:

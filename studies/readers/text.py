@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.readers.decimals import Bytes, exact_double, exact_single
 from ranktune.studies.readers.faults import fault_error, line_of, second_occurrence
 from ranktune.studies.readers.feature_rows import Rows
 from ranktune.studies.readers.options import Layout, Missing, check_missing, check_text_options
-from ranktune.studies.readers.parser import Columns, Fault, Grouped, ParseBuffers, parse
+from ranktune.studies.readers.parse_buffers import Columns, Fault, Grouped, ParseBuffers
+from ranktune.studies.readers.parser import ParseResult, parse
+from ranktune.studies.readers.parsing.pipeline import in_order
 from ranktune.studies.readers.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
 from ranktune.studies.readers.streams import Position, line_blocks
 
@@ -97,44 +102,94 @@ def read_text(
     >>> queries.features.tolist(), queries.document_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], ['a', 'b'])
     """
-    check_text_options(n_features, dtype, layout, max_features)
-    check_missing(missing)
-    reader = _Reader(Path(path), n_features, np.dtype(dtype), one_based, missing, strict, max_features, layout)
-    into: ParseBuffers | None = None
-    for text in line_blocks(reader.position, max_expansion=max_expansion):
-        if into is None or len(into.columns) < len(text) // 4 + 2:
-            into = ParseBuffers.for_text_of(len(text))
-        reader.add(text, into)
-    return reader.queries(qid, group)
+    blocks = TextBlocks(
+        Path(path), n_features=n_features, dtype=dtype, one_based=one_based, missing=missing, strict=strict,
+        max_features=max_features, layout=layout, max_expansion=max_expansion,
+    )  # fmt: skip
+    rows = Rows(layout, dtype, n_features)
+    grades: list[Floats] = []
+    documents: list[Sequence[str] | int] = []  # an int: so many rows without a comment
+    for block in blocks:
+        # the first block tells how many rows to expect; with a margin
+        expected = 16 + int(1.1 * len(block.grades) * max(blocks.position.size / block.n_bytes, 1.0))
+        if rows.n_rows == 0:
+            _check_room(block, expected, blocks)
+        rows.add(block.values, block.columns, block.ends, block.width, expected)
+        grades.append(block.grades)
+        documents.append(len(block.grades) if block.document_ids is None else block.document_ids)
+    grouping, n_features = blocks.grouping(qid, group), blocks.check_features()
+    features, joined, ids = rows.joined(n_features), np.concatenate(grades), _document_ids(documents)
+    if grouping.rows is not None:
+        features, joined = features[grouping.rows], joined[grouping.rows]
+        ids = None if ids is None else ids[grouping.rows]
+    has_missing = blocks.has_missing
+    return Queries(features, joined, grouping.starts, grouping.ids, ids, None, grouping.rows, has_missing=has_missing)
 
 
-class _Reader:
-    """Collects the blocks of one file: one list entry a block."""
+SMALL = 16 << 20
+"""Bytes for which nobody looks whether there is room."""
+
+
+class TextBlock(NamedTuple):
+    """The documents of some lines. The arrays of entries are valid until the next block is taken.
+
+    values, columns  (n_values,) the entries, columns from 0 and rising in a row, below width
+    ends             (n_rows,) number of values up to the end of each row
+    grades           (n_rows,)
+    document_ids     one a row, None where no line has a comment
+    n_bytes          of the lines
+    """
+
+    values: Floats
+    columns: Columns
+    ends: Ints
+    width: int
+    grades: Floats
+    document_ids: Sequence[str] | None
+    n_bytes: int
+
+
+class TextBlocks:
+    """The documents of one file in blocks, which end anywhere; at the end, the queries that they belong to."""
 
     def __init__(
-        self, path: Path, n_features: int | None, dtype: np.dtype[np.floating], one_based: bool, missing: Missing,
-        strict: bool, max_features: int, layout: Layout,
+        self, path: Path, *, n_features: int | None = None, dtype: type | str = np.float32, one_based: bool = True,
+        missing: Missing = "keep", strict: bool = False, max_features: int = 1_000_000, layout: Layout = "auto",
+        max_expansion: float = 200.0,
     ) -> None:  # fmt: skip
-        self.position = Position(path)
-        self.n_features, self.dtype, self.base = n_features, dtype, int(one_based)
-        self.missing, self.strict, self.max_features = missing, strict, max_features
+        check_text_options(n_features, dtype, layout, max_features)
+        check_missing(missing)
+        self.position = self._at = Position(path)
+        self.n_features, self.dtype, self.base = n_features, np.dtype(dtype), int(one_based)
+        self.missing, self.strict, self.max_features, self.max_expansion = missing, strict, max_features, max_expansion
         self.has_missing = False
-        self.single = dtype == np.float32
-        self.grouped = Grouped.UNKNOWN
-        self.unsorted_at = 0
-        self.rows = Rows(layout, dtype, n_features)
-        self.runs = QueryRuns()
-        self.grades: list[Floats] = []
-        self.documents: list[list[str] | int] = []  # an int: so many rows without a comment
+        self.n_rows = self.width = 0
+        self._single = self.dtype == np.float32
+        self._grouped = Grouped.UNKNOWN
+        self._unsorted_at = 0
+        self._runs = QueryRuns()
 
-    def add(self, text: Bytes, into: ParseBuffers) -> None:
-        """Parse one block and add its rows."""
-        found = parse(
-            text, into, base=self.base, max_features=self.max_features, single=self.single,
-            missing=self.missing, grouped=self.grouped,
+    def __iter__(self) -> Iterator[TextBlock]:
+        """Yield the blocks of the file, once. Raises DataError at the first fault."""
+        for parsed in in_order(
+            line_blocks(self.position, max_expansion=self.max_expansion), self._parse, self.position
+        ):
+            block = self._block(*parsed)
+            if block is not None:
+                yield block
+
+    def _parse(self, text: Bytes, into: ParseBuffers) -> ParseResult:
+        """Parse some lines, in any thread."""
+        return parse(
+            text, into, base=self.base, max_features=self.max_features, single=self._single,
+            missing=self.missing, grouped=self._grouped,
         )  # fmt: skip
+
+    def _block(self, text: Bytes, into: ParseBuffers, found: ParseResult, lines: int) -> TextBlock | None:
+        """Return the documents of some lines that follow so many lines, None where they have none."""
+        self._at = Position(self.position.path, lines)
         self._finish_hard(text, into, found.n_hard)
-        self.grouped = found.grouped
+        self._grouped = found.grouped
         self.has_missing |= found.has_missing
         values, columns, ends = into.values[: found.n_values], into.columns[: found.n_values], into.ends[: found.n_rows]
         if found.unsorted:
@@ -143,45 +198,36 @@ class _Reader:
             self._raise_width(text, into, columns, ends, self.n_features)
         if found.fault != Fault.NONE:  # last: the rows before it may hold an earlier fault
             self._raise(text, found.fault, found.offset)
+        block = None
         if found.n_rows:
-            self.runs.add(text, into, found, self.rows.n_rows, self.position.lines)
+            self._runs.add(text, into, found, self.n_rows, lines)
             places = into.comments[: found.n_rows]
-            self.documents.append(decoded(text, places[:, 0], places[:, 1]) if found.commented else found.n_rows)
-            self.grades.append(into.grades[: found.n_rows].copy())
-            # the first block tells how many rows to expect; with a margin
-            expected = 16 + int(1.1 * found.n_rows * max(self.position.size / len(text), 1.0))
-            self.rows.add(values, columns, ends, found.width, expected)
-        self.position.lines += found.n_lines
+            ids = decoded(text, places[:, 0], places[:, 1]) if found.commented else None
+            block = TextBlock(values, columns, ends, found.width, into.grades[: found.n_rows].copy(), ids, len(text))
+            self.n_rows += found.n_rows
+            self.width = max(self.width, found.width)
+        return block
 
-    def queries(self, qid: Ids | None, group: Sizes | None) -> Queries:
-        """Return all rows that were added."""
-        path, rows = self.position.path, self.rows
-        if rows.n_rows == 0:
-            raise DataError(f"{path}: holds no documents. {_FORM}")
-        if self.unsorted_at:
-            self._repaired(f"{path}:{self.unsorted_at}: features are out of order on this line, and were sorted.")
-        n_features = rows.width if self.n_features is None else self.n_features
+    def check_features(self) -> int:
+        """Return the number of features, after all blocks. Raises DataError where there is none."""
+        if self._unsorted_at:
+            self._repaired(
+                f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted."
+            )
+        n_features = self.width if self.n_features is None else self.n_features
         if n_features == 0:
-            raise DataError(f"{path}: no line has a feature. {_FORM}")
-        grouping = self._grouping(qid, group)
-        features, grades, documents = rows.joined(n_features), np.concatenate(self.grades), self._document_ids()
-        if grouping.rows is not None:
-            features, grades = features[grouping.rows], grades[grouping.rows]
-            documents = None if documents is None else documents[grouping.rows]
-        return Queries(
-            features, grades, grouping.starts, grouping.ids, documents, None, grouping.rows,
-            has_missing=self.has_missing,
-        )  # fmt: skip
+            raise DataError(f"{self.position.path}: no line has a feature. {_FORM}")
+        return n_features
 
     def _raise(self, text: Bytes, fault: Fault, offset: int) -> None:
         limit, dtype = self.max_features, self.dtype.name
-        raise fault_error(self.position, text, fault, offset, max_features=limit, dtype=dtype)
+        raise fault_error(self._at, text, fault, offset, max_features=limit, dtype=dtype)
 
     def _raise_width(self, text: Bytes, into: ParseBuffers, columns: Columns, ends: Ints, n_features: int) -> None:
         beyond = np.flatnonzero(columns >= n_features)
         line = int(into.lines[np.searchsorted(ends, beyond[0], side="right")])
         raise DataError(
-            f"{self.position.path}:{line_of(text, self.position.lines, line)}: features that the training data does "
+            f"{self.position.path}:{line_of(text, self._at.lines, line)}: features that the training data does "
             f"not have: {listed(np.unique(columns[beyond]) + self.base)}. It has {n_features}. Remove them here, or "
             "train on data that has them."
         )
@@ -200,7 +246,7 @@ class _Reader:
                 if not 0.0 <= into.grades[-1 - which] < math.inf:
                     self._raise(text, Fault.GRADE_NEGATIVE if number[0] == "-" else Fault.GRADE_NOT_FINITE, first)
                 continue
-            value = exact_single(number) if self.single else exact_double(number)
+            value = exact_single(number) if self._single else exact_double(number)
             if math.isinf(value):
                 if self.missing != "zero" or math.isfinite(exact_double(number)):
                     self._raise(text, Fault.VALUE_TOO_LARGE, first)
@@ -214,9 +260,9 @@ class _Reader:
         row = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
         order = np.lexsort((columns, row))
         same_row = row[1:] == row[:-1]
-        if not self.unsorted_at:
+        if not self._unsorted_at:
             first = row[np.flatnonzero(same_row & (columns[1:] < columns[:-1]))[0]]
-            self.unsorted_at = line_of(text, self.position.lines, int(into.lines[first]))
+            self._unsorted_at = line_of(text, self._at.lines, int(into.lines[first]))
         values, columns = values[order], columns[order]
         twice = np.flatnonzero(same_row & (columns[1:] == columns[:-1]))
         if len(twice):
@@ -225,12 +271,15 @@ class _Reader:
             self._raise(text, Fault.INDEX_TWICE, second_occurrence(text, line, index))
         return values, columns
 
-    def _grouping(self, qid: Ids | None, group: Sizes | None) -> Grouping:
-        path, n_rows = self.position.path, self.rows.n_rows
-        if self.grouped == Grouped.YES:
+    def grouping(self, qid: Ids | None, group: Sizes | None) -> Grouping:
+        """Return the queries of the rows, after all blocks; of lines without a qid those of qid, group or a file."""
+        path, n_rows = self.position.path, self.n_rows
+        if n_rows == 0:
+            raise DataError(f"{path}: holds no documents. {_FORM}")
+        if self._grouped == Grouped.YES:
             if qid is not None or group is not None:
                 raise DataError(f"{path}: its lines have a qid: already. Leave qid= and group= out.")
-            grouping, several_places = self.runs.grouping(n_rows)
+            grouping, several_places = self._runs.grouping(n_rows)
             if several_places:
                 self._repaired(f"{path}:{several_places}")
             return grouping
@@ -247,9 +296,16 @@ class _Reader:
         except DataError as error:
             raise DataError(f"{sizes}: {error}") from None
 
-    def _document_ids(self) -> Array | None:
-        if all(isinstance(part, int) for part in self.documents):
-            return None
-        return text_array(
-            [name for part in self.documents for name in ([""] * part if isinstance(part, int) else part)]
-        )
+
+def _check_room(block: TextBlock, expected: int, blocks: TextBlocks) -> None:
+    """Raise DataError where so many rows like those of the first block are more than fits in memory."""
+    size = blocks.dtype.itemsize
+    of_row = min(block.width * size, len(block.values) // len(block.grades) * (size + 4))
+    if expected * of_row > SMALL:
+        check_room(f"{blocks.position.path}: about {expected} documents", expected * of_row)
+
+
+def _document_ids(documents: list[Sequence[str] | int]) -> Array | None:
+    if all(isinstance(part, int) for part in documents):
+        return None
+    return text_array([name for part in documents for name in ([""] * part if isinstance(part, int) else part)])

@@ -23,16 +23,17 @@ LAYERS = {
     "solvers": (
         ("registry",),
         ("custom", "distillation"),
-        ("boosting",),
+        ("boosting", "joint"),
         ("linear",),
         ("online", "optimizers"),
         ("base", "losses", "export", "explanation"),
         ("models", "metrics"),
+        ("blocks",),
         ("data",),
         ("core", "names"),
     ),
     "tuner": (
-        ("runner",),
+        ("runner", "one_pass"),
         ("selection",),
         ("deployment",),
         ("storage",),
@@ -46,7 +47,8 @@ LAYERS = {
         ("papers",),
         ("rankings",),
         ("catalogue",),
-        ("inspection",),
+        ("source_kinds",),
+        ("inspection", "conversion"),
         ("readers", "api_search", "summary"),
     ),
     "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
@@ -182,7 +184,7 @@ def test_the_gaussian_process_knows_arrays_only() -> None:
 
 def test_public_names_exist_and_are_sorted() -> None:
     assert ranktune.__all__ == sorted(ranktune.__all__)
-    assert len(ranktune.__all__) <= 18
+    assert len(ranktune.__all__) <= 21
     assert all(getattr(ranktune, name) is not None for name in ranktune.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = ranktune.nonsense

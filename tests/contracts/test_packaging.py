@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,13 @@ DATA = (".toml", ".html", ".css", ".js", ".typed", "-LICENSE.txt")
 """Endings of the files that a wheel holds beside modules."""
 
 EDITABLE = "import sys; from hatchling.build import build_editable; print(build_editable(sys.argv[1]))"
+
+BUILD = """
+import sys
+from hatchling.build import build_sdist, build_wheel
+build_sdist(sys.argv[1])
+build_wheel(sys.argv[1])
+"""
 
 IMPORT_ALL = """
 import importlib, sys
@@ -39,6 +47,9 @@ def expected() -> set[str]:
         if path.name.endswith((".py", *DATA))
     }
     face = "tuner/ranktune/"
+    listed = re.findall(r"\((.+\.md)\)", (ROOT / "docs" / "llms.txt").read_text())
+    assert {"howto/data.md", "reference/files.md"} <= set(listed)
+    files |= {f"docs/{name}" for name in ("__init__.py", "shop.py", "llms.txt", *listed)}
     return {"ranktune/" + (name.removeprefix(face) if name.startswith(face) else name) for name in files}
 
 
@@ -54,6 +65,35 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_wheel_holds_every_file_and_nothing_else(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == expected()
+
+
+def test_the_same_sources_give_the_same_bits(tmp_path: Path) -> None:
+    """Wherever, whenever and in whatever order the files were written."""
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False).stdout
+    names = [name.decode() for name in files.split(b"\0") if name and (ROOT / name.decode()).is_file()]
+    if not names:
+        pytest.skip("not a clone: the files of the repository are not known")
+    built = []
+    for order, moment in ((names, 1_000_000_000), (names[::-1], 1_700_000_000)):
+        source, output = tmp_path / f"source-{moment}", tmp_path / f"built-{moment}"
+        for name in order:
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, source / name)
+            os.utime(source / name, (moment, moment))
+        output.mkdir()
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
+        subprocess.run([sys.executable, "-c", BUILD, str(output)], cwd=source, env=environment, check=True)
+        built.append({path.name: path.read_bytes() for path in output.iterdir()})
+    assert len(built[0]) == 2
+    assert built[0] == built[1]
+    (sources,) = (tmp_path / "built-1000000000").glob("*.tar.gz")
+    shutil.unpack_archive(sources, tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    (tmp_path / "again").mkdir()
+    command = [sys.executable, "-c", BUILD, str(tmp_path / "again")]
+    subprocess.run(command, cwd=unpacked, env=environment, check=True)
+    (wheel,) = (tmp_path / "again").glob("*.whl")
+    assert wheel.read_bytes() == built[0][wheel.name]
 
 
 def test_every_module_imports_from_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
@@ -79,7 +119,7 @@ def test_every_module_imports_from_a_fresh_environment(wheel: Path, tmp_path: Pa
 
 def test_an_editable_installation_sees_a_new_module_at_once(tmp_path: Path) -> None:
     source, built = tmp_path / "source", tmp_path / "built"
-    for name in (*FOLDERS, "pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+    for name in (*FOLDERS, "docs", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         source.mkdir(exist_ok=True)
         copy(ROOT / name, source / name)

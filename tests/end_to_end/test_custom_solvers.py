@@ -71,7 +71,7 @@ if __name__ == "__main__":
             *("Power", "Slow", "Pipe", "Leaves", "RankSVM"), *(name for name, of in extras.items() if find_spec(of))
         ]
         result = ranktune.tune(
-            (X, y, np.repeat(np.arange(80), 10)), solvers=solvers, metric="ndcg@5", also=["success"], trials=30, jobs=2,
+            (X, y, np.repeat(np.arange(80), 10)), solvers=solvers, metric="ndcg@5", also=["success"], trials=16, jobs=2,
             home=home, name="mine", full=True,
         )
     else:
@@ -108,9 +108,12 @@ def finished(folder: Path) -> int:
     return sum(event["event"] == "finished" for event in read_events(folder))
 
 
-def test_a_study_of_own_solvers_is_killed_and_resumed(tmp_path: Path) -> None:
-    first = start(tmp_path, "tune")
-    study = tmp_path / "home" / "mine"
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The home of a study that was killed and resumed, and what the script printed."""
+    folder = tmp_path_factory.mktemp("custom")
+    first = start(folder, "tune")
+    study = folder / "home" / "mine"
     until = time.monotonic() + 300
     while finished(study) < 6:
         assert first.poll() is None and time.monotonic() < until, first.communicate()
@@ -120,17 +123,23 @@ def test_a_study_of_own_solvers_is_killed_and_resumed(tmp_path: Path) -> None:
     before = finished(study)
     assert not (study / "result.json").exists()
 
-    bare = start(tmp_path, "bare")
+    bare = start(folder, "bare")
     _, said = bare.communicate(timeout=300)
     assert bare.returncode != 0
     assert "the solver 'Slow' is not registered here" in said and "ranktune.register_solver" in said
 
-    second = start(tmp_path, "resume")
+    second = start(folder, "resume")
     printed, said = second.communicate(timeout=500)
     assert second.returncode == 0, said
+    assert before < json.loads((study / "result.json").read_text())["trials"] == 16
+    return folder / "home", printed
+
+
+def test_a_study_of_own_solvers_is_killed_and_resumed(resumed: tuple[Path, str]) -> None:
+    home, printed = resumed
+    study = home / "mine"
     found = json.loads((study / "result.json").read_text())
     assert found["failures"] == []
-    assert found["trials"] == 30 and before < 30
     rows = {row["solver"]: row for row in found["leaderboard"]}
     assert {"Power", "Slow", "Pipe", "Leaves", "RankSVM"} <= set(rows)
     assert 0.0 < found["test_metrics"]["success"] <= 1.0
@@ -144,18 +153,15 @@ def test_a_study_of_own_solvers_is_killed_and_resumed(tmp_path: Path) -> None:
     assert not list(study.rglob("*.pkl")) and len(json.loads(printed)) == 5
 
 
-def test_pages_show_it_where_nothing_is_registered(tmp_path: Path) -> None:
+def test_pages_show_it_where_nothing_is_registered(resumed: tuple[Path, str], tmp_path: Path) -> None:
     pytest.importorskip("plotly")
-    first = start(tmp_path, "tune")
-    _, said = first.communicate(timeout=500)
-    assert first.returncode == 0, said
-    home = str(tmp_path / "home")
+    home = str(resumed[0])
     for command in (["list"], ["show", "mine"], ["report", "mine"]):
         done = subprocess.run(
             [sys.executable, "-m", "ranktune", *command, "--home", home], capture_output=True, text=True, cwd=tmp_path
         )
         assert done.returncode == 0, done.stderr
-    page = unpacked_page((tmp_path / "home" / "mine" / "report.html").read_text())
+    page = unpacked_page((resumed[0] / "mine" / "report.html").read_text())
     assert "Power.alpha" in page and "Pipe.ridge__alpha" in page
 
 

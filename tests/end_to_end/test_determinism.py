@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ranktune import api
@@ -102,9 +104,15 @@ def test_four_jobs_that_end_in_the_same_order_give_the_same_trials(tmp_path: Pat
         assert found == four_jobs(tmp_path / "differently", sampler, 6)
 
 
-def test_a_killed_study_of_one_job_ends_as_one_that_was_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_killed_study_of_one_job_ends_as_one_that_was_not(tmp_path: Path, weighted: bool) -> None:
     letor(tmp_path / "train.txt", 40, 1)
-    given = ("train.txt", "--trials", "20", *SOLVERS[:-1], "thompson", "--name", "n", "--test", "none")
+    data: tuple[str, ...] = ("train.txt",)
+    if weighted:
+        known, data = judged(40, 1), ("train.csv", "--weight", "traffic")
+        table = pd.DataFrame(known.features).add_prefix("f").assign(grade=known.grades, qid=known.query_of_document)
+        table.assign(traffic=1.0 + known.query_of_document % 7).to_csv(tmp_path / "train.csv", index=False)
+    given = (*data, "--trials", "20", *SOLVERS[:-1], "thompson", "--name", "n", "--test", "none")
     process = subprocess.Popen(
         [sys.executable, "-m", "ranktune", "tune", *given, "--home", "killed"], cwd=tmp_path,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -119,3 +127,6 @@ def test_a_killed_study_of_one_job_ends_as_one_that_was_not(tmp_path: Path) -> N
     ranktune("resume", "n", "--jobs", 1, "--home", "killed", cwd=tmp_path)
     ranktune("tune", *given, "--home", "whole", cwd=tmp_path)
     assert trials(tmp_path / "killed" / "n") == trials(tmp_path / "whole" / "n")
+    ends = [json.loads((tmp_path / home / "n" / "result.json").read_text()) for home in ("killed", "whole")]
+    for name in ("estimate", "estimate_interval"):
+        assert ends[0][name] == ends[1][name]

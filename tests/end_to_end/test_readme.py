@@ -1,4 +1,4 @@
-"""What the README shows, runs."""
+"""What the README shows, runs, and what it points to exists."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the README speaks of."""
     found = tmp_path_factory.mktemp("readme")
     generator = np.random.default_rng(0)
-    for name, queries in (("train", 30), ("vali", 12), ("test", 12)):
+    for name, queries in (("train", 30), ("test", 12)):
         X = generator.random((queries * 8, 3))
         y = np.digitize(X[:, 0] - X[:, 1], [0.0, 0.5])
         rows = (
@@ -33,24 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for i, (g, x) in enumerate(zip(y, X, strict=True))
         )
         (found / f"{name}.txt").write_text("\n".join(rows) + "\n")
-    _write_table(found, generator)
-    (declared,) = blocks("toml")
-    (found / "study.toml").write_text(declared)
     return found
-
-
-def _write_table(folder: Path, generator: np.random.Generator) -> None:
-    """Write shop.csv, and a run with its judgments."""
-    table, run, judged = ["session,day,sku,traffic,price,bm25_title,bought"], [], []
-    for query in range(40):
-        for document in range(6):
-            price, bm25 = generator.random(2).round(4)
-            bought = int(bm25 - price > 0.2)
-            table.append(f"s{query},2026-01-{1 + query % 28:02},p{document},{1 + query % 3},{price},{bm25},{bought}")
-            run.append(f"q{query} Q0 p{document} {document + 1} {bm25} bm25")
-            judged.append(f"q{query} 0 p{document} {bought}")
-    for name, lines in (("shop.csv", table), ("bm25.run", run), ("judged.qrels", judged)):
-        (folder / name).write_text("\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("code", blocks("python"))
@@ -62,13 +46,13 @@ def test_python_runs(code: str, folder: Path) -> None:
 
 def test_commands_run_in_order(folder: Path) -> None:
     lines = [line.removeprefix("$ ") for block in blocks("console") for line in block.splitlines()]
-    assert len(lines) >= 8
-    for line in [*lines, "ranktune run study.toml"]:
+    assert len(lines) >= 4
+    for line in lines:
         command = shlex.split(line)
         assert command[0] == "ranktune"
         done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
-    assert len((folder / "scores.txt").read_text().splitlines()) == 12 * 8
+    assert (folder / "ranker.py").read_text()
 
 
 def test_continuous_integration_runs_the_two_commands_to_the_letter() -> None:
@@ -82,3 +66,17 @@ def test_the_leaderboard_is_as_printed() -> None:
     shown = blocks("text")[0]
     for part in ("api-search: ndcg@10", "solver", "Chosen by validation", "Model: "):
         assert part in shown
+
+
+def test_it_is_short_and_its_links_lead_to_files() -> None:
+    """Addresses are absolute, so that they work on the page of the package index as well."""
+    repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    raw = repository.replace("github.com", "raw.githubusercontent.com")
+    targets = dict(re.findall(r"^\[(\w+)\]: (\S+)$", README, flags=re.MULTILINE))
+    used = set(re.findall(r"\]\[(\w+)\]", README))
+    assert len(README.splitlines()) <= 150
+    assert "](" not in README
+    assert used == set(targets)
+    for address in targets.values():
+        place = address.removeprefix(f"{repository}/blob/main/").removeprefix(f"{raw}/main/")
+        assert (ROOT / place).is_file(), address

@@ -77,8 +77,10 @@ def test_study_declares_nothing_of_its_own_but_what_it_fills_in() -> None:
 
 
 def test_a_call_with_a_wrong_argument_names_the_function_and_the_argument() -> None:
-    with pytest.raises(TypeError, match=r"tune\(\) got an unexpected keyword argument 'trals'"):
+    with pytest.raises(TypeError, match=r"tune\(\) got an unexpected .* 'trals'\. Did you mean 'trials'"):
         ranktune.tune(trals=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"go into reading=\{'missing': 'zero'\}"):
+        ranktune.tune(missing="zero")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"resume\(\) missing a required argument: 'name'"):
         ranktune.resume()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="too many positional arguments"):

@@ -57,8 +57,8 @@ def assert_same(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     assert found["p_randomisation"] == pytest.approx(wanted["p_randomisation"], abs=0.01)
 
 
-def test_a_column_is_compared_on_test_and_is_no_feature(tmp_path: Path) -> None:
-    result = tuned(tmp_path, baseline="column:today", also="map")
+def test_a_column_is_compared_on_test(tmp_path: Path) -> None:
+    result = tuned(tmp_path, baseline="column:today", drop="today", also="map")
     assert result.best_model.feature_names == NAMES
     assert result.gain is not None and result.gain.part == "test"
     assert_same(result.gain.as_dict(), expected(result, TEST))
@@ -74,9 +74,10 @@ def test_a_column_is_compared_on_test_and_is_no_feature(tmp_path: Path) -> None:
     assert str(result.gain).startswith(f"{result.gain.comparison.difference:.4f} better than the baseline [")
 
 
-def test_a_column_that_features_name_stays_a_feature(tmp_path: Path) -> None:
-    result = tuned(tmp_path, baseline="today", features=["x", "today"])
-    assert result.best_model.feature_names == ("x", "today")
+@pytest.mark.parametrize("features", [None, ["x", "today"]])
+def test_a_column_stays_a_feature_unless_it_is_dropped(features: list[str] | None, tmp_path: Path) -> None:
+    result = tuned(tmp_path, baseline="today", features=features)
+    assert result.best_model.feature_names == tuple(features or (*NAMES, "today"))
     assert_same((result.gain or pytest.fail()).as_dict(), expected(result, TEST))
 
 

@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
+import ranktune
+from ranktune.command_line.app import app
 from ranktune.command_line.commands import all_solvers, as_text, data_table, describe, solver_page, solvers_table
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.registry import SOLVERS, STANDARD
 
 
@@ -107,7 +110,24 @@ def test_a_description_of_data_fits_80_columns_with_the_names_of_its_rows(folds:
     assert names <= first if folds > 1 else {"queries", "grades", "distinct grades", "queries with one grade"} <= first
 
 
+def test_a_description_of_data_says_what_tune_will_say_of_grades_below_0(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("qid,grade,a\n1,-1,0.5\n1,1,0.2\n2,0,0.1\n2,2,0.7\n")
+    assert "The lowest grade is -1." in describe(str(path))["remarks"][0]
+    with pytest.raises(DataError, match="grades of at least 0"):
+        ranktune.tune(path, trials=1, test="none", name="a", home=tmp_path, jobs=1)
+    path.write_text(path.read_text().replace("-1", "0"))
+    assert "remarks" not in describe(str(path))
+
+
 def test_the_table_of_solvers_fits_80_columns() -> None:
     text = printed(solvers_table(all_solvers()), 80)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert all(f" {name} " in text for name in SOLVERS)
+
+
+def test_the_list_of_commands_has_whole_sentences_in_80_columns() -> None:
+    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    listed = text.partition("Commands:\n")[2].splitlines()
+    assert len(listed) == len(app.registered_commands)
+    assert all(line.endswith(".") and not line.endswith("...") and len(line) <= 80 for line in listed), text

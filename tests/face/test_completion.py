@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,18 @@ def test_words_are_completed(words: str, expected: set[str], tmp_path: Path, mon
     environment = {"_RANKTUNE_COMPLETE": "complete_bash", "COMP_WORDS": f"ranktune {words}", "COMP_CWORD": place}
     done = CliRunner().invoke(app, prog_name="ranktune", env=environment)
     assert set(done.stdout.split()) == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_valid(shell: str, tmp_path: Path) -> None:
+    """It is that of --install-completion."""
+    environment = {"_RANKTUNE_COMPLETE": f"source_{shell}"}
+    done = CliRunner().invoke(app, prog_name="ranktune", env=environment)
+    assert done.exit_code == 0 and "_RANKTUNE_COMPLETE=complete_" in done.stdout
+    script = tmp_path / "completion"
+    script.write_text(done.stdout)
+    if program := shutil.which(shell):
+        subprocess.run([program, "-n", str(script)], check=True)
+    if shell == "bash" and program:
+        command = ["bash", "-c", 'source "$1" && complete -p ranktune', "-", str(script)]
+        assert "ranktune" in subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -139,8 +139,9 @@ def test_a_worker_for_a_study_that_is_not_there(here: Path, refused: Refused, po
     ("arguments", "said"),
     [
         (["--executor", "dask"], "go together"),
+        (["--executor", "ray"], "HOST:6379"),
         (["--address", "tcp://127.0.0.1:9"], "go together"),
-        (["--executor", "slurm"], "Known: dask, processes"),
+        (["--executor", "slurm"], "Known: dask, processes, ray"),
         (["--trial-memory", "lots"], "--trial-memory lots: it must be a number of bytes"),
         (["--trial-memory", "-4GB"], "it must be a number of bytes"),
         (["--trial-memory", "0"], "it must be a number of bytes"),
@@ -166,7 +167,7 @@ def test_a_sampler_that_needs_what_is_not_installed(here: Path, refused: Refused
 
 def test_an_address_where_no_scheduler_listens(here: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("ranktune.tuner.workers.dask_executor.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("ranktune.tuner.workers.clusters.dask_executor.CONNECT_SECONDS", 0.3)
     address = f"tcp://127.0.0.1:{free_port()}"
     message = refused("tune", *DATA, "--executor", "dask", "--address", address)
     assert f"no Dask scheduler answers at '{address}'" in message and "dask scheduler" in message

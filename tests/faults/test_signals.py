@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,6 @@ from tests.support import survivor
 
 SOON = 10.0
 """Seconds in which all is over: a safety net, of twice what is promised."""
-
-
-@pytest.fixture(autouse=True)
-def as_in_a_terminal() -> Iterator[None]:
-    """Have children begin with signals as a terminal's have them; a shell's background jobs ignore interrupts."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def until(reached: Callable[[], Any], process: subprocess.Popen[str]) -> None:

@@ -1,148 +1,29 @@
-"""Damage to one file of a study, followed by a command: what came of it, compared with the undamaged study.
+"""Damage to one file of a study or of its data, followed by a command: what came of it, compared with the whole study.
 
-`python -m tests.fuzzing.damage FOLDER [CASES] [SEED]` runs that many random cases and prints the table of outcomes.
+`python -m tests.fuzzing.damage FOLDER CASES SEED [COMMAND...]` runs that many random cases of those commands, of all by
+default, prints the bad ones and the table of outcomes, and appends each case to FOLDER/damage.jsonl. For an
+administrator no file is unreadable, unless `setpriv --bounding-set=-dac_override,-dac_read_search` takes that right.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import re
-import shutil
-import subprocess
 import sys
-import time
-import traceback
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
-import httpx
 import numpy as np
-from typer.testing import CliRunner
 
-from ranktune.command_line.app import app
-from ranktune.dashboards.views.registry import VIEWS
-from ranktune.dashboards.web.server import make_app
-from ranktune.solvers.core.errors import RankTuneError
+from tests.fuzzing.asked import COMMANDS, Outcome, pieces, run
+from tests.fuzzing.damaged_studies import KINDS, SOURCES, Samples
+from tests.fuzzing.harms import HARMS, SWAPPED, do, is_possible
+from tests.fuzzing.ledger import Ledger, table
 
-NAME = "s"
-TRIALS = 3
-TIMES = re.compile(r"seconds|created|begun|ended|time|path|file|folder|report|size|modified|^changed$")
-"""Keys of JSON results that say how long something took, or where it is."""
-WORD = re.compile(r"warning:|damaged|again|anew|unreadable|cannot be read")
+WORD = ("warning:", "damaged", "again", "anew", "unreadable", "cannot read", "cannot be read", "is missing", "are gone")
 """What a command says where it repaired something or left it out."""
-
-
-class Outcome(StrEnum):
-    """What came of a command on a damaged study."""
-
-    CORRECT = "correct answer"
-    REFUSED = "refused in a sentence"
-    UNEXPECTED = "unexpected error, one message"
-    WARNED = "other answer, and why"
-    CHANGED = "other answer, no word"
-    TRACEBACK = "traceback"
-    SIGNAL = "signal or no end"
-
-
+SCORING = ("evaluate", "predict")
+"""Commands that need the model, which only a finished study has."""
 GOOD = (Outcome.CORRECT, Outcome.REFUSED, Outcome.WARNED)
-
-
-def _block(content: bytes, generator: np.random.Generator, fill: Callable[[int], bytes]) -> bytes:
-    """Return content with one of its blocks of at most 512 bytes replaced."""
-    first = int(generator.integers(max(len(content), 1))) // 512 * 512
-    size = len(content[first : first + 512])
-    return content[:first] + fill(size) + content[first + size :]
-
-
-def _flipped(content: bytes, generator: np.random.Generator) -> bytes:
-    if not content:
-        return b"\x01"
-    changed = bytearray(content)
-    changed[int(generator.integers(len(content)))] ^= 1 << int(generator.integers(8))
-    return bytes(changed)
-
-
-DAMAGES: Mapping[str, Callable[[bytes, np.random.Generator], bytes | None]] = {
-    "cut off": lambda content, generator: content[: int(generator.integers(max(len(content), 1)))],
-    "empty": lambda content, generator: b"",
-    "zeros": lambda content, generator: bytes(len(content)),
-    "block of zeros": lambda content, generator: _block(content, generator, bytes),
-    "block of garbage": lambda content, generator: _block(content, generator, generator.bytes),
-    "one bit": _flipped,
-    "garbage": lambda content, generator: generator.bytes(max(len(content), 1)),
-    "gone": lambda content, generator: None,
-}
-"""What is done to the content of a file; None removes it."""
-
-COMMANDS: Mapping[str, Sequence[str]] = {
-    "show": ("show", NAME, "--home", "HOME", "--json"),
-    "list": ("list", "--home", "HOME", "--json"),
-    "evaluate": ("evaluate", "HOME/s/model.json", "DATA", "--json"),
-    "predict": ("predict", "HOME/s/model.json", "DATA"),
-    "report": ("report", NAME, "--home", "HOME"),
-    "resume": ("resume", NAME, "--home", "HOME", "--json"),
-    "dashboard": (),
-}
-"""Command -> its arguments; the dashboard is asked for its pages without a network."""
-
-
-def write_data(path: Path) -> Path:
-    """Write a small table of judged documents."""
-    generator = np.random.default_rng(1)
-    X = generator.normal(size=(160, 3)).round(3)
-    grades = np.digitize(X @ [1.0, 0.5, -0.3] + 0.5 * generator.normal(size=len(X)), [0.3, 1.2])
-    rows = enumerate(zip(grades, X.tolist(), strict=True))
-    lines = [f"{row // 8},{grade},{','.join(map(str, x))}" for row, (grade, x) in rows]
-    path.write_text("qid,grade,a,b,c\n" + "\n".join(lines) + "\n")
-    return path
-
-
-@dataclass
-class Samples:
-    """A finished and an interrupted study, which are copied for each case."""
-
-    folder: Path
-
-    @classmethod
-    def make(cls, folder: Path) -> Samples:
-        """Run the studies, the second one until it is killed."""
-        folder.mkdir(parents=True, exist_ok=True)
-        data = write_data(folder / "data.csv")
-        tune = [
-            sys.executable, "-m", "ranktune", "tune", str(data), "--name", NAME, "--trials", str(TRIALS),
-            "--solver", "RankSVM", "--sampler", "random", "--jobs", "1", "--home",
-        ]  # fmt: skip
-        subprocess.run([*tune, str(folder / "finished")], check=True, capture_output=True)
-        process = subprocess.Popen(
-            [*tune, str(folder / "interrupted")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        events = folder / "interrupted" / NAME / "events.jsonl"
-        while process.poll() is None and not (events.exists() and '"trial"' in events.read_text()):
-            time.sleep(0.01)
-        os.killpg(process.pid, 9)
-        process.wait()
-        return cls(folder)
-
-    def copy(self, kind: str, to: Path) -> Path:
-        """Return the home folder of a copy of the finished or the interrupted study."""
-        shutil.rmtree(to, ignore_errors=True)
-        shutil.copytree(self.folder / kind, to)
-        return to
-
-    def files(self, kind: str) -> list[Path]:
-        """Return the files of a study, relative to the home folder."""
-        home = self.folder / kind
-        return sorted(path.relative_to(home) for path in home.rglob("*") if path.is_file())
 
 
 @dataclass(frozen=True)
@@ -151,84 +32,12 @@ class Case:
 
     kind: str
     file: Path
-    damage: str
+    harm: str
     command: str
     seed: int
 
     def __str__(self) -> str:
-        return f"{self.kind} study, {self.file}: {self.damage} (seed {self.seed}), then {self.command}"
-
-
-def harm(home: Path, case: Case) -> bool:
-    """Damage the file of a case; return whether that changed anything."""
-    path = home / case.file
-    before = path.read_bytes()
-    after = DAMAGES[case.damage](before, np.random.default_rng(case.seed))
-    if after is None:
-        path.unlink()
-    else:
-        path.write_bytes(after)
-    return after != before
-
-
-def run(command: str, home: Path, data: Path) -> tuple[Outcome, str, object]:
-    """Run a command in this process; return what came of it, what it said, and its answer if it gave one."""
-    if command == "dashboard":
-        return _pages(home)
-    arguments = [part.replace("HOME", str(home)).replace("DATA", str(data)) for part in COMMANDS[command]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        done = CliRunner().invoke(app, arguments)
-    said = done.stderr
-    if "Traceback (most recent call last)" in done.output:
-        return Outcome.TRACEBACK, done.output, None
-    if isinstance(done.exception, RankTuneError):
-        return Outcome.REFUSED, str(done.exception), None
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        return Outcome.TRACEBACK, "".join(traceback.format_exception(done.exception)), None
-    if done.exit_code == 70:
-        return Outcome.UNEXPECTED, said, None
-    if done.exit_code != 0:
-        return Outcome.REFUSED, said, None
-    return Outcome.CORRECT, said, _answer(command, done.stdout, home)
-
-
-def _pages(home: Path) -> tuple[Outcome, str, object]:
-    """Ask the dashboard for the list of studies and for the pages of the study."""
-    paths = ["/api/studies", f"/study/{NAME}", f"/api/study/{NAME}"]
-    paths += [f"/api/view/{NAME}/{view.key}" for view in VIEWS]
-    try:
-        answers = asyncio.run(_asked(home, paths))
-    except Exception as error:
-        return Outcome.TRACEBACK, "".join(traceback.format_exception(error)), None
-    if any(answer.status_code >= 500 and "Internal Server Error" in answer.text for answer in answers):
-        return Outcome.TRACEBACK, " ".join(answer.text[:300] for answer in answers), None
-    refused = any(answer.status_code >= 400 for answer in answers)
-    return Outcome.REFUSED if refused else Outcome.CORRECT, "", None
-
-
-async def _asked(home: Path, paths: Sequence[str]) -> list[httpx.Response]:
-    transport = httpx.ASGITransport(make_app(home), client=("127.0.0.1", 1))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        return [await client.get(path) for path in paths]
-
-
-def _answer(command: str, output: str, home: Path) -> object:
-    """Return what a command answered, without what differs between two runs of the same study."""
-    if command == "predict":
-        return output
-    if command == "report":
-        return None
-    return stable(json.loads(output), str(home))
-
-
-def stable(value: Any, home: str) -> Any:
-    """Return a JSON value without what differs between two runs of one study."""
-    if isinstance(value, dict):
-        return {name: stable(own, home) for name, own in value.items() if not TIMES.search(name)}
-    if isinstance(value, list):
-        return [stable(own, home) for own in value]
-    return value.replace(home, "HOME") if isinstance(value, str) else value
+        return f"{self.kind} study, {self.file}: {self.harm} (seed {self.seed}), then {self.command}"
 
 
 @dataclass
@@ -239,63 +48,95 @@ class Bench:
     work: Path
 
     def __post_init__(self) -> None:
-        self.data = self.samples.folder / "data.csv"
-        self.expected: dict[tuple[str, str], object] = {}
-        for kind in ("finished", "interrupted"):
+        self.expected: dict[tuple[str, str, str], object] = {}
+        for kind in KINDS:
             for command in COMMANDS:
-                home = self.samples.copy(kind, self.work / "home")
-                self.expected[kind, command] = run(command, home, self.data)[2]
+                self.expected[kind, command, "data.csv"] = self._answer(kind, command, "data.csv")
+        for name in SOURCES:
+            for command in SCORING:
+                self.expected["finished", command, name] = self._answer("finished", command, name)
+        self.others = {command: self._answer("other finished", command, "data.csv") for command in SCORING}
+
+    def _answer(self, kind: str, command: str, data: str) -> object:
+        home = self.samples.copy(kind, self.work / "home")
+        return run(command, home, self.samples.folder / data).answer
 
     def cases(self, seeds: Sequence[int] = (0,)) -> Iterator[Case]:
-        """Yield every damage to every file followed by every command, once a seed."""
-        for kind in ("finished", "interrupted"):
-            for file in self.samples.files(kind):
-                for damage in DAMAGES:
-                    for command in COMMANDS:
-                        for seed in seeds:
-                            yield Case(kind, file, damage, command, seed)
+        """Yield every harm to every file followed by every command, once a seed."""
+        possible = list(filter(is_possible, HARMS))
+        for seed in seeds:
+            for kind in KINDS:
+                commands = [own for own in COMMANDS if self.expected[kind, own, "data.csv"] is not None]
+                unscored = [own for own in COMMANDS if own not in SCORING]  # other documents have other scores
+                for harm in possible:
+                    for file in self.samples.files(kind):
+                        yield from (Case(kind, file, harm, command, seed) for command in commands)
+                    yield from (Case(kind, Path("data.csv"), harm, command, seed) for command in unscored)
+            for name in SOURCES:
+                for harm in possible:
+                    yield from (Case("finished", Path(name), harm, command, seed) for command in SCORING)
 
     def outcome(self, case: Case) -> tuple[Outcome, str] | None:
         """Return what came of a case and what was said; None where the damage changed nothing."""
         home = self.samples.copy(case.kind, self.work / "home")
-        if not harm(home, case):
-            return None
-        found, said, answer = run(case.command, home, self.data)
-        if found == Outcome.CORRECT and not self._is_right(case, answer):
-            found = Outcome.WARNED if WORD.search(said) else Outcome.CHANGED
-        return found, said
+        is_source = str(case.file) in ("data.csv", *SOURCES)
+        path = (self.samples.folder if is_source else home) / case.file
+        whole = path.read_bytes()
+        try:
+            if not do(case.harm, path, case.seed, self.samples.other(case.kind, case.file)):
+                return None
+            name = str(case.file) if str(case.file) in SOURCES else "data.csv"
+            found = run(case.command, home, self.samples.folder / name)
+            outcome = found.outcome
+            if outcome == Outcome.CORRECT and not self._is_right(case, found.answer, name):
+                new = pieces(found.answer) - pieces(self.expected[case.kind, case.command, name])
+                said = found.said + " ".join(sorted(new))
+                outcome = Outcome.WARNED if any(word in said for word in WORD) else Outcome.CHANGED
+            if outcome in (Outcome.REFUSED, Outcome.WARNED) and case.command == "resume":
+                _restore(path, whole)
+                if outcome == Outcome.REFUSED and not self._is_resumed(case, home):
+                    return Outcome.LOST, found.said
+            return outcome, found.said
+        finally:
+            if is_source:
+                _restore(path, whole)
 
-    def _is_right(self, case: Case, answer: object) -> bool:
-        """Return whether an answer is that of the undamaged study."""
-        return answer == self.expected[case.kind, case.command]
+    def _is_right(self, case: Case, answer: object, data: str) -> bool:
+        """Return whether an answer is that of the undamaged study, or of another model that was put in its place."""
+        if case.harm == SWAPPED and case.file.name == "model.json" and answer == self.others.get(case.command):
+            return True
+        return answer == self.expected[case.kind, case.command, data]
+
+    def _is_resumed(self, case: Case, home: Path) -> bool:
+        """Return whether the study gives its result once the file is whole again."""
+        again = run("resume", home, self.samples.folder / "data.csv")
+        return again.answer == self.expected[case.kind, "resume", "data.csv"]
 
 
-def counts(found: Counter[tuple[str, Outcome]]) -> str:
-    """Return the outcomes as a table: a row a command, a column an outcome."""
-    kinds = [kind for kind in Outcome if any(key[1] == kind for key in found)]
-    lines = ["  ".join(["command".ljust(10), *(str(kind) for kind in kinds)])]
-    for command in COMMANDS:
-        cells = [str(found[command, kind]).rjust(len(kind)) for kind in kinds]
-        lines.append("  ".join([command.ljust(10), *cells]))
-    return "\n".join(lines)
+def _restore(path: Path, whole: bytes) -> None:
+    if path.is_dir():
+        path.rmdir()
+    if path.exists():
+        path.chmod(0o600)
+    path.write_bytes(whole)
 
 
-def main(folder: Path, most: int, seed: int) -> None:
+def main(folder: Path, most: int, seed: int, commands: Collection[str]) -> None:
     """Run random cases; print the bad ones and the table."""
     samples = Samples(folder / "samples") if (folder / "samples").exists() else Samples.make(folder / "samples")
     bench = Bench(samples, folder)
-    cases = list(bench.cases(seeds=range(seed, seed + 3)))
-    found: Counter[tuple[str, Outcome]] = Counter()
+    cases = [case for case in bench.cases(seeds=[seed]) if case.command in commands]
+    ledger = Ledger(folder / "damage.jsonl")
     for number in np.random.default_rng(seed).permutation(len(cases))[:most].tolist():
-        result = bench.outcome(cases[number])
+        case = cases[number]
+        result = bench.outcome(case)
         if result is None:
             continue
-        found[cases[number].command, result[0]] += 1
+        ledger.add(case.command, result[0], str(case), result[1])
         if result[0] not in GOOD:
-            print(f"{result[0]}: {cases[number]}\n    {result[1].strip()[-400:]}", flush=True)
-    print(counts(found))
+            print(f"{result[0]}: {case}\n    {result[1].strip()[-400:]}", flush=True)
+    print(table(ledger.found, f"{len(cases)} cases, command"))
 
 
 if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[2:]]
-    main(Path(sys.argv[1]), *given, *(200, 0)[len(given) :])
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] or list(COMMANDS))

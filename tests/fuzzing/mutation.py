@@ -33,6 +33,7 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.studies import catalogue
 from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.study.declaration import Study
+from tests.fuzzing.ledger import Ledger, table
 from tests.fuzzing.plain_readers import READERS, RefusedError, Row
 
 VALUES = (0.5, -2.0, 1e-310, 5e-324, 1e308, 0.1, 123456789012345680.0, -0.25, 3.0, 1e-7, 333.3333333333333)
@@ -232,13 +233,13 @@ def tried(kind: str, count: int, seed: int, folder: Path) -> tuple[Counter[Outco
 
 def main(count: int, seed: int = 0) -> None:
     """Print what is wrong, and the table of outcomes: a row a format."""
-    lines = ["  ".join(["format".ljust(10), *Outcome])]
+    ledger = Ledger()
     with tempfile.TemporaryDirectory() as folder:
         for kind in (*READERS, *OTHERS):
             found, bad = tried(kind, count, seed, Path(folder))
             print("\n".join(bad[:8]), flush=True)
-            lines.append("  ".join([kind.ljust(10), *(str(found[own]).rjust(len(own)) for own in Outcome)]))
-    print("\n".join(lines))
+            ledger.found.update({(kind, str(own)): times for own, times in found.items()})
+    print(table(ledger.found, "format"))
 
 
 if __name__ == "__main__":

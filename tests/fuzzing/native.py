@@ -1,28 +1,30 @@
 """Faults below Python: the n-th write, fsync or rename of a process fails, is done by half, or kills it.
 
-`python -m tests.fuzzing.native FOLDER [CASES] [SEED]` injects that many faults into studies, and prints what came of
-it.
+`python -m tests.fuzzing.native FOLDER [CASES] [SEED]` injects that many faults into studies, prints what came of
+it, and appends each to FOLDER/native.jsonl.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from tests.fuzzing.damage import NAME, TRIALS, stable, write_data
+from ranktune.dashboards.records.file import RecordReader
+from tests.fuzzing.asked import NAME, stable
+from tests.fuzzing.damaged_studies import TRIALS, write_data
+from tests.fuzzing.forked import Forked
+from tests.fuzzing.ledger import Ledger, table
 
 KINDS = ("enospc", "eio", "half", "kill")
 MOST = 120
 """Operations of a process among which the fault is put."""
-SURVIVED, LOST, TRACEBACK, NONE = "survived", "other result", "traceback", "no fault"
+SURVIVED, LOST, TRACEBACK, SIGNAL, NONE = "survived", "lost", "traceback", "signal", "no fault"
 
 
 def compiled(folder: Path) -> Path:
@@ -40,52 +42,71 @@ class NativeFaults:
     folder: Path
 
     def __post_init__(self) -> None:
-        self.library, self.data = compiled(self.folder), write_data(self.folder / "data.csv")
-        assert self._tune(self.folder / "calm").returncode == 0
-        self.expected = self._result(self.folder / "calm")
+        library, self.data = compiled(self.folder), write_data(self.folder / "data.csv")
+        self._forked = Forked({"LD_PRELOAD": str(library)})
+        calm = self.folder / "calm"
+        assert self._tune(calm)[0] == 0
+        self.expected = self._result(calm)
+
+    def close(self) -> None:
+        """End the process that runs the studies."""
+        self._forked.close()
 
     def outcome(self, kind: str, at: int) -> tuple[str, str]:
-        """Return what came of the fault of that kind at the at-th operation of each process, and what was said."""
+        """Return what came of the fault of that kind at the at-th operation of the process, and what was said."""
         home, log = self.folder / "home", self.folder / "faults.log"
         shutil.rmtree(home, ignore_errors=True)
         log.unlink(missing_ok=True)
         faults = {"FAULT_FOLDER": str(home), "FAULT_AT": str(at), "FAULT_KIND": kind, "FAULT_LOG": str(log)}
-        first = self._tune(home, faults | {"LD_PRELOAD": str(self.library)})
-        if "Traceback" in first.stderr:
-            return TRACEBACK, first.stderr[-600:]
-        again = self._tune(home)
-        if again.returncode or "Traceback" in again.stderr:
-            return LOST, again.stderr[-600:]
+        code, said = self._tune(home, faults)
+        if "Traceback" in said or code == 70:
+            return TRACEBACK, said[-600:]
+        if code < 0 and code != -9:
+            return SIGNAL, f"{code} {said[-600:]}"
+        before = _finished(home / NAME)
+        code, again = self._tune(home)
+        if code or "Traceback" in again:
+            return LOST, again[-600:]
         if self._result(home) != self.expected:
             return LOST, "another result"
-        return (SURVIVED if log.exists() else NONE), first.stderr[-200:]
+        if not before <= _finished(home / NAME):
+            return LOST, "finished trials"
+        return (SURVIVED if log.exists() else NONE), said[-200:]
 
-    def _tune(self, home: Path, faults: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def _tune(self, home: Path, faults: dict[str, str] | None = None) -> tuple[int, str]:
+        said = self.folder / "said"
+        said.write_text("")
         arguments = [
             "tune", str(self.data), "--home", str(home), "--name", NAME, "--trials", str(TRIALS),
             "--solver", "RankSVM", "--sampler", "random", "--jobs", "1",
         ]  # fmt: skip
-        return subprocess.run(
-            [sys.executable, "-m", "ranktune", *arguments],
-            env=os.environ | (faults or {}), capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        code = self._forked.run(arguments, said, faults)
+        return code, said.read_text()
 
     def _result(self, home: Path) -> object:
         return stable(json.loads((home / NAME / "result.json").read_text()), str(home))
+
+
+def _finished(study: Path) -> set[tuple[int, float]]:
+    """Return the number and the value of each trial in the record of a study, none where there is no record."""
+    if not (study / "record.db").exists():
+        return set()
+    return {(trial.number, trial.value or 0.0) for trial in RecordReader(study / "record.db").trials()}
 
 
 def main(folder: Path, cases: int = 40, seed: int = 0) -> None:
     """Print what was lost, and the table of outcomes: a row a kind of fault."""
     folder.mkdir(parents=True, exist_ok=True)
     bench, generator = NativeFaults(folder), np.random.default_rng(seed)
-    found: Counter[tuple[str, str]] = Counter()
+    ledger = Ledger(folder / "native.jsonl")
     for number in range(cases):
         kind, at = KINDS[number % len(KINDS)], int(generator.integers(1, MOST))
         came, said = bench.outcome(kind, at)
-        found[kind, came] += 1
+        ledger.add(kind, came, f"{kind} at {at}", said)
         if came not in (SURVIVED, NONE):
             print(f"{came}: {kind} at {at}: {said}", flush=True)
-    print("\n".join(f"{kind:8} {came:14} {count}" for (kind, came), count in sorted(found.items())))
+    bench.close()
+    print(table(ledger.found, "fault"))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,17 @@
 """Studies with one damaged file: every command gives a correct answer or a sentence.
 
-By hand, with a table of the outcomes: python -m tests.fuzzing.damage FOLDER CASES SEED
+By hand, with a table of the outcomes: python -m tests.fuzzing.damage FOLDER CASES SEED [COMMAND...]
 """
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
-from tests.fuzzing.damage import COMMANDS, GOOD, Bench, Case, Outcome, Samples, counts
-
-THE_MOST = 1500
-"""Cases of the long run."""
+from tests.fuzzing.asked import COMMANDS
+from tests.fuzzing.damage import GOOD, Bench, Case
+from tests.fuzzing.damaged_studies import Samples
+from tests.fuzzing.ledger import Ledger, table
 
 
 @pytest.fixture(scope="module")
@@ -22,15 +20,16 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(Samples.make(folder / "samples"), folder)
 
 
-def _bad(bench: Bench, cases: list[Case]) -> tuple[list[str], Counter[tuple[str, Outcome]]]:
-    """Run cases; return the descriptions of those that came to no good, and the counts of outcomes."""
-    bad, found = [], Counter[tuple[str, Outcome]]()
+def _bad(bench: Bench, cases: list[Case]) -> list[str]:
+    """Run cases; print the table of outcomes, and return the descriptions of those that came to no good."""
+    bad, ledger = [], Ledger()
     for case in cases:
         result = bench.outcome(case)
         if result is not None:
-            found[case.command, result[0]] += 1
+            ledger.add(case.command, result[0], str(case))
             bad += [] if result[0] in GOOD else [f"{result[0]}: {case}: {result[1].strip()[-300:]}"]
-    return bad, found
+    print(table(ledger.found, "command"))
+    return bad
 
 
 @pytest.mark.thorough
@@ -38,14 +37,9 @@ def _bad(bench: Bench, cases: list[Case]) -> tuple[list[str], Counter[tuple[str,
 def test_a_command_on_a_damaged_study_answers_or_refuses(bench: Bench, command: str) -> None:
     cases = [case for case in bench.cases() if case.command == command and case.kind == "finished"]
     chosen = np.random.default_rng(3).permutation(len(cases))[:20]
-    bad, _ = _bad(bench, [cases[number] for number in chosen.tolist()])
-    assert bad == []
+    assert _bad(bench, [cases[number] for number in chosen.tolist()]) == []
 
 
 @pytest.mark.slow
 def test_all_damage_is_answered_or_refused(bench: Bench) -> None:
-    cases = list(bench.cases(range(3)))
-    chosen = np.random.default_rng(0).permutation(len(cases))[:THE_MOST]
-    bad, found = _bad(bench, [cases[number] for number in chosen.tolist()])
-    print(counts(found))
-    assert bad == []
+    assert _bad(bench, list(bench.cases())) == []

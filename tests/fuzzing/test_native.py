@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -19,8 +20,10 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> NativeFaults:
-    return NativeFaults(tmp_path_factory.mktemp("native"))
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NativeFaults]:
+    found = NativeFaults(tmp_path_factory.mktemp("native"))
+    yield found
+    found.close()
 
 
 @pytest.mark.thorough

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 import xgboost
 
+import ranktune
 from ranktune.solvers.data.queries import Queries
 
 N_QUERIES, LENGTH = 24, 6
@@ -200,6 +201,15 @@ GROUPS = np.full(N_QUERIES, LENGTH)
 _judgments = _file("judged.qrels", _qrels)
 _judged = {"qrels": "judged.qrels"}
 
+
+def _converted(make: Callable[[Path], Path]) -> Callable[[Path], Path]:
+    def convert(folder: Path) -> Path:
+        ranktune.convert(make(folder), folder / "data.converted")
+        return folder / "data.converted"
+
+    return convert
+
+
 SAMPLES: Mapping[str, Sample] = {
     "letor": Sample(_file("data.txt", _letor)),
     "letor-gz": Sample(_file("data.txt.gz", _letor)),
@@ -214,6 +224,8 @@ SAMPLES: Mapping[str, Sample] = {
     "parquet": Sample(_parquet),
     "feather": Sample(_feather),
     "npz": Sample(_npz),
+    "converted": Sample(_converted(_file("data.txt", _letor))),
+    "converted-csv": Sample(_converted(_file("data.csv", lambda: _csv(",")))),
     "jsonl": Sample(_file("data.jsonl", lambda: _lines(_documents()))),
     "jsonl-nested": Sample(_file("data.ndjson.gz", lambda: _lines(_nested()))),
     "jsonl-by-query": Sample(

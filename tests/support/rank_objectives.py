@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.optimizers.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.curvature import loss_hessian, regularised
+from ranktune.solvers.optimizers.curvature import regularised
 from ranktune.solvers.optimizers.newton import Point
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 
@@ -18,7 +18,7 @@ def at_zero(objective: RankObjective) -> tuple[float, Floats]:
 
 
 def hessian(objective: RankObjective) -> Floats:
-    return regularised(loss_hessian(objective), objective.C)
+    return regularised(objective.loss_hessian(), objective.C)
 
 
 def hessian_product(objective: RankObjective, direction: Floats) -> Floats:

@@ -15,12 +15,13 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
+from ranktune.solvers.metrics.means import linearised
 from ranktune.solvers.models.base import LINEAR, TREES, Model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
 from ranktune.tuner.splits.plans import query_folds
-from ranktune.tuner.statistics.intervals import Interval, mean_or_zero, stratified_interval
+from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval, mean_or_zero
 from ranktune.tuner.study.serving import can_load
 
 MAX_LOSS = 0.002
@@ -47,7 +48,8 @@ def copied(model: Model, queries: Queries, serve: Sequence[str], trees: int | No
     queries = replace(queries, rows=None)
     metric = model.metric or DEFAULT_METRIC
     copy = copy_of(model, queries, serve, trees)
-    loss = stratified_interval([copy_loss(model, queries, serve, metric, seed, trees)], np.random.default_rng(seed))
+    lost = copy_loss(model, queries, serve, metric, seed, trees)
+    loss = bootstrap_interval(lost, np.random.default_rng(seed), weights=queries.query_weights)
     before, after = (microseconds_a_document(each, queries) for each in (model, copy))
     return Copy(copy, metric, loss, model.bytes, before, after)
 
@@ -73,8 +75,8 @@ def copy_loss(
     return lost
 
 
-def is_significant(loss: Floats) -> bool:
-    """Return whether a loss, (n_queries,), is significantly above MAX_LOSS."""
-    known = loss[~np.isnan(loss)]
+def is_significant(loss: Floats, weights: Floats | None = None) -> bool:
+    """Return whether a loss, (n_queries,), is significantly above MAX_LOSS, its mean weighted by weights."""
+    known = linearised(loss, weights)[~np.isnan(loss)]
     error = float(known.std()) / np.sqrt(max(len(known), 1)) if len(known) else 0.0
-    return mean_or_zero(loss) - MAX_LOSS > ONE_SIDED_Z * error
+    return mean_or_zero(known) - MAX_LOSS > ONE_SIDED_Z * error

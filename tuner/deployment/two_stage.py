@@ -29,7 +29,7 @@ from ranktune.tuner.evaluation.feature_order import ordered
 from ranktune.tuner.evaluation.feature_sets import FeatureBudget
 from ranktune.tuner.evaluation.refit import microseconds_a_document
 from ranktune.tuner.splits.plans import query_folds
-from ranktune.tuner.statistics.intervals import Interval, stratified_interval
+from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 
 MAX_LOSS = 0.001
 """The loss of the metric that a window may have."""
@@ -108,7 +108,8 @@ def two_stages(
     for size in sizes:
         loss = whole - metric.per_query(staged(first, full, queries, size), queries)
         rescored = float(np.minimum(queries.lengths, size).mean())
-        tried.append(Window(size, stratified_interval([loss], np.random.default_rng(0)), a * documents + b * rescored))
+        interval = bootstrap_interval(loss, np.random.default_rng(0), weights=queries.query_weights)
+        tried.append(Window(size, interval, a * documents + b * rescored))
     scores = learnt.scores(queries)
     linear = learnt.model.on_columns(learnt.columns, model.n_features, model.feature_names)
     return TwoStages(

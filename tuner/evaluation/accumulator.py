@@ -11,6 +11,7 @@ import numpy as np
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.task import Outcome, Task
 
@@ -19,12 +20,12 @@ class ScoreAccumulator:
     """Sums the scores and costs of the models of a task on the development queries.
 
     `place` counts the values of the task's path; a task without a path has one place. `numbers`, `judged` are numbers
-    of development queries.
+    of development queries. Means are weighted where these have weights.
     """
 
     def __init__(self, development: Queries, task: Task) -> None:
         size = max(len(task.path), 1)
-        self._task = task
+        self._task, self._weights = task, development.query_weights
         self._metrics = {name: parse_metric(name) for name in task.metrics}
         self._sums = {name: np.zeros((size, development.n_queries)) for name in task.metrics}
         self._times = np.zeros((size, development.n_queries))
@@ -83,7 +84,7 @@ class ScoreAccumulator:
             self._sums[name][place, numbers] += values
             if name == self._task.metrics[0]:
                 first = values
-        self._parts[place].append(mean_or_nan(first))
+        self._parts[place].append(mean_of(first, queries.query_weights))
         model = ranker.as_model()
         self._nonzeros[place].append(model.nonzeros)
         self._bytes[place].append(model.bytes)
@@ -108,9 +109,13 @@ class ScoreAccumulator:
         found: Floats = np.divide(sums, times, out=np.full(len(judged), np.nan), where=times > 0.0)
         return found
 
+    def weights(self, judged: Ints) -> Floats | None:
+        """Return the weights of judged, None if they have none."""
+        return None if self._weights is None else self._weights[judged]
+
     def best(self, judged: Ints, count: int) -> int:
         """Return the best of the first places, the first of equals; all were scored on the same queries."""
-        means = [mean_or_nan(self.values(place, judged)) for place in range(count)]
+        means = [mean_of(self.values(place, judged), self.weights(judged)) for place in range(count)]
         return int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
 
     def outcome(self, best: int, judged: Ints, stopped: str) -> Outcome:
@@ -137,12 +142,6 @@ class ScoreAccumulator:
 
     def _means(self, best: int, judged: Ints) -> list[float]:
         """Return the mean of the metric at each place: that of the best, and the mean differences from it."""
-        leader = self.values(best, judged)
-        ahead = [mean_or_nan(self.values(place, judged) - leader) for place in range(len(self._times))]
-        return [mean_or_nan(leader) + difference for difference in ahead]
-
-
-def mean_or_nan(values: Floats) -> float:
-    """Return the mean of the values that are not NaN, NaN where there are none; np.nanmean would warn of that."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+        leader, weights = self.values(best, judged), self.weights(judged)
+        ahead = [mean_of(self.values(place, judged) - leader, weights) for place in range(len(self._times))]
+        return [mean_of(leader, weights) + difference for difference in ahead]

@@ -19,6 +19,7 @@ from ranktune.solvers.core.space import Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits, FeatureOrder, ordered
+from ranktune.tuner.splits.parts import read_part
 from ranktune.tuner.splits.store import read_development, read_plan
 
 FEATURE_SET = "feature_set"
@@ -62,7 +63,7 @@ def _order(folder: str, plan: str, part: int, budget: FeatureBudget) -> FeatureO
         return feature_order(development, budget)
     folds = read_plan(folder, plan)
     assert isinstance(folds, tuple)
-    return feature_order(development.select(folds[part].train), budget)
+    return feature_order(read_part(folder, folds[part].train), budget)
 
 
 def feature_order(queries: Queries, budget: FeatureBudget) -> FeatureOrder:

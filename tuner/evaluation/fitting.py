@@ -52,7 +52,8 @@ def grown(
     ranker = unfitted(task)
     ranker.set_params(**{task.path_parameter: task.bound, "metric": task.metrics[0]})
     rate = float(ranker.get_params().get("learning_rate", 1.0))
-    race, metric = GrowthRace(task.incumbent, task.bound, rate), parse_metric(task.metrics[0])
+    race = GrowthRace(task.incumbent, task.bound, rate, weights=vali.query_weights)
+    metric = parse_metric(task.metrics[0])
     with scores.fitting():
         last, took = float("inf"), 0.0
         for step in ranker.fit_steps(train, vali=vali):

@@ -10,33 +10,35 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.base import Model
-from ranktune.tuner.evaluation.accumulator import ScoreAccumulator, mean_or_nan
+from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
 from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds
 from ranktune.tuner.evaluation.kept import keep_model, keep_scores
 from ranktune.tuner.evaluation.racing import is_behind
 from ranktune.tuner.evaluation.refit import as_model
+from ranktune.tuner.evaluation.samples import read_for_fit, sample
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.splits.parts import read_part
 from ranktune.tuner.splits.plans import Fold
 
 
-def sample(numbers: Ints, count: int, seed: int) -> Ints:
-    """Return the numbers of a sample of that many queries, rising; all where count is 0 or not smaller."""
-    if not 0 < count < len(numbers):
-        return numbers
-    return np.sort(np.random.default_rng([seed, 7]).permutation(numbers)[:count])
+def vali_weights(task: Task, fold: Fold, development: Queries) -> Floats | None:
+    """Return the weights of the validation queries that score a task, None if they have none."""
+    if development.query_weights is None:
+        return None
+    return development.query_weights[sample(fold.vali, task.vali_queries, task.seed)]
 
 
 def by_split(task: Task, fold: Fold, development: Queries) -> Outcome:
     """Return what a configuration scores on the validation queries. Raises LimitReached."""
     deadline = time.monotonic() + task.limit
+    weights = vali_weights(task, fold, development)
     after: list[Floats] = []
     steps: list[tuple[float, str, float]] = []
     for place, size in enumerate(task.samples):
@@ -45,8 +47,8 @@ def by_split(task: Task, fold: Fold, development: Queries) -> Outcome:
         )
         after.append(outcome.per_query[task.metrics[0]])
         part = f"a sample of {size} queries"
-        steps.append((time.time(), part, mean_or_nan(after[-1])))
-        if place < len(task.incumbent_samples) and is_behind(after[-1], task.incumbent_samples[place]):
+        steps.append((time.time(), part, mean_of(after[-1], weights)))
+        if place < len(task.incumbent_samples) and is_behind(after[-1], task.incumbent_samples[place], weights):
             return replace(outcome, stopped=part, steps=tuple(steps), samples=tuple(after))
     outcome = _on_sample(task, fold, development, deadline)
     return replace(outcome, steps=(*steps, *outcome.steps), samples=tuple(after))
@@ -54,10 +56,10 @@ def by_split(task: Task, fold: Fold, development: Queries) -> Outcome:
 
 def _on_sample(task: Task, fold: Fold, development: Queries, deadline: float) -> Outcome:
     """Return what a configuration scores, fitted to the sample of the task, or to all training queries."""
-    whole = development.select(sample(fold.train, task.queries, task.seed))
+    whole = read_for_fit(task, sample(fold.train, task.queries, task.seed))
     judged = sample(fold.vali, task.vali_queries, task.seed)
     columns = selected_columns(task.folder, task.plan, 0, task.budget, task.parameters)
-    train, vali = whole.with_columns(columns), development.select(judged).with_columns(columns)
+    train, vali = (part.with_columns(columns) for part in (whole, read_part(task.folder, judged)))
     documents = development.documents_of(judged)
     scores = ScoreAccumulator(development, replace(task, path=()) if task.bound else task)
     best, model, rounds, stopped = 0, None, 0, ""
@@ -71,7 +73,8 @@ def _on_sample(task: Task, fold: Fold, development: Queries, deadline: float) ->
     outcome = scores.outcome(best, judged, stopped)
     if task.bound:
         chosen = float(max(rounds, task.least))
-        outcome = replace(outcome, chosen=chosen, path=((chosen, mean_or_nan(outcome.per_query[task.metrics[0]])),))
+        value = mean_of(outcome.per_query[task.metrics[0]], scores.weights(judged))
+        outcome = replace(outcome, chosen=chosen, path=((chosen, value),))
     if model is not None:
         _keep(task, outcome, model, documents)
     return outcome

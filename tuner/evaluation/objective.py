@@ -14,15 +14,18 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compile_anew, compiling, is_compiling_error
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.tuner.evaluation.accumulator import ScoreAccumulator, mean_or_nan
+from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
 from ranktune.tuner.evaluation.feature_sets import selected_columns
 from ranktune.tuner.evaluation.fitting import LimitReached, fitted
 from ranktune.tuner.evaluation.holdout import by_split, chosen_parameters
 from ranktune.tuner.evaluation.kept import keep_scores
 from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse, still_racing
+from ranktune.tuner.evaluation.samples import read_for_fit
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.splits.parts import read_part
 from ranktune.tuner.splits.plans import FRESH, Fold, Plan, Progressive
 from ranktune.tuner.splits.store import read_development, read_plan
 
@@ -96,10 +99,9 @@ def _by_folds(task: Task, plan: tuple[Fold, ...], development: Queries) -> Outco
     scores = ScoreAccumulator(development, task)
     deadline = time.monotonic() + task.limit
     for place, fold in enumerate(plan, start=1):
-        # A run of queries is a view. Others are gathered again for each trial: a copy costs little beside the fit,
-        # and keeping the copies would cost every worker the data many times.
         columns = selected_columns(task.folder, task.plan, place - 1, task.budget, task.parameters)
-        train, vali = (development.select(part).with_columns(columns) for part in (fold.train, fold.vali))
+        parts = read_for_fit(task, fold.train), read_part(task.folder, fold.vali)
+        train, vali = (part.with_columns(columns) for part in parts)
         documents = development.documents_of(fold.vali) if task.keep_scores or task.keep else None
         for k, ranker in enumerate(fitted(task, task.path[:racing], train, scores, deadline)):
             scores.score(k, ranker, vali, fold.vali, documents, columns)
@@ -107,7 +109,7 @@ def _by_folds(task: Task, plan: tuple[Fold, ...], development: Queries) -> Outco
         scores.end_part(part)
         if place <= looks:
             values = [scores.values(k, judged) for k in range(racing)]
-            racing = still_racing(values, best, task.incumbent, looks)
+            racing = still_racing(values, best, task.incumbent, looks, scores.weights(judged))
             if racing == 0:
                 stopped = part
                 break
@@ -146,16 +148,24 @@ def _by_orders(task: Task, plan: Progressive, development: Queries) -> Outcome:
             stopped = part
             break
     outcome = scores.outcome(0, np.arange(development.n_queries), stopped)
-    return replace(outcome, learning_curve=learning_curve(in_order))
+    weights = development.query_weights
+    weighed = None if weights is None else [weights[order] for order in plan.orders[: len(in_order)]]
+    return replace(outcome, learning_curve=learning_curve(in_order, weighed))
 
 
-def learning_curve(in_order: Sequence[Floats]) -> tuple[tuple[float, float], ...]:
+def learning_curve(
+    in_order: Sequence[Floats], weights: Sequence[Floats] | None = None
+) -> tuple[tuple[float, float], ...]:
     """Return how many queries had been learned from, and the mean of the next ones, means over orders of all queries.
 
-    in_order: the metric in each order, (n_queries,), NaN where it skips a query. The queries make up to
-    LEARNING_POINTS blocks of nearly equal size, each counted from its middle.
+    in_order: the metric in each order, (n_queries,), NaN where it skips a query; weights likewise. The queries make up
+    to LEARNING_POINTS blocks of nearly equal size, each counted from its middle.
     """
     values = np.array(in_order)
+    weighed = None if weights is None else np.array(weights)
     blocks = np.array_split(np.arange(values.shape[1]), min(LEARNING_POINTS, values.shape[1]))
-    points = ((float(block.mean()), mean_or_nan(values[:, block])) for block in blocks)
+    points = (
+        (float(block.mean()), mean_of(values[:, block], None if weighed is None else weighed[:, block]))
+        for block in blocks
+    )
     return tuple(point for point in points if point[1] == point[1])

@@ -38,11 +38,13 @@ def checked_outcome(returned: object) -> Outcome:
         return Outcome(error=f"the objective's Outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
 
 
-def comparable_outcome(outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None) -> Outcome:
+def comparable_outcome(
+    outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None, weights: Floats | None = None
+) -> Outcome:
     """Return a checked outcome, or a failure if its values cannot be compared to those of other trials.
 
     `judged`, (n_queries,), is which validation queries the metric does not skip, by the first finished trial; None
-    before that.
+    before that. `weights`, (n_queries,), are those of the validation queries, None if they have none.
     """
     if outcome.error is not None or outcome.given_up:
         return outcome
@@ -57,6 +59,8 @@ def comparable_outcome(outcome: Outcome, metric: str, judged: NDArray[np.bool_] 
     if len(lengths) > 1:
         what = " or ".join(map(str, sorted(lengths - {len(own)}))) or len(own)
         return failed_outcome(outcome, f"{metric} has {len(own)} values, where other metrics or trials have {what}")
+    if weights is not None and len(own) != len(weights):
+        return failed_outcome(outcome, f"{metric} has {len(own)} values for {len(weights)} validation queries")
     if judged is not None and outcome.stopped and not (own & ~judged).any():
         return outcome
     if judged is not None and (own != judged).any():

@@ -7,6 +7,9 @@ with a probability of at most LEVEL, whatever the incumbent is and however it wa
 
 values, incumbent (n,) what the trial and the incumbent scored, by unit: a query, or an order of all queries. NaN where
 a unit is not known yet, or is skipped by the metric.
+weights           (n,) how often each query counts, None if each counts once. A weighted mean has the standard error of
+the linearised differences, and the degrees of freedom of the effective number of queries
+(`ranktune.solvers.metrics.means`); orders have no weights.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from functools import lru_cache
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.metrics.means import effective_count, linearised
 
 LEVEL = 0.05
 """The probability, at most, with which a trial is stopped that would have won."""
 MIN_QUERIES = 8
-"""Queries that must differ before they are tested: the mean of fewer is far from normal."""
+"""Queries, by their effective number, that must differ before they are tested: the mean of fewer is far from normal."""
 FIRST_STEPS = 4.0
 """Rounds of boosting, times the learning rate, after which the growth of a model is first looked at."""
 MIN_ORDERS = 3
@@ -37,6 +41,7 @@ def is_significantly_worse(
     whole: int = 0,
     min_differing: int = MIN_QUERIES,
     level: float = LEVEL,
+    weights: Floats | None = None,
 ) -> bool:
     """Return whether a trial is significantly worse at one of `looks` looks; never once all units are known.
 
@@ -46,20 +51,21 @@ def is_significantly_worse(
     """
     known = ~np.isnan(values) & ~np.isnan(incumbent)
     difference = values[known] - incumbent[known]
+    own = None if weights is None else weights[known]
     n, whole = len(difference), whole or int(np.count_nonzero(~np.isnan(incumbent)))
-    if not 1 < n < whole or np.count_nonzero(difference) < min_differing:
+    if not 1 < n < whole or effective_count(difference != 0.0, own) < min_differing:
         return False
-    error = partial_error(difference, whole)
-    return bool(difference.mean() < -_quantile(level / looks, n - 1) * error)
+    error = partial_error(linearised(difference, own), whole)
+    return _is_below(difference, own, error, level / looks)
 
 
-def is_behind(values: Floats, incumbent: Floats) -> bool:
+def is_behind(values: Floats, incumbent: Floats, weights: Floats | None = None) -> bool:
     """Return whether a trial scored less than the incumbent after the same sample of the training queries.
 
     More training queries may change the order, so that no test could promise much; where a fit on all of them is
     expensive, only what leads on the sample is worth it.
     """
-    difference = values - incumbent
+    difference = linearised(values - incumbent, weights)
     known = difference[~np.isnan(difference)]
     return bool(len(known)) and bool(known.mean() < 0.0)
 
@@ -73,8 +79,15 @@ class GrowthRace:
     significantly worse even with that, paired by query, at an equal share of the level for each look.
     """
 
-    def __init__(self, incumbent: Floats | None, bound: int, rate: float, level: float = LEVEL) -> None:
-        self._incumbent, self._bound = incumbent, bound
+    def __init__(
+        self,
+        incumbent: Floats | None,
+        bound: int,
+        rate: float,
+        level: float = LEVEL,
+        weights: Floats | None = None,
+    ) -> None:
+        self._incumbent, self._bound, self._weights = incumbent, bound, weights
         self._rounds, self._last = int(np.ceil(FIRST_STEPS / rate)), float("nan")
         self._level = level / max(int(np.log2(max(bound / self._rounds, 1.0))), 1)
 
@@ -86,15 +99,22 @@ class GrowthRace:
         """Return whether a fit that scored values by query, (n,), after the rounds of this look is lost."""
         assert self._incumbent is not None
         left, before = np.log2(self._bound / self._rounds), self._last
-        self._rounds, self._last = 2 * self._rounds, float(np.nanmean(values))
+        self._rounds, self._last = 2 * self._rounds, float(np.nanmean(linearised(values, self._weights)))
         if np.isnan(before):
             return False
         difference = values + max(self._last - before, 0.0) * left - self._incumbent
-        difference = difference[~np.isnan(difference)]
-        if len(difference) < 2 or np.count_nonzero(difference) < MIN_QUERIES:
+        known = ~np.isnan(difference)
+        difference, own = difference[known], None if self._weights is None else self._weights[known]
+        if len(difference) < 2 or effective_count(difference != 0.0, own) < MIN_QUERIES:
             return False
-        error = float(difference.std(ddof=1)) / len(difference) ** 0.5
-        return bool(difference.mean() < -_quantile(self._level, len(difference) - 1) * error)
+        error = float(linearised(difference, own).std(ddof=1)) / len(difference) ** 0.5
+        return _is_below(difference, own, error, self._level)
+
+
+def _is_below(difference: Floats, weights: Floats | None, error: float, level: float) -> bool:
+    """Return whether the mean difference, (n,), with its standard error, is significantly below 0 at the level."""
+    degrees = effective_count(np.full(len(difference), True), weights) - 1.0
+    return bool(linearised(difference, weights).mean() < -_quantile(level, degrees) * error)
 
 
 def partial_error(difference: Floats, whole: int) -> float:
@@ -111,30 +131,32 @@ class Estimate:
     variance: float
 
 
-def estimate_in_full(values: Floats, incumbent: Floats) -> Estimate:
+def estimate_in_full(values: Floats, incumbent: Floats, weights: Floats | None = None) -> Estimate:
     """Return what a stopped trial would have scored in full.
 
     The incumbent's scores show how hard the known units are; the plain mean over few units is mostly that.
     """
     known = ~np.isnan(values) & ~np.isnan(incumbent)
-    difference = values[known] - incumbent[known]
+    difference = linearised(values[known] - incumbent[known], None if weights is None else weights[known])
     whole = int(np.count_nonzero(~np.isnan(incumbent)))
     error = partial_error(difference, whole) if len(difference) > 1 else float("nan")
-    return Estimate(float(np.nanmean(incumbent) + difference.mean()), error**2)
+    return Estimate(float(np.nanmean(linearised(incumbent, weights)) + difference.mean()), error**2)
 
 
-def estimate_by_sample(values: Floats, incumbent: Floats, in_sample: Floats) -> Estimate:
+def estimate_by_sample(values: Floats, incumbent: Floats, in_sample: Floats, weights: Floats | None = None) -> Estimate:
     """Return what a trial would have scored in full that was stopped after a sample of the training queries.
 
     It is what the incumbent scored in full, and the mean difference to what the incumbent scored after the sample.
     """
-    difference = values - in_sample
+    difference = linearised(values - in_sample, weights)
     difference = difference[~np.isnan(difference)]
     error = float(difference.std(ddof=1)) / len(difference) ** 0.5 if len(difference) > 1 else float("nan")
-    return Estimate(float(np.nanmean(incumbent) + difference.mean()), error**2)
+    return Estimate(float(np.nanmean(linearised(incumbent, weights)) + difference.mean()), error**2)
 
 
-def still_racing(path: Sequence[Floats], best: int, incumbent: Floats | None, looks: int) -> int:
+def still_racing(
+    path: Sequence[Floats], best: int, incumbent: Floats | None, looks: int, weights: Floats | None = None
+) -> int:
     """Return how many values of a path go on: up to the last that is worse than neither the incumbent nor the best.
 
     None goes on where all are significantly worse than the incumbent. Where there is no incumbent, the best goes on.
@@ -142,14 +164,14 @@ def still_racing(path: Sequence[Floats], best: int, incumbent: Floats | None, lo
     whole = len(path[best]) if incumbent is None else int(np.count_nonzero(~np.isnan(incumbent)))
     for count in range(len(path), 0, -1):
         values = path[count - 1]
-        worse = incumbent is not None and is_significantly_worse(values, incumbent, looks)
-        if not worse and not is_significantly_worse(values, path[best], looks, whole=whole):
+        worse = incumbent is not None and is_significantly_worse(values, incumbent, looks, weights=weights)
+        if not worse and not is_significantly_worse(values, path[best], looks, whole=whole, weights=weights):
             return count
     return 0
 
 
 @lru_cache(maxsize=4096)
-def _quantile(level: float, degrees: int) -> float:
+def _quantile(level: float, degrees: float) -> float:
     """Return the upper quantile of the t-distribution that is exceeded with the probability level."""
     from scipy.special import stdtrit  # scipy.stats takes a third of a second to import
 

@@ -19,8 +19,10 @@ from ranktune.solvers.models.monotone import with_constraints
 from ranktune.tuner.evaluation.feature_sets import ALL_QUERIES, selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import unfitted
 from ranktune.tuner.evaluation.kept import kept_model
+from ranktune.tuner.evaluation.samples import read_for_fit
 from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.splits.store import read_development, read_training
+from ranktune.tuner.splits.parts import training_numbers
+from ranktune.tuner.splits.store import read_development
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ def refit(task: Task, *, on_everything: bool, instead: Task | None = None) -> Re
     """
     if not on_everything and (left := kept_model(task)) is not None:
         return Refitted(left, 0.0, on_everything)
-    whole = read_development(task.folder) if on_everything else read_training(task.folder)
+    development = read_development(task.folder)
+    numbers = np.arange(development.n_queries) if on_everything else training_numbers(task.folder)
+    whole = read_for_fit(task, numbers)
     part = ALL_QUERIES if on_everything else 0
     columns = selected_columns(task.folder, task.plan, part, task.budget, task.parameters)
     train, ranker = whole.with_columns(columns), unfitted(task)

@@ -30,7 +30,7 @@ def compile_solver(name: str) -> float:
     solver = solver_class(name)
     with compiling() as spent, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fits that did not converge
-        for queries in (small_queries(), _sparse(small_queries())):
+        for queries in (small_queries(), sparse_queries(small_queries())):
             for parameters in _choices(solver):
                 ranker = make(name, parameters, 0)
                 for _ in ranker.fit_steps(queries):
@@ -82,6 +82,7 @@ def small_queries(n_queries: int = 30) -> Queries:
     return Queries.from_arrays(X, grades, group=lengths)
 
 
-def _sparse(queries: Queries) -> Queries:
+def sparse_queries(queries: Queries) -> Queries:
+    """Return queries whose features are sparse: those above a half stay."""
     X = np.asarray(queries.features)
     return queries.with_features(sparse.csr_array(np.where(X > 0.5, X, np.float32(0.0))))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ranktune.api import resume, run, tune
     from ranktune.comparing import compare, evaluate
+    from ranktune.converting import convert
     from ranktune.explaining import explain
     from ranktune.reading import predict
     from ranktune.solvers.data.queries import Queries
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from ranktune.solvers.linear.rank_svm import RankSVM
     from ranktune.solvers.metrics.metrics import parse_metric
     from ranktune.solvers.models.base import load_model
+    from ranktune.streaming import one_pass
     from ranktune.studies.catalogue import read
     from ranktune.tuner.samplers.thompson import ThompsonSampler
     from ranktune.tuner.study.declaration import Study
     from ranktune.tuner.study.registering import register_metric, register_solver
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ElasticRank",
@@ -37,9 +39,11 @@ __all__ = [
     "ThompsonSampler",
     "__version__",
     "compare",
+    "convert",
     "evaluate",
     "explain",
     "load_model",
+    "one_pass",
     "parse_metric",
     "predict",
     "read",
@@ -58,9 +62,11 @@ _HOME = {
     "Study": "tuner.study.declaration",
     "ThompsonSampler": "tuner.samplers.thompson",
     "compare": "comparing",
+    "convert": "converting",
     "evaluate": "comparing",
     "explain": "explaining",
     "load_model": "solvers.models.base",
+    "one_pass": "streaming",
     "parse_metric": "solvers.metrics.metrics",
     "predict": "reading",
     "read": "studies.catalogue",

@@ -99,7 +99,7 @@ def tune(given: TuneArguments) -> StudyResult:
 
 
 def _workforce(given: StudyRuntime) -> Workforce:
-    return Workforce(given.jobs, given.trial_timeout, given.trial_memory, given.executor, given.address)
+    return Workforce(given.jobs, given.trial_timeout, given.trial_memory, given.executor, given.address, given.memory)
 
 
 @takes(RunArguments)
@@ -223,6 +223,7 @@ class _Session:
     progress: Progress
     events: Events
     owner: Ownership | None
+    memory: int | None
 
     def reopened(self) -> tuple[list[Problem], str]:
         """Return the problems whose data are stored; without them why not."""
@@ -237,8 +238,8 @@ class _Session:
         self.events.write(Event.STAGE, name="reading")
         self.progress.stage(f"reading {study.data}")
         if all(map(_is_file, sources)):
-            return self.workers.call(read_and_prepare, study, sources, self.folder, extend)
-        return read_and_prepare(study, sources, self.folder, extend, self.progress)
+            return self.workers.call(read_and_prepare, study, sources, self.folder, extend, self.memory)
+        return read_and_prepare(study, sources, self.folder, extend, self.memory, self.progress)
 
     def run(
         self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None
@@ -262,7 +263,9 @@ def _at_work(folder: StudyFolder, force: Workforce, locations: Locations, given:
             events = held.enter_context(Events(folder.path, progress.event))
             workers = held.enter_context(with_custom(force.assembled(apart=url is not None)))
             try:
-                yield _Session(folder, locations, workers, progress, events, owner)
+                if force.note:
+                    progress.stage(force.note)
+                yield _Session(folder, locations, workers, progress, events, owner, force.reading_memory)
             except BaseException as error:
                 cause = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
                 events.write(Event.STUDY_STOPPED, reason=cause)
@@ -317,7 +320,7 @@ def work(given: WorkArguments) -> int:
     """
     progress = given.progress or _watcher()
     with closing(progress), closing(_joinable(given)) as joinable:
-        force = Workforce(given.jobs, given.trial_timeout, given.trial_memory)
+        force = Workforce(given.jobs, given.trial_timeout, given.trial_memory, memory=given.memory)
         with with_custom(force.assembled(apart=True)) as workers:
             worker = JoinedWorker(joinable, workers, progress.stage, wait=given.wait)
             try:

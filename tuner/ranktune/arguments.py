@@ -4,7 +4,7 @@ As in ranktune.command_line.app, no heavy module is imported.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, replace
 from functools import wraps
 from pathlib import Path
@@ -56,6 +56,14 @@ class WorkerRuntime:
         int | str | None,
         Setting("Memory beyond which one trial fails, such as 4GB.", option_type=str, panel=_RUNNING),
     ] = None
+    memory: Annotated[
+        int | str | None,
+        Setting(
+            "Memory of all processes together, such as 8GB: it bounds the trials and how many run at once.",
+            option_type=str,
+            panel=_RUNNING,
+        ),
+    ] = None
     home: Annotated[str | Path | None, HOME] = None
     storage: Annotated[
         str | None,
@@ -78,13 +86,16 @@ class StudyRuntime(WorkerRuntime):
     executor: Annotated[
         "str | Executor",
         Setting(
-            "Where trials run: processes (here), or dask (a cluster).",
-            python="Or an object with the methods of ranktune.tuner.workers.executor.Executor.",
+            "Where trials run: processes (here), or dask or ray (a cluster).",
+            python="Or an object with the methods of ranktune.tuner.workers.executor.Executor, such as "
+            "ranktune.tuner.workers.clusters.joblib_executor.JoblibWorkers.",
             option_type=str,
             panel=_RUNNING,
         ),
     ] = "processes"
-    address: Annotated[str | None, Setting("Address of Dask's scheduler: tcp://HOST:8786.", panel=_RUNNING)] = None
+    address: Annotated[
+        str | None, Setting("Address of the cluster: tcp://HOST:8786 of Dask, HOST:6379 of Ray.", panel=_RUNNING)
+    ] = None
     extend: Annotated[
         bool, Setting("Continue the study of that name with more solvers, wider ranges or more choices.")
     ] = False
@@ -159,13 +170,26 @@ def takes(
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:
-                raise TypeError(f"{function.__name__}() {error}") from None
+                raise TypeError(f"{function.__name__}() {error}{_remedy(signature, kwargs)}") from None
             return function(declaration(*args, **kwargs))
 
         call.__signature__ = signature  # type: ignore[attr-defined]
         return documented(declaration)(call)
 
     return decorate
+
+
+def _remedy(signature: inspect.Signature, given: Mapping[str, object]) -> str:
+    """Return what to write instead of the first argument that a function does not take."""
+    unknown = next((name for name in given if name not in signature.parameters), None)
+    if unknown is None:
+        return ""
+    from ranktune.solvers.core.errors import nearest
+    from ranktune.studies.readers.options import LoadOptions
+
+    if unknown in LoadOptions.__annotations__ and "reading" in signature.parameters:
+        return f". Options of readers go into reading={{'{unknown}': {given[unknown]!r}}}."
+    return f". {nearest(unknown, signature.parameters)}"
 
 
 def _parameter(own: Declared) -> inspect.Parameter:

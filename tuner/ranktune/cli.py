@@ -16,25 +16,29 @@ def main() -> None:
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
     try:
-        from ranktune.command_line.app import run
+        try:
+            from ranktune.command_line.app import run
 
-        run()
+            run()
+        finally:
+            _keep_exit_code()
     except KeyboardInterrupt:
-        _ignore_signals()
+        _keep_exit_code()
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
-    except SystemExit as end:
-        if end.code == 130:
-            _ignore_signals()
-        raise
     except Exception as error:  # before or after a command, such as a damaged installation
         from ranktune.command_line.crashes import crash
 
         crash(error)
 
 
-def _ignore_signals() -> None:
-    """Let an interrupted process end with its exit code: Python restores the default handlers while it finalizes."""
+def _keep_exit_code() -> None:
+    """Let this process end with its exit code, whatever signals came and follow.
+
+    Python restores the default handlers while it finalizes. It also ends itself by the signal where a KeyboardInterrupt
+    has passed through exec, as when a dataclass is made, although it was caught; the next exec forgets that.
+    """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    exec("")

@@ -12,6 +12,7 @@ from ranktune.reading import model_of
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, dense
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
+from ranktune.solvers.data.blocks import SCORED_ROWS, block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import contributions, is_exact
 from ranktune.solvers.explanation.effects import grid_of, partial_effects
@@ -108,19 +109,19 @@ def explain(
         raise ParameterError("documents are compared within a query, and none is given: say which.")
     if query is not None and effect_of is not None:
         raise ParameterError("a query and the effect of a feature are different explanations: ask for one.")
-    queries = chosen.arranged(catalogue.read_for(chosen, data, graded=query is None and effect_of is None, **options))
+    queries = catalogue.read_for(chosen, data, graded=query is None and effect_of is None, **options)
     if query is not None:
         return _of_query(chosen, queries, query, documents)
     if effect_of is not None:
         return _of_feature(chosen, queries, effect_of)
     check_count("max_queries", max_queries)
     check_count("repeats", repeats)
-    return _of_all(chosen, sampled(queries, max_queries, seed), metric, repeats, seed)
+    return _of_all(chosen, chosen.arranged(sampled(queries, max_queries, seed)), metric, repeats, seed)
 
 
 def _of_query(model: Model, queries: Queries, name: object, documents: Sequence[object] | str | None) -> Json:
     number = _position(queries.query_ids, name, "query")
-    one = queries.select([number])
+    one = model.arranged(queries.select([number]))
     scores = model.predict(one)
     order = np.argsort(-scores, kind="stable")
     pair = order[:2] if documents is None else _rows_of(one, documents)
@@ -181,8 +182,15 @@ def _of_feature(model: Model, queries: Queries, feature: str | int) -> Json:
         raise ParameterError(f"effect_of={feature!r}: the model has no such feature. {_known(model, wanted)}")
     column = names.index(wanted)
     model.predict(queries)  # raises where values are missing that the model does not know
-    grid = grid_of(queries, column)
-    effects = partial_effects(model, queries, column, grid)
+    named = model.feature_names is not None and queries.feature_names is not None
+    grid = grid_of(queries, queries.feature_names.index(wanted) if named and queries.feature_names else column)
+    if queries.n_documents <= SCORED_ROWS:
+        effects = partial_effects(model, model.arranged(queries), column, grid)
+    else:
+        effects = np.zeros(len(grid))
+        for first, last in query_ranges(queries.starts, SCORED_ROWS):  # each query counts alike
+            block = model.arranged(block_of(queries, first, last))
+            effects += block.n_queries / queries.n_queries * partial_effects(model, block, column, grid)
     points = [{"value": float(x), "effect": float(y)} for x, y in zip(grid, effects, strict=True)]
     return {"feature": wanted, "queries": queries.n_queries, "effects": points}
 
@@ -199,7 +207,7 @@ def _of_all(model: Model, queries: Queries, spelling: str, repeats: int, seed: i
     found = feature_importance(model, queries, metric, repeats=repeats, seed=seed)
     return {
         "metric": str(metric),
-        "mean": mean_or_zero(values),
+        "mean": mean_or_zero(values, queries.query_weights),
         "queries": queries.n_queries,
         "repeats": repeats,
         "unused": model.n_features - model.nonzeros,

@@ -6,17 +6,21 @@ A worker process reads sources that are files.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias, Unpack
+from typing import TypeAlias, Unpack, cast
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.memory import limited_to, release_freed
+from ranktune.solvers.data.blocks import SCORED_ROWS
+from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies import catalogue
 from ranktune.studies.inspection import check_copies, suspects, warning_of
-from ranktune.studies.readers.options import ReadOptions
+from ranktune.studies.readers.options import LoadOptions, ReadOptions
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.splits.split import Split, by_time, nested_splits
@@ -31,24 +35,37 @@ Sources: TypeAlias = tuple[object, object, object, object]
 
 
 def read_and_prepare(
-    study: Study, sources: Sources, folder: StudyFolder, extend: bool, progress: Progress | None = None
+    study: Study,
+    sources: Sources,
+    folder: StudyFolder,
+    extend: bool,
+    memory: int | None = None,
+    progress: Progress | None = None,
 ) -> list[Problem]:
-    """Read the data, write them where workers map them and declare the study. Raises what prepare raises."""
-    splits, baseline = _loaded(study, sources, progress or Silent(), folder.path)
-    problems = prepare(study, splits, folder, extend=extend)
+    """Read the data, write them where workers map them and declare the study. Raises what prepare raises.
+
+    memory is the bytes of the whole study: data that would take more are refused before they are read.
+    """
+    with limited_to(memory), folder.gathering() as place:
+        gathering = Gathering(place)
+        splits, baseline = _loaded(study, sources, progress or Silent(), folder.path, gathering)
+        problems = prepare(study, splits, folder, extend=extend, gathering=gathering)
     if baseline is not None:
         baseline.save(folder.path)
+    release_freed()
     return problems
 
 
-def _loaded(study: Study, sources: Sources, progress: Progress, home: Path) -> tuple[list[Split], Baseline | None]:
+def _loaded(
+    study: Study, sources: Sources, progress: Progress, home: Path, gathering: Gathering
+) -> tuple[list[Split], Baseline | None]:
     """Return the splits of the data, of which a single one has no name, and the baseline; home is the study's."""
-    from ranktune.studies.rankings.baselines import baseline_of, without_baseline  # it loads what reads tables
+    from ranktune.studies.rankings.baselines import baseline_of  # it loads what reads tables
 
     data, vali, test, _ = sources
     untested = isinstance(test, str) and test == NO_TEST
     given = None if untested else test
-    options = without_baseline(study, data)
+    options = cast(LoadOptions, study.read_options)
     splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **options)
     _check_suspects(splits[0].train, options)
     baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
@@ -61,7 +78,7 @@ def _loaded(study: Study, sources: Sources, progress: Progress, home: Path) -> t
             raise ParameterError(
                 f"{data} has folds with test queries of their own, which judge already. Leave plan='nested' out."
             )
-        return nested_splits(splits[0], study.outer, study.seed), baseline
+        return nested_splits(splits[0], study.outer, study.seed, gathering), baseline
     return splits if len(splits) > 1 else [replace(splits[0], name="")], baseline
 
 
@@ -108,6 +125,22 @@ def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptio
     """
     chosen = model_of(model)
     return chosen.predict(catalogue.read_for(chosen, data, graded=False, **options))
+
+
+def score_lines(model: Model | str | Path, data: object, **options: Unpack[ReadOptions]) -> Iterator[str]:
+    """Yield what predict returns as text, a number a line, many lines at a time and as they are computed.
+
+    Raises what predict raises, some of it after the first lines.
+    """
+    chosen = model_of(model)
+    queries = catalogue.read_for(chosen, data, graded=False, **options)
+    if queries.rows is None:
+        blocks = chosen.score_blocks(queries)
+    else:  # the rows of the data are in another order
+        scores = chosen.predict(queries)
+        blocks = (scores[first : first + SCORED_ROWS] for first in range(0, len(scores), SCORED_ROWS))
+    for block in blocks:
+        yield "".join(f"{score!r}\n" for score in block.tolist())
 
 
 def model_of(model: Model | str | Path) -> Model:

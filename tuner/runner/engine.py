@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.compiled import remark_on_cache
 from ranktune.solvers.core.errors import StudyError, listed
-from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.core.version import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.runner.joining import Declaration, share
@@ -31,13 +30,23 @@ from ranktune.tuner.selection.candidates import Candidate, best_by_solver
 from ranktune.tuner.selection.explaining import save_explanations, time_for
 from ranktune.tuner.selection.finals import Choice, Entry, blended_candidates, keep_within, refit_all, save_entries
 from ranktune.tuner.selection.finished_trials import best_candidates, failures
-from ranktune.tuner.selection.leaderboard import alternatives, estimate, expected_on_test, leaderboard, mean_metrics
+from ranktune.tuner.selection.leaderboard import (
+    alternatives,
+    estimate,
+    expected_on_test,
+    leaderboard,
+    mean_expected,
+    mean_interval,
+    mean_metrics,
+)
 from ranktune.tuner.selection.rescoring import rescored
 from ranktune.tuner.selection.results import DISTILLED, Failure, Gain, Result, Row, SplitResult
 from ranktune.tuner.selection.serving import Served, restriction, served, warn_if_unserved
 from ranktune.tuner.selection.time_reserve import reserve
 from ranktune.tuner.selection.tuning_gain import DefaultModel, best_default, default_model, tuning_gain
 from ranktune.tuner.splits.archive import is_first_use, note_use
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.splits.split import WHOLE
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.artifacts import Artifacts
@@ -48,7 +57,7 @@ from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.compatibility import claim
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.events import Event, Events
+from ranktune.tuner.study.events import Event, Events, lost_trials
 from ranktune.tuner.study.home import StudyFolder, writing
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks
@@ -138,11 +147,13 @@ class StudyRun:
             self.locations.storage,
             self.locations.artifacts,
             on_event=self.on_storage_event,
+            weights=problem.judged_weights,
         )
         if self.owner is not None:
             record.leases.held = self.owner.held
         try:
-            record.retried(lambda: claim(record.study, self.study, self.folder.digests()[problem.name]))
+            digest = self.folder.digests()[problem.name]
+            record.retried(lambda: claim(record.study, self.study, digest, weighted=record.weights is not None))
             record.retried(lambda: migrate_space(record.storage, record.study.study_name, self.study.union_space()))
             record.retried(lambda: self._declaration(problem).write(record.study))
             if self.locations.artifacts is not None:
@@ -183,9 +194,12 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
     record = run.record(problem)
     tasks = Tasks(study, problem.folder)
     try:
+        if lost := lost_trials(run.folder.path, problem.name, map(number_of, record.trials())):
+            run.stage("repairing", label + lost)
         looked = _look(run, problem, tasks, deadline, begun=bool(record.trials()))
         if looked is not None and looked.parts == 1:
             problem = problem.by_first_part()
+            record.weights = problem.judged_weights
         run.stage("search", "")
         begin = partial(
             TrialLoop,
@@ -269,10 +283,11 @@ def _look(run: StudyRun, problem: Problem, tasks: Tasks, deadline: Deadline, *, 
     """
     study, path = run.study, run.folder.split(problem.name) / LOOKED
     try:
+        check_sealed(path)
         return Look.parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         pass
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (Damaged, OSError, ValueError, KeyError, TypeError) as error:
         if begun:
             raise StudyError(
                 f"{path}, the first look by which trials were chosen, cannot be read: {error}. Restore it from a "
@@ -283,7 +298,7 @@ def _look(run: StudyRun, problem: Problem, tasks: Tasks, deadline: Deadline, *, 
     run.stage("look", "a first look at every solver, on samples of the queries")
     found = look(problem, study.union_space(), tasks, run.executor, deadline.left)
     with writing(path.parent):
-        atomic_write(path, found.text())
+        write_sealed(path, found.text())
     return found
 
 
@@ -312,8 +327,8 @@ def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
         data=study.data,
         metric=study.metric,
         best=rows[0],
-        estimate=_mean_interval([part.estimate for part in judged]),
-        expected_on_test=_expected(judged),
+        estimate=mean_interval([part.estimate for part in judged]),
+        expected_on_test=mean_expected([part.expected for part in judged], [part.estimate for part in judged]),
         alternatives=alternatives(rows),
         leaderboard=tuple(rows),
         test_metrics=mean_metrics([part.entries[0] for part in judged], study.metrics),
@@ -331,6 +346,7 @@ def _concluded(run: StudyRun, parts: Sequence[_Part]) -> Result:
             [part.default for part in judged],
             [part.entries[0].test[study.metric] for part in judged if part.entries[0].test],
             np.random.default_rng([study.seed, 7]),
+            [part.entries[0].test_weights for part in judged],
         ),
         gain=_gain(study, judged),
     )
@@ -356,26 +372,6 @@ def _gain(study: Study, parts: Sequence[_Part]) -> Gain | None:
 def _generator_of_gain(study: Study) -> np.random.Generator:
     """Return a generator of its own: a baseline changes no other number of a study."""
     return np.random.default_rng([study.seed, 9])
-
-
-def _mean_interval(intervals: Sequence[Interval]) -> Interval:
-    """Return the mean of several estimates; their queries overlap, so that the limits are means too, not narrower."""
-    return Interval(*(float(np.mean([getattr(own, end) for own in intervals])) for end in ("mean", "low", "high")))
-
-
-def _expected(parts: Sequence[_Part]) -> Interval | None:
-    """Return the expected mean over the test sets, whose queries differ, so that their noise averages out."""
-    known = [part.expected for part in parts if part.expected is not None]
-    if len(known) < len(parts):
-        return None
-    whole = _mean_interval([part.estimate for part in parts])
-    noise = [
-        (own.high - own.mean) ** 2 - (part.estimate.high - part.estimate.mean) ** 2
-        for own, part in zip(known, parts, strict=True)
-    ]
-    spread = float(np.sqrt(max(sum(noise), 0.0))) / len(parts)
-    low, high = (float(np.hypot(end - whole.mean, spread)) for end in (whole.low, whole.high))
-    return Interval(whole.mean, whole.mean - low, whole.mean + high)
 
 
 def _split_result(study: Study, part: _Part, rows: Sequence[Row]) -> SplitResult:

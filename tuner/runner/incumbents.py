@@ -17,11 +17,12 @@ from ranktune.tuner.storage.record import PARTS
 class Incumbents:
     """The scores of the best complete trial of each search that keeps the limits.
 
-    `progressive` is whether trials are evaluated by orders of all queries, rather than by folds.
+    `progressive` is whether trials are evaluated by orders of all queries, rather than by folds; `weights` are those of
+    the validation queries, None if they have none.
     """
 
-    def __init__(self, limits: Mapping[str, float], *, progressive: bool) -> None:
-        self._limits, self._progressive = limits, progressive
+    def __init__(self, limits: Mapping[str, float], *, progressive: bool, weights: Floats | None = None) -> None:
+        self._limits, self._progressive, self._weights = limits, progressive, weights
         self._best: dict[str, tuple[float, Floats]] = {}
         self._samples: dict[str, tuple[str, tuple[Floats, ...]]] = {}
         self._solvers: set[str] = set()
@@ -61,8 +62,8 @@ class Incumbents:
             return None
         values = outcome.per_query[metric]
         if outcome.samples and len(outcome.steps) == len(outcome.samples):  # stopped before the fit to all queries
-            return estimate_by_sample(values, incumbent, in_samples[len(outcome.samples) - 1])
+            return estimate_by_sample(values, incumbent, in_samples[len(outcome.samples) - 1], self._weights)
         if self._progressive:
             parts = [value for _, _, value in outcome.steps]
-            values = np.concatenate([parts, np.full(len(incumbent) - len(parts), np.nan)])
-        return estimate_in_full(values, incumbent)
+            return estimate_in_full(np.concatenate([parts, np.full(len(incumbent) - len(parts), np.nan)]), incumbent)
+        return estimate_in_full(values, incumbent, self._weights)

@@ -20,6 +20,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.evaluation.holdout import vali_weights
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
@@ -192,12 +193,13 @@ def look(problem: Problem, space: UnionSpace, tasks: Tasks, executor: Executor, 
 
 @dataclass
 class _Arm:
-    """A configuration with what it scored by validation query after each sample."""
+    """A configuration with what it scored by validation query after each sample, and the weights of these queries."""
 
     params: Mapping[str, Value]
     sizes: list[int] = field(default_factory=list)
     scores: list[Floats] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    weights: Floats | None = None
 
     @property
     def solver(self) -> str:
@@ -206,12 +208,12 @@ class _Arm:
     @property
     def value(self) -> float:
         """What it scored after its largest sample."""
-        return mean_or_zero(self.scores[-1])
+        return mean_or_zero(self.scores[-1], self.weights)
 
     @property
     def growth(self) -> float:
         """What the last doubling of the queries gained, NaN after one sample."""
-        return mean_or_zero(self.scores[-1] - self.scores[-2]) if len(self.scores) > 1 else math.nan
+        return mean_or_zero(self.scores[-1] - self.scores[-2], self.weights) if len(self.scores) > 1 else math.nan
 
     def is_hopeless(self, others: Sequence[_Arm], everything: int) -> bool:
         """Return whether it is significantly behind another after a sample of the same size, with all its growth."""
@@ -221,7 +223,7 @@ class _Arm:
             return False
         gain = max(0.0, self.growth if math.isfinite(self.growth) else max(known, default=0.0)) * doublings
         same = [arm.scores[arm.sizes.index(self.sizes[-1])] for arm in others if self.sizes[-1] in arm.sizes]
-        return any(z_score(scores, self.scores[-1] + gain) > SIGNIFICANT_Z for scores in same)
+        return any(z_score(scores, self.scores[-1] + gain, self.weights) > SIGNIFICANT_Z for scores in same)
 
 
 class _Looking:
@@ -231,6 +233,7 @@ class _Looking:
         assert isinstance(problem.plan, tuple)
         fold = problem.plan[0]
         self._tasks, self._executor = tasks, executor
+        self._fold, self._development = fold, problem.development
         self._parts, self._everything = len(problem.plan), len(fold.train)
         self._vali = min(len(fold.vali), MIN_VALI)
         self._budget = self._left = budget * executor.jobs
@@ -266,8 +269,9 @@ class _Looking:
 
     def _fit(self, arms: Sequence[_Arm], size: int) -> None:
         """Fit the arms to a sample; one that fails has no more scores."""
-        jobs = [self._executor.submit(evaluate, self._task(arm, size)) for arm in arms]
-        for arm, job in zip(arms, jobs, strict=True):
+        tasks = [self._task(arm, size) for arm in arms]
+        jobs = [self._executor.submit(evaluate, task) for task in tasks]
+        for arm, task, job in zip(arms, tasks, jobs, strict=True):
             outcome = Outcome(error="lost") if job.exception() is not None else job.result()
             took = outcome.ended - outcome.begun
             self._left -= took
@@ -275,6 +279,7 @@ class _Looking:
                 arm.sizes.append(size)
                 arm.scores.append(outcome.per_query[self._tasks.metric])
                 arm.seconds.append(took)
+                arm.weights = vali_weights(task, self._fold, self._development)
 
     def _task(self, arm: _Arm, size: int) -> Task:
         task = self._tasks.of(arm.params)
@@ -314,7 +319,7 @@ class _Looking:
         return Standing(
             arm.params,
             tuple(arm.sizes),
-            tuple(mean_or_zero(scores) for scores in arm.scores),
+            tuple(mean_or_zero(scores, arm.weights) for scores in arm.scores),
             tuple(arm.seconds),
             arm.growth,
             arm.is_hopeless(others, self._everything),

@@ -101,7 +101,12 @@ class TrialLoop:
         self.space = self.study.union_space()
         timed = self.deadline.left < float("inf")
         self.scheduler = SearchScheduler(
-            self.study, self.space, per_solver=self.per_solver and timed, timed=timed, looked=self.looked
+            self.study,
+            self.space,
+            per_solver=self.per_solver and timed,
+            timed=timed,
+            looked=self.looked,
+            weights=self.record.weights,
         )
         self.total = self.deadline.left
         self.record.settle()
@@ -109,7 +114,9 @@ class TrialLoop:
             self.executor, self.record.leases, self.objective, self.events, self.clock, self.split
         )
         self.judged: NDArray[np.bool_] | None = None
-        self.incumbents = Incumbents(self.study.limits, progressive=self.study.plan == "progressive")
+        self.incumbents = Incumbents(
+            self.study.limits, progressive=self.study.plan == "progressive", weights=self.record.weights
+        )
         finished = self.record.trials()
         self.best: dict[str, FrozenTrial] = {}
         self.scheduler.remember((trial, self._add(trial, self._per_query(trial))) for trial in finished)
@@ -255,7 +262,7 @@ class TrialLoop:
     def _complete(self, trial: Running, outcome: Outcome) -> None:
         """Write a completed trial into the record, and update all that depends on it."""
         metric, task = self.study.metric, trial.task
-        outcome = comparable_outcome(outcome, metric, self.judged)
+        outcome = comparable_outcome(outcome, metric, self.judged, self.record.weights)
         if outcome.given_up:  # it gave up at the deadline, and is not recorded
             self.missing.clear()
             self.events.write(Event.PRUNED, trial=trial.number, split=self.split, reason=outcome.error)

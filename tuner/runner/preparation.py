@@ -9,24 +9,48 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ranktune.solvers.core.registrations import find
+from ranktune.solvers.data.gathering import Gathering
 from ranktune.tuner.evaluation.feature_sets import check_budget
 from ranktune.tuner.evaluation.objective import check_metrics
 from ranktune.tuner.samplers.registry import make_sampler
+from ranktune.tuner.splits.parts import remove_parts
 from ranktune.tuner.splits.proof import DIGESTS, prove, seal
-from ranktune.tuner.splits.split import Split
+from ranktune.tuner.splits.split import IN_MEMORY, Split
 from ranktune.tuner.study.abilities import check_able, needs_of_data
 from ranktune.tuner.study.custom import declared_solvers
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
-from ranktune.tuner.study.problem import Problem, folder_name, write_split
+from ranktune.tuner.study.problem import Problem, assemble, folder_name, write_split
 
 
-def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, extend: bool = False) -> list[Problem]:
+def prepare(
+    study: Study,
+    splits: list[Split],
+    folder: StudyFolder,
+    *,
+    extend: bool = False,
+    gathering: Gathering = IN_MEMORY,
+) -> list[Problem]:
     """Write the data where workers map them, and declare the study, or widen the present one if `extend`.
 
-    The declared study has metrics with one gain for all parts of the data. Raises StudyError if the folder has another
-    study, ParameterError if the sampler or a metric cannot be used, or a solver not with these data.
+    splits is emptied, so that what was read is not kept in memory beside what is written. The declared study has
+    metrics with one gain for all parts of the data. Raises StudyError if the folder has another study,
+    ParameterError if the sampler or a metric cannot be used, or a solver not with these data.
     """
+    study = _checked(study, splits, folder, extend=extend)
+    digests: dict[str, str] = {}
+    with folder.replace_data() as fresh:
+        while splits:
+            assembled = assemble(splits.pop(0), study, gathering)
+            digests[assembled.name] = write_split(assembled, study, fresh)
+        folder.declare(study, digests, extend=extend)
+    problems = _opened(folder)
+    folder.save_facts({problem.name: problem.facts for problem in problems})
+    return problems
+
+
+def _checked(study: Study, splits: Sequence[Split], folder: StudyFolder, *, extend: bool) -> Study:
+    """Return the study to declare. Raises what prepare raises."""
     parts = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
     study = study.for_grades(*(part.grades for part in parts))
     folder.check_settings(study, extend=extend)
@@ -37,11 +61,7 @@ def prepare(study: Study, splits: Sequence[Split], folder: StudyFolder, *, exten
     for part in parts:
         check_metrics(study.metrics, part)
         check_budget(part, study.budget)
-    with folder.replace_data() as fresh:
-        folder.declare(study, {split.name: write_split(split, study, fresh) for split in splits}, extend=extend)
-    problems = _opened(folder)
-    folder.save_facts({problem.name: problem.facts for problem in problems})
-    return problems
+    return study
 
 
 def reopen(folder: StudyFolder) -> list[Problem]:
@@ -57,6 +77,7 @@ def reopen(folder: StudyFolder) -> list[Problem]:
         if in_memory and not (own / DIGESTS).exists():
             seal(own)  # of an earlier version, which kept no digests, and these data have no other source
         prove(own)
+        remove_parts(own)  # whose files have no digests
     return _opened(folder)
 
 

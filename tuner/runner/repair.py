@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.metrics.means import mean_of
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.dispatcher import outcome_of
 from ranktune.tuner.samplers.space import UnionSpace
@@ -49,12 +49,12 @@ def repair(
     say(f"the stored arrays of trial {numbers} are damaged: evaluated again from the same parameters")
     for trial, (first, second) in [(trial, _tasks(trial, space, tasks)) for trial in damaged]:
         outcome = _outcome(executor, objective, first)
-        if not _is_same(trial, outcome, record.metric):
+        if not _is_same(trial, outcome, record):
             outcome = _outcome(executor, objective, second)
         if outcome.error is not None:
             raise StudyError(f"trial {number_of(trial)} cannot be evaluated again: {outcome.error}")
-        if not _is_same(trial, outcome, record.metric):
-            mean = float(np.nanmean(outcome.per_query[record.metric]))
+        if not _is_same(trial, outcome, record):
+            mean = mean_of(outcome.per_query[record.metric], record.weights)
             say(f"trial {number_of(trial)} scored {trial.value:g}, and {mean:g} when it was evaluated again")
         record.rewrite(trial, outcome.per_query)
 
@@ -82,7 +82,8 @@ def _outcome(executor: Executor, objective: Callable[[Task], Outcome], task: Tas
     return found if isinstance(found, Outcome) else Outcome(error=str(found))
 
 
-def _is_same(trial: FrozenTrial, outcome: Outcome, metric: str) -> bool:
+def _is_same(trial: FrozenTrial, outcome: Outcome, record: Record) -> bool:
     if outcome.error is not None or trial.value is None:
         return False
-    return math.isclose(float(np.nanmean(outcome.per_query[metric])), trial.value, rel_tol=0.0, abs_tol=ALIKE)
+    mean = mean_of(outcome.per_query[record.metric], record.weights)
+    return math.isclose(mean, trial.value, rel_tol=0.0, abs_tol=ALIKE)

@@ -109,6 +109,8 @@ class SearchScheduler:
         Whether samplers may use the seconds that trials took. A search is then not repeatable to the last bit.
     looked : Look, optional
         The first look: the solvers that may win, what to try first of each, and what a trial will cost.
+    weights : array of shape (n_queries,), optional
+        Weights of the validation queries.
     clock : callable
         Returns the seconds of a steady clock, by which suggestions are timed.
     """
@@ -121,9 +123,11 @@ class SearchScheduler:
         per_solver: bool,
         timed: bool = False,
         looked: Look | None = None,
+        weights: Floats | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._study, self._timed, self._clock, self._looked = study, timed, clock, looked
+        self._weights = weights
         self._untried = space.defaults()
         self._then: list[dict[str, Value]] = []
         self._per_solver = per_solver
@@ -301,7 +305,8 @@ class SearchScheduler:
         """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""
         if solver not in self._best:
             return False
-        return z_score(max(self._best.values(), key=mean_or_zero), self._best[solver]) > SIGNIFICANT_Z
+        best = max(self._best.values(), key=self._mean)
+        return z_score(best, self._best[solver], self._weights) > SIGNIFICANT_Z
 
     def _spend(self, name: str, solver: str, seconds: float) -> None:
         """Count the seconds of a trial of a search, and keep how long the next one of its solver may take."""
@@ -333,10 +338,11 @@ class SearchScheduler:
             self._leader, self._leading = (dict(trial.params), seconds), trial.value
 
     def _update_best(self, name: str, per_query: Floats | None) -> None:
-        if per_query is not None and (
-            name not in self._best or mean_or_zero(per_query) > mean_or_zero(self._best[name])
-        ):
+        if per_query is not None and (name not in self._best or self._mean(per_query) > self._mean(self._best[name])):
             self._best[name] = per_query
+
+    def _mean(self, per_query: Floats) -> float:
+        return mean_or_zero(per_query, self._weights)
 
 
 def _without_linear_starts(space: UnionSpace) -> UnionSpace:

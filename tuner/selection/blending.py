@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.means import linearised
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.tuner.splits.plans import Fold
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
@@ -69,49 +70,50 @@ def choose_blend(
 ) -> Blend:
     """Return the blend of scaled scores, (m, n_documents), for metric; folds together score every query once.
 
-    solvers are those of the m models. `fresh` is whether no model was chosen by these scores, so that they say which of
-    a solver's models is the best.
+    Queries count by their weights, if they have weights. solvers are those of the m models. `fresh` is whether no model
+    was chosen by these scores, so that they say which of a solver's models is the best.
     """
     found = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in EQUAL_SHARES]
-    alone = np.stack([metric.per_query(own, queries) for own in scaled])
+    alone, weights = np.stack([metric.per_query(own, queries) for own in scaled]), queries.query_weights
     for fold in folds:
-        equal = _equal(alone[:, fold.train], solvers, fresh)
+        equal = _equal(alone[:, fold.train], solvers, fresh, None if weights is None else weights[fold.train])
         greedy = _greedy(scaled, queries, metric, fold.train[:: -(-len(fold.train) // MOST_QUERIES)])
         rows, part = _rows(queries, fold.vali)
         for mix, blend in zip(EQUAL_SHARES, found, strict=True):
             shares = mix * equal + (1.0 - mix) * greedy
             blend.shares[:] += shares / len(folds)
             blend.per_query[fold.vali] = metric.per_query(shares @ scaled[:, rows], part)
-    return found[first_unless_better([blend.per_query for blend in found])]
+    return found[first_unless_better([blend.per_query for blend in found], weights)]
 
 
-def nested_choice(per_query: Floats, folds: Sequence[Fold]) -> Floats:
+def nested_choice(per_query: Floats, folds: Sequence[Fold], weights: Floats | None = None) -> Floats:
     """Return the nested score of choosing a model by its mean, (n_queries,); per_query is (m, n_queries).
 
     The model is chosen on all folds but one and scored on that one, like a blend.
     """
     nested = np.full(per_query.shape[1], np.nan)
     for fold in folds:
-        nested[fold.vali] = per_query[np.argmax(np.nanmean(per_query[:, fold.train], axis=1)), fold.vali]
+        known = linearised(per_query[:, fold.train], None if weights is None else weights[fold.train])
+        nested[fold.vali] = per_query[np.argmax(np.nanmean(known, axis=1)), fold.vali]
     return nested
 
 
-def first_unless_better(per_query: Sequence[Floats]) -> int:
+def first_unless_better(per_query: Sequence[Floats], weights: Floats | None = None) -> int:
     """Return the place of the option to take, given scores (n_queries,) of each, the most averaged first."""
     taken, needed = 0, MIN_Z if len(per_query[0]) < FEW_QUERIES else 0.0
     for k in range(1, len(per_query)):
-        if z_score(per_query[k], per_query[taken]) > needed:
+        if z_score(per_query[k], per_query[taken], weights) > needed:
             taken = k
     return taken
 
 
-def _equal(per_query: Floats, solvers: Sequence[str], fresh: bool) -> Floats:
+def _equal(per_query: Floats, solvers: Sequence[str], fresh: bool, weights: Floats | None) -> Floats:
     """Return equal shares of the solvers, (m,): of the best model of each, or of all, each divided among its models.
 
     Models that are significantly worse than the best have no share.
     """
-    order = np.argsort(-np.array([mean_or_zero(values) for values in per_query]), kind="stable")
-    kept = [int(k) for k in order if z_score(per_query[order[0]], per_query[k]) <= SIGNIFICANT_Z]
+    order = np.argsort(-np.array([mean_or_zero(values, weights) for values in per_query]), kind="stable")
+    kept = [int(k) for k in order if z_score(per_query[order[0]], per_query[k], weights) <= SIGNIFICANT_Z]
     if fresh:
         kept = list({solvers[k]: k for k in reversed(kept)}.values())
     counts = Counter(solvers[k] for k in kept)
@@ -127,7 +129,7 @@ def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numb
     counts, best, best_value = np.zeros(len(own)), np.zeros(len(own)), -np.inf
     total = np.zeros(own.shape[1])
     for step in range(MAX_STEPS):
-        values = [mean_or_zero(metric.per_query(total + scores, part)) for scores in own]
+        values = [mean_or_zero(metric.per_query(total + scores, part), part.query_weights) for scores in own]
         taken = int(np.argmax(values))
         counts[taken] += 1
         total += own[taken]
@@ -144,4 +146,5 @@ def _rows(queries: Queries, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int6
     starts = np.concatenate([[0], np.cumsum(queries.lengths[numbers])]).astype(np.int64)
     ids = None if queries.document_ids is None else queries.document_ids[rows]
     features = np.zeros((len(rows), 1), dtype=np.float32)  # metrics look at grades alone
-    return rows, Queries(features, queries.grades[rows], starts, queries.query_ids[numbers], ids)
+    weights = None if queries.query_weights is None else queries.query_weights[numbers]
+    return rows, Queries(features, queries.grades[rows], starts, queries.query_ids[numbers], ids, query_weights=weights)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.metrics.means import linearised
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.task import Task
@@ -36,6 +37,7 @@ class Candidate:
     number   of its trial; -1 for a blend, whose params are the shares of its members
     vali     (n validation queries,) what its trial scored, value is the mean; empty for a blend
     again    (n development queries,) what it scored on fresh folds; None where it was not scored there
+    vali_weights, again_weights  weights of these queries, None where each counts once
     scores   (n_documents,) float32, of the development documents on fresh folds; None likewise
     trials   how many trials of its solver succeeded; seconds: wall time of its own
     members  of a blend, with their shares in the order of params
@@ -51,6 +53,8 @@ class Candidate:
     seconds: float = 0.0
     scores: NDArray[np.float32] | None = None
     members: tuple[Candidate, ...] = field(default=())
+    vali_weights: Floats | None = None
+    again_weights: Floats | None = None
 
     @property
     def parts(self) -> frozenset[str]:
@@ -65,9 +69,16 @@ class Candidate:
         return self.vali if self.again is None else self.again
 
     @property
+    def weights(self) -> Floats | None:
+        """The weights of the queries of values."""
+        return self.vali_weights if self.again is None else self.again_weights
+
+    @property
     def merit(self) -> tuple[bool, float]:
         """Sort key: a score on fresh folds, if there is one, before that of the trial."""
-        return (False, self.value) if self.again is None else (True, float(np.nanmean(self.again)))
+        if self.again is None:
+            return False, self.value
+        return True, float(np.nanmean(linearised(self.again, self.again_weights)))
 
 
 def task_of(study: Study, problem: Problem, candidate: Candidate, seed: int) -> Task:
@@ -86,13 +97,14 @@ def finalists(found: Sequence[Candidate], generator: np.random.Generator, *, wor
     close = [k for k in range(len(found)) if (worse and not few) or _is_close(found[k], found[0], generator)]
     solvers = [candidate.solver for candidate in found]
     best = [k for k in range(len(found)) if solvers[k] not in solvers[:k]]
-    first = [k for k in best if worse or z_score(found[0].vali, found[k].vali) <= SIGNIFICANT_Z]
+    weights = found[0].vali_weights
+    first = [k for k in best if worse or z_score(found[0].vali, found[k].vali, weights) <= SIGNIFICANT_Z]
     rest = sorted((k for k in close if k not in first), key=lambda k: (solvers[:k].count(solvers[k]), k))
     return [*first, *rest][:MAX_FINALISTS]
 
 
 def _is_close(one: Candidate, best: Candidate, generator: np.random.Generator) -> bool:
-    return randomisation_test(one.vali, best.vali, generator) > ALPHA
+    return randomisation_test(one.vali, best.vali, generator, weights=best.vali_weights) > ALPHA
 
 
 def best_by_solver(found: Sequence[Candidate]) -> list[Candidate]:

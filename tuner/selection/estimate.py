@@ -3,6 +3,8 @@
 values    (K, n) per-query scores of the K candidates that competed; NaN marks a query that the metric skips
 again     (K, n) scores of the finalists on fresh folds and seeds, same queries in the same columns; NaN rows elsewhere
 final     (K, n) again where a candidate has it, values elsewhere: the score of the final decision
+weights   (n,) how often each query counts, None if each counts once: all means are weighted, and their variances are
+          those of `ranktune.solvers.metrics.means`
 part      one of four random quarters of the queries; two of them are a half
 
 The maximum of many noisy scores is biased upwards. So the choice is repeated on random halves of the queries and read
@@ -27,6 +29,7 @@ import scipy
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.metrics.means import linearised
 from ranktune.tuner.statistics.intervals import Interval
 
 HOPELESS_Z = 10.0
@@ -44,6 +47,7 @@ def chosen_estimate(
     generator: np.random.Generator,
     *,
     again: Floats | None = None,
+    weights: Floats | None = None,
     level: float = 0.95,
     splits: int = 200,
 ) -> Interval:
@@ -54,8 +58,8 @@ def chosen_estimate(
     another reason, take no part. Limits lie in [0, 1] where all scores do; NaN without a query that counts, and no
     width from a single one. Raises DataError on shapes that do not fit. Cost: 4 splits K n multiplications.
     """
-    compared = _compared(*_checked(values, chosen, again), chosen)
-    own = compared.final[compared.chosen]
+    compared = _compared(*_checked(values, chosen, again), chosen, weights)
+    own = linearised(compared.final[compared.chosen], compared.weights)
     own = own[~np.isnan(own)]
     if len(own) < 2:
         alone = float(own[0]) if len(own) else float("nan")
@@ -67,7 +71,7 @@ def chosen_estimate(
     mean = min(float(own.mean()), outcome.half + GAIN_SHARE * outcome.gain)
     width = float(scipy.special.stdtrit(len(own) - 1, (1 + level) / 2))
     if np.nanmin(compared.final) >= 0.0 and np.nanmax(compared.final) <= 1.0:
-        return _bounded(mean, outcome, len(own), width)
+        return _bounded(mean, outcome, len(own), width, _design_effect(compared.weights))
     half_width = width * float(np.sqrt(outcome.variance / len(own) + outcome.gain_variance))
     return Interval(mean, mean - half_width, mean + half_width)
 
@@ -80,6 +84,7 @@ class _Compared:
     first: Floats | None
     chosen: int
     finalists: int
+    weights: Floats | None
 
 
 @dataclass(frozen=True)
@@ -120,26 +125,28 @@ def _checked(values: Floats, chosen: int, again: Floats | None) -> tuple[Floats,
     return values, again
 
 
-def _compared(values: Floats, again: Floats | None, chosen: int) -> _Compared:
+def _compared(values: Floats, again: Floats | None, chosen: int, weights: Floats | None) -> _Compared:
     """Return those that take part and the queries that any of them counts."""
     scored = np.full(len(values), True)
     final = values
     if again is not None:
         scored[:] = ~np.isnan(again).all(axis=1)
         final = np.where(scored[:, None], again, values)
-    means = _ratio(np.nansum(final, axis=1), (~np.isnan(final)).sum(axis=1))
+    means = _ratio(np.nansum(linearised(final, weights), axis=1), (~np.isnan(final)).sum(axis=1))
     kept = (means > -np.inf) & ~(scored & (means > means[chosen]))
     kept[chosen] = True
     if again is None:
-        kept &= ~_hopeless(final, chosen)
+        kept &= ~_hopeless(final, chosen, weights)
     counted = ~np.isnan(final[kept]).all(axis=0)
     first = None if again is None else values[np.ix_(kept, counted)]
-    return _Compared(final[np.ix_(kept, counted)], first, int(kept[:chosen].sum()), int((kept & scored).sum()))
+    finalists = int((kept & scored).sum())
+    own_weights = None if weights is None else weights[counted]
+    return _Compared(final[np.ix_(kept, counted)], first, int(kept[:chosen].sum()), finalists, own_weights)
 
 
-def _hopeless(final: Floats, chosen: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _hopeless(final: Floats, chosen: int, weights: Floats | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return which candidates are HOPELESS_Z standard errors behind the chosen one, paired by query: (K,)."""
-    behind = final[chosen] - final
+    behind = linearised(final[chosen] - final, weights)
     counted = (~np.isnan(behind)).sum(axis=1)
     total, squares = np.nansum(behind, axis=1), np.nansum(behind * behind, axis=1)
     error = np.sqrt(np.maximum(squares - total * total / np.maximum(counted, 1), 0.0))  # of the sum of differences
@@ -149,7 +156,7 @@ def _hopeless(final: Floats, chosen: int) -> np.ndarray[tuple[int], np.dtype[np.
 
 def _choose_by_parts(compared: _Compared, generator: np.random.Generator, splits: int) -> _Outcome:
     """Choose by every half and every quarter of splits random divisions, and score on the half left out."""
-    n = compared.final.shape[1]
+    n, weights = compared.final.shape[1], compared.weights
     by_half, by_quarter, variances = [], [], []
     block = max(1, BLOCK // (4 * n))
     for begin in range(0, splits, block):
@@ -157,13 +164,14 @@ def _choose_by_parts(compared: _Compared, generator: np.random.Generator, splits
         # quarters 0 and 2 first: halves {0, 1} and {2, 3} differ by one query at most
         part = generator.permuted(np.tile(np.array([0, 2, 1, 3])[np.arange(n) % 4], (size, 1)), axis=1)
         marks = (part[:, None, :] == np.arange(4)[:, None]).astype(np.float64)  # (size, 4, n)
-        final = _Sums.of(compared.final, marks)
-        first = None if compared.first is None else _Sums.of(compared.first, marks)
+        heavy = marks if weights is None else marks * weights
+        final = _Sums.of(compared.final, heavy)
+        first = None if compared.first is None else _Sums.of(compared.first, heavy)
         for nested_choice, scoring in (([0, 1], [2, 3]), ([2, 3], [0, 1])):
             left_out = final.means(scoring)
             winners = _winners(final, first, nested_choice, compared.finalists)
             by_half.append(np.take_along_axis(left_out, winners[:, None], axis=1)[:, 0])
-            variances.append(_variances(compared.final[winners], marks[:, scoring].sum(axis=1)))
+            variances.append(_variances(compared.final[winners], marks[:, scoring].sum(axis=1), weights))
             for quarter in nested_choice:
                 winners = _winners(final, first, [quarter], compared.finalists)
                 by_quarter.append(np.take_along_axis(left_out, winners[:, None], axis=1)[:, 0])
@@ -172,7 +180,10 @@ def _choose_by_parts(compared: _Compared, generator: np.random.Generator, splits
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums of scores and of the queries that count, by split, quarter and candidate: (splits, 4, K)."""
+    """Sums of weighted scores, and of the weights of queries that count, by split, quarter and candidate.
+
+    Both are (splits, 4, K).
+    """
 
     scores: Floats
     counts: Floats
@@ -205,14 +216,20 @@ def _winners(
     return winners
 
 
-def _variances(values: Floats, marks: Floats) -> Floats:
-    """Return the variance of each row's marked values, (splits,), -inf where fewer than two count."""
+def _variances(values: Floats, marks: Floats, weights: Floats | None) -> Floats:
+    """Return the variance of each row's marked values, linearised, (splits,), -inf where fewer than two count."""
+    values = linearised(np.where(marks > 0.0, values, np.nan), weights)
     counted = np.where(np.isnan(values), 0.0, marks)
     values = np.nan_to_num(values)
     n = counted.sum(axis=1)
     deviations = values - _ratio((counted * values).sum(axis=1), n)[:, None]
     with np.errstate(invalid="ignore"):  # 0 * inf of rows without a value, which the ratio below leaves out
         return _ratio((counted * deviations**2).sum(axis=1), n - 1)
+
+
+def _design_effect(weights: Floats | None) -> float:
+    """Return by how much weights raise the variance of a mean of values that do not depend on them (Kish 1965)."""
+    return 1.0 if weights is None else float(np.mean(weights**2) / np.mean(weights) ** 2)
 
 
 def _ratio(sums: Floats, counts: Floats) -> Floats:
@@ -227,15 +244,17 @@ def _mean(found: Floats) -> float:
     return float(found[np.isfinite(found)].mean())
 
 
-def _bounded(mean: float, outcome: _Outcome, n: int, width: float) -> Interval:
+def _bounded(mean: float, outcome: _Outcome, n: int, width: float, most: float) -> Interval:
     """Return the u in [0, 1] with (mean - u)^2 <= width^2 (c u (1 - u) / n + gain_variance).
 
-    c is the variance in units of the largest that the mean allows. The spread of bounded scores shrinks towards the
-    bounds, so the limits are wider towards the middle than towards the bound. Source: Wilson 1927, with c = 1.
+    c is the variance in units of the largest that the mean allows without weights; it is at most `most`. The spread of
+    bounded scores shrinks towards the bounds, so the limits are wider towards the middle than towards the bound.
+    Source: Wilson 1927, with c = 1.
     """
     largest = outcome.half * (1.0 - outcome.half)
-    c = min(1.0, outcome.variance / largest) if largest > 0.0 else 1.0
+    c = min(most, outcome.variance / largest) if largest > 0.0 else most
     z = width**2 * c / n
     middle = mean + z / 2
     reach = float(np.sqrt(max(middle**2 - (1 + z) * (mean**2 - width**2 * outcome.gain_variance), 0.0)))
-    return Interval(mean, max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z)))
+    low, high = max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z))
+    return Interval(mean, min(low, mean), max(high, mean))  # the mean is inside, up to rounding

@@ -4,6 +4,7 @@ Kept in evidence.npz, plain arrays and one JSON text, so that pages can compare 
 
 labels    the rows of the leaderboard, the chosen first        part   "test", or "vali" where there is no test set
 values    metric -> (n_labels, n_queries), NaN where the metric skips a query
+weights   (n_queries,) how often each query counts; None if each counts once
 closely   a few queries with all their documents, grades, and the scores that each model gave
 """
 
@@ -17,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.proof import UNREADABLE, Damaged, read_archive
+from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 
 EVIDENCE = "evidence.npz"
 MAX_EXAMPLES = 40
@@ -48,6 +49,7 @@ class Evidence:
     queries: tuple[str, ...]
     values: Mapping[str, Floats]
     closely: tuple[QueryDocuments, ...]
+    weights: Floats | None = None
 
 
 def select_queries(values: Floats) -> list[int]:
@@ -90,11 +92,14 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
     }
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays = {f"values{k}": values for k, values in enumerate(evidence.values.values())}
-    atomic_write(path, lambda file: np.savez_compressed(file, header=text, **arrays))  # type: ignore[arg-type]
+    if evidence.weights is not None:
+        arrays["weights"] = evidence.weights
+    write_sealed(path, lambda file: np.savez_compressed(file, header=text, **arrays))  # type: ignore[arg-type]
 
 
 def read_evidence(path: Path) -> Evidence:
     """Return what write_evidence wrote. Raises Damaged (a StudyError) where the file is not that."""
+    check_sealed(path)
     arrays = read_archive(path)
     try:
         header = json.loads(arrays[next(iter(arrays))].tobytes().decode())  # which an older release named otherwise
@@ -109,6 +114,7 @@ def read_evidence(path: Path) -> Evidence:
             for one in header["closely"]
         )
         labels, models, queries = (tuple(header[name]) for name in ("labels", "models", "queries"))
-        return Evidence(header["part"], labels, models, queries, values, examples)
+        weights = np.asarray(arrays["weights"], np.float64) if "weights" in arrays else None
+        return Evidence(header["part"], labels, models, queries, values, examples, weights)
     except (*UNREADABLE, StopIteration, AttributeError) as error:
         raise Damaged(f"cannot read {path}: {type(error).__name__}: {error}.") from None

@@ -16,8 +16,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.files import atomic_write
 from ranktune.tuner.selection.importance import Importance
+from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.statistics.intervals import Interval
 
 EXPLANATIONS = "explanations.json"
@@ -83,11 +83,12 @@ def largest(spread: Floats) -> dict[int, float]:
 
 def write_explanations(found: Explanations, path: Path) -> None:
     """Write explanations atomically."""
-    atomic_write(path, json.dumps(asdict(found)))
+    write_sealed(path, json.dumps(asdict(found)))
 
 
 def read_explanations(path: Path) -> Explanations:
     """Return what write_explanations wrote. Raises StudyError for an invalid file."""
+    check_sealed(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         return Explanations(

@@ -28,6 +28,7 @@ from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, query_document
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
 from ranktune.tuner.splits.plans import Fold, query_folds
+from ranktune.tuner.splits.sealing import sealing
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.deadline import Deadline
@@ -47,7 +48,8 @@ MODELS = "models"
 class Entry:
     """A refitted candidate: its model, and its scores per test query, metric -> (n,); empty without test.
 
-    cost is what the features of the model cost, None without costs.
+    cost is what the features of the model cost, None without costs. test_weights, (n,), are those of the test queries,
+    None where each counts once.
     """
 
     candidate: Candidate
@@ -56,6 +58,7 @@ class Entry:
     microseconds: float
     seconds: float
     cost: float | None = None
+    test_weights: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,17 +81,18 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> C
     best = best_by_solver(found)
     scored = [candidate for candidate in found if candidate.scores is not None]
     fresh = any(candidate.again is not None for candidate in scored)
-    queries = problem.development if fresh else problem.development.select(problem.judged)
+    queries = problem.development if fresh else problem.judged_queries
     if len(scored) < 2 or queries.n_queries < 2 * FOLDS:
         return Choice(best, best[0])
     folds = query_folds(queries, FOLDS, study.seed, stream=5)
     mixed = _blends(study, problem, scored, queries, folds)
     if not mixed:
         return Choice(best, best[0])
-    alone = nested_choice(np.stack([candidate.values for candidate in scored]), folds)
+    weights = queries.query_weights
+    alone = nested_choice(np.stack([candidate.values for candidate in scored]), folds, weights)
 
     def first_of(blends: Sequence[Candidate]) -> Candidate:
-        taken = first_unless_better([*(blend.values for blend in blends), alone])
+        taken = first_unless_better([*(blend.values for blend in blends), alone], weights)
         return blends[taken] if taken < len(blends) and len(blends[taken].members) > 1 else best[0]
 
     first = first_of([blend for blend in mixed if can_load(study.serve, blend.parts)])
@@ -138,9 +142,13 @@ def _blend(study: Study, label: str, able: Sequence[Candidate], queries: Queries
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
+    weights, found = queries.query_weights, blend.per_query
     if fresh:
-        return Candidate(label, shares, float("nan"), np.empty(0), 0, again=blend.per_query, members=members)
-    return Candidate(label, shares, mean_or_zero(blend.per_query), blend.per_query, 0, members=members)
+        return Candidate(
+            label, shares, float("nan"), np.empty(0), 0, again=found, members=members, again_weights=weights
+        )
+    value = mean_or_zero(found, weights)
+    return Candidate(label, shares, value, found, 0, members=members, vali_weights=weights)
 
 
 def _names(members: Sequence[Candidate]) -> list[str]:
@@ -163,7 +171,7 @@ def refit_all(
     refitted, as_left, seeds = fit_for_use(plain, len(needed), study, problem, executor.jobs, deadline)
     used = {own: own for own in plain}
     for own in refitted if study.refit else ():
-        if own in needed or z_score(needed[0].vali, own.vali) <= SIGNIFICANT_Z:
+        if own in needed or z_score(needed[0].vali, own.vali, own.vali_weights) <= SIGNIFICANT_Z:
             used[own] = _for_use(own, problem, seeds)
     on_everything = study.refit or not problem.given_split
     limit, threads = deadline.left - reporting(problem) / 2.0, 1
@@ -252,25 +260,28 @@ def _build_model(candidate: Candidate, models: Mapping[Candidate, Refitted], pro
 
 def _spread(made: Refitted, problem: Problem) -> float:
     """Return the spread of a model's scores, on the validation queries where it was not fitted to them."""
-    queries = problem.development if made.on_everything else problem.development.select(problem.judged)
+    queries = problem.development if made.on_everything else problem.judged_queries
     return scale(made.model.predict(replace(queries, rows=None)), queries)
 
 
 def _entry(study: Study, problem: Problem, candidate: Candidate, made: Refitted) -> Entry:
     test = {} if problem.test is None else score_on(made.model, problem.test, study.metrics)
     timed = microseconds_a_document(made.model, problem.test or problem.development)
-    return Entry(candidate, made.model, test, timed, made.seconds, feature_cost(study, made.model))
+    cost = feature_cost(study, made.model)
+    return Entry(candidate, made.model, test, timed, made.seconds, cost, problem.test_weights)
 
 
 def save_entries(entries: Sequence[Entry], problem: Problem, own: Path, baseline: BaselineValues | None = None) -> None:
     """Save the chosen model, those of all rows, and what they and the baseline scored by query."""
     with writing(own):
-        entries[0].model.save(own / "model.json")
+        with sealing(own / "model.json"):
+            entries[0].model.save(own / "model.json")
         shutil.rmtree(own / MODELS, ignore_errors=True)
         (own / MODELS).mkdir()
         labels = [entry.candidate.solver for entry in entries]
         for label, entry in zip(labels, entries, strict=True):
-            entry.model.save(own / MODELS / f"{label}.json")
+            with sealing(own / MODELS / f"{label}.json"):
+                entry.model.save(own / MODELS / f"{label}.json")
         files = tuple(f"{MODELS}/{label}.json" for label in labels)
         if baseline is not None:
             labels, files = [*labels, BASELINE], (*files, "")
@@ -293,11 +304,12 @@ def _evidence(
         scores += [] if baseline is None or problem.test.baseline is None else [problem.test.baseline]
         closely = query_documents(problem.test, select_queries(main), labels, scores)
         names = tuple(str(name) for name in problem.test.query_ids)
-        return Evidence("test", labels, files, names, values, closely)
+        return Evidence("test", labels, files, names, values, closely, problem.test_weights)
     own = [entry.candidate.values for entry in entries]
     if baseline is not None:
         own.append(np.empty(0) if baseline.vali is None else baseline.vali)
     columns = problem.judged
     rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in own]
     names = tuple(str(name) for name in problem.development.query_ids[columns])
-    return Evidence("vali", labels, files, names, {entries[0].model.metric or "": np.stack(rows)}, ())
+    values = {entries[0].model.metric or "": np.stack(rows)}
+    return Evidence("vali", labels, files, names, values, (), problem.judged_weights)

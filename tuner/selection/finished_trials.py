@@ -71,6 +71,7 @@ def best_candidates(
                     tried[solver],
                     number=number_of(trial),
                     seconds=seconds_of(trial),
+                    vali_weights=record.weights,
                 )
             )
     return sorted(found, key=lambda candidate: (-candidate.value, candidate.number))
@@ -88,7 +89,8 @@ def _beyond_noise(ranked: list[FrozenTrial], first: FrozenTrial, record: Record)
     if len(level) >= FEW_QUERIES:
         return ranked
     needed = -ndtri(ndtr(-MIN_Z) / max(len(ranked) - 1, 1))
-    better = [trial for trial in ranked if z_score(record.per_query(trial)[record.metric], level) > needed]
+    scored = [(trial, record.per_query(trial)[record.metric]) for trial in ranked]
+    better = [trial for trial, values in scored if z_score(values, level, record.weights) > needed]
     return better or [first]
 
 

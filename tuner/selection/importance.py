@@ -40,7 +40,12 @@ def feature_importance(
     groups = groups_of(model)
     losses = shuffling_losses(model, queries, metric, tuple(groups.values()), repeats=repeats, seed=seed)
     found = [
-        Importance(name, bootstrap_interval(own, np.random.default_rng([seed, k]), resamples=resamples))
+        Importance(
+            name,
+            bootstrap_interval(
+                own, np.random.default_rng([seed, k]), resamples=resamples, weights=queries.query_weights
+            ),
+        )
         for k, (name, own) in enumerate(zip(groups, losses, strict=True))
     ]
     return tuple(sorted(found, key=lambda one: -np.nan_to_num(one.loss.mean)))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.metrics.means import linearised
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.selection.candidates import ALPHA, Candidate
 from ranktune.tuner.selection.estimate import chosen_estimate
@@ -53,17 +54,19 @@ def _row(
     generator: np.random.Generator,
     serve: Sequence[str],
 ) -> Row:
-    vali = [entry.candidate.vali for entry in own]
-    again = [entry.candidate.again for entry in own if entry.candidate.again is not None]
-    tested = all(entry.test for entry in own)
+    scored = [entry.candidate for entry in own]
+    vali = [one.vali for one in scored]
+    again = [one.again for one in scored if one.again is not None]
+    by_vali, by_again = [one.vali_weights for one in scored], [one.again_weights for one in scored]
+    test, by_test = [entry.test[metric] for entry in own if entry.test], [entry.test_weights for entry in own]
     params = [dict(entry.candidate.params) for entry in own]
     against = _compared(own, chosen, metric, generator)
     return Row(
         solver=name,
         params=params[0] if len(own) == 1 else None,
-        vali=stratified_interval(vali, generator) if all(len(values) for values in vali) else None,
-        again=stratified_interval(again, generator) if len(again) == len(own) else None,
-        test=stratified_interval([entry.test[metric] for entry in own], generator) if tested else None,
+        vali=stratified_interval(vali, generator, weights=by_vali) if all(map(len, vali)) else None,
+        again=stratified_interval(again, generator, weights=by_again) if len(again) == len(own) else None,
+        test=stratified_interval(test, generator, weights=by_test) if len(test) == len(own) else None,
         difference=None if against is None else Interval(against.difference, against.low, against.high),
         p_value=None if against is None else against.p_randomisation,
         p_holm=None,
@@ -88,19 +91,22 @@ def _compared(
     pairs = [_values(a, b, metric) for a, b in zip(own, chosen, strict=True)]
     if any(pair is None for pair in pairs):
         return None
-    return compare_splits([pair[0] for pair in pairs if pair], [pair[1] for pair in pairs if pair], generator)
+    known = [pair for pair in pairs if pair is not None]
+    weights = [heavy for _, _, heavy in known]
+    return compare_splits([one for one, _, _ in known], [other for _, other, _ in known], generator, weights=weights)
 
 
-def _values(a: Entry, b: Entry, metric: str) -> tuple[Floats, Floats] | None:
-    """Return what both scored on the same queries: on test, else on fresh folds, else in their trials."""
+def _values(a: Entry, b: Entry, metric: str) -> tuple[Floats, Floats, Floats | None] | None:
+    """Return what both scored on the same queries, and their weights: on test, else on fresh folds, else in trials."""
     if a.test and b.test:
-        return a.test[metric], b.test[metric]
+        return a.test[metric], b.test[metric], a.test_weights
     if a.candidate.again is not None and b.candidate.again is not None:
-        return a.candidate.again, b.candidate.again
-    one, other = (
-        own.again if own.again is not None and not len(own.vali) else own.vali for own in (a.candidate, b.candidate)
+        return a.candidate.again, b.candidate.again, a.candidate.again_weights
+    (one, weights), (other, _) = (
+        (own.again, own.again_weights) if own.again is not None and not len(own.vali) else (own.vali, own.vali_weights)
+        for own in (a.candidate, b.candidate)
     )
-    return (one, other) if 0 < len(one) == len(other) else None
+    return (one, other, weights) if 0 < len(one) == len(other) else None
 
 
 def _judged(rows: Sequence[Row]) -> list[Row]:
@@ -149,20 +155,23 @@ def estimate(
     solvers  number -> the solver of each complete trial
     """
     scored = [one for one in candidates if one.again is not None]
+    weights = chosen.weights
     if chosen.again is None and chosen.members:
         return _estimate_of_blend(chosen, trials, solvers, generator)
     if chosen.again is None:
-        return chosen_estimate(np.stack(list(trials.values())), list(trials).index(chosen.number), generator)
+        values = np.stack(list(trials.values()))
+        return chosen_estimate(values, list(trials).index(chosen.number), generator, weights=weights)
     again = np.stack([one.again for one in scored if one.again is not None])
     others = [values for number, values in trials.items() if number not in {one.number for one in scored}]
     if any(len(values) != again.shape[1] for values in trials.values()):
-        return chosen_estimate(again, scored.index(chosen), generator)  # trials were scored on other queries
+        # The trials were scored on other queries.
+        return chosen_estimate(again, scored.index(chosen), generator, weights=weights)
     # Blends compete in the second stage only: there they take part whatever the trials were.
     first = [one.vali if len(one.vali) else one.again for one in scored]
     values = np.stack([*(own for own in first if own is not None), *others])
     padded = np.full_like(values, np.nan)
     padded[: len(again)] = again
-    return chosen_estimate(values, scored.index(chosen), generator, again=padded)
+    return chosen_estimate(values, scored.index(chosen), generator, again=padded, weights=weights)
 
 
 def _estimate_of_blend(
@@ -173,14 +182,15 @@ def _estimate_of_blend(
     The blend itself is taken unless it is significantly worse, which is no choice of a maximum. It inherits the bias of
     its members, with their shares: each was chosen among the trials of its solver.
     """
-    found = chosen_estimate(chosen.vali[None, :], 0, generator)
+    weights = chosen.vali_weights
+    found = chosen_estimate(chosen.vali[None, :], 0, generator, weights=weights)
     bias = 0.0
     shares = [float(share) for share in chosen.params.values()]  # type: ignore[arg-type]
     for member, share in zip(chosen.members, shares, strict=True):
         rivals = [number for number in trials if solvers[number] == member.solver]
         values = np.stack([trials[number] for number in rivals])
-        single = chosen_estimate(values, rivals.index(member.number), generator)
-        bias += share * max(0.0, mean_or_zero(member.vali) - single.mean)
+        single = chosen_estimate(values, rivals.index(member.number), generator, weights=weights)
+        bias += share * max(0.0, mean_or_zero(member.vali, weights) - single.mean)
     return Interval(found.mean - bias, found.low - bias, found.high - bias)
 
 
@@ -191,19 +201,50 @@ def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval 
     """
     if metric not in entry.test:
         return None
-    known = entry.candidate.vali if entry.candidate.again is None else entry.candidate.again
-    return for_few_queries(promised, known, int(np.count_nonzero(~np.isnan(entry.test[metric]))))
+    one, count = entry.candidate, int(np.count_nonzero(~np.isnan(entry.test[metric])))
+    return for_few_queries(promised, one.values, count, one.weights)
 
 
-def for_few_queries(promised: Interval, known: Floats, count: int) -> Interval:
-    """Return the limits of the mean of count queries like those of known, (n,), given those of the mean of all."""
+def for_few_queries(promised: Interval, known: Floats, count: int, weights: Floats | None = None) -> Interval:
+    """Return the limits of the mean of count queries like those of known, (n,), given those of the mean of all.
+
+    With weights they count by weights like those of known.
+    """
+    known = linearised(known, weights)
     spread = 1.96 * float(np.nanstd(known, ddof=1)) / np.sqrt(max(count, 1)) if len(known) > 1 else 0.0
     low, high = (float(np.hypot(end - promised.mean, spread)) for end in (promised.low, promised.high))
     return Interval(promised.mean, promised.mean - low, promised.mean + high)
+
+
+def mean_interval(intervals: Sequence[Interval]) -> Interval:
+    """Return the mean of several estimates; their queries overlap, so that the limits are means too, not narrower."""
+    return Interval(*(float(np.mean([getattr(own, end) for own in intervals])) for end in ("mean", "low", "high")))
+
+
+def mean_expected(expected: Sequence[Interval | None], estimates: Sequence[Interval]) -> Interval | None:
+    """Return the expected mean over the test sets of splits, whose queries differ, so that their noise averages out.
+
+    expected and estimates are those of the splits; None where a split has no test queries.
+    """
+    known = [own for own in expected if own is not None]
+    if len(known) < len(expected):
+        return None
+    whole = mean_interval(estimates)
+    noise = [
+        (own.high - own.mean) ** 2 - (estimate.high - estimate.mean) ** 2
+        for own, estimate in zip(known, estimates, strict=True)
+    ]
+    spread = float(np.sqrt(max(sum(noise), 0.0))) / len(estimates)
+    low, high = (float(np.hypot(end - whole.mean, spread)) for end in (whole.low, whole.high))
+    return Interval(whole.mean, whole.mean - low, whole.mean + high)
 
 
 def mean_metrics(chosen: Sequence[Entry], metrics: Sequence[str]) -> dict[str, float]:
     """Return metric -> mean over splits of the chosen entries' mean over test queries; empty without test."""
     if not all(entry.test for entry in chosen):
         return {}
-    return {name: float(np.mean([np.nanmean(entry.test[name]) for entry in chosen])) for name in metrics}
+
+    def mean(entry: Entry, name: str) -> np.floating:
+        return np.nanmean(linearised(entry.test[name], entry.test_weights))
+
+    return {name: float(np.mean([mean(entry, name) for entry in chosen])) for name in metrics}

@@ -49,7 +49,12 @@ def _on_fresh_folds(
     for k, job in zip(places, jobs, strict=True):
         if job.exception() is None and job.result().error is None:
             outcome = job.result()
-            found[k] = replace(found[k], again=outcome.per_query[study.metric], scores=outcome.scores)
+            found[k] = replace(
+                found[k],
+                again=outcome.per_query[study.metric],
+                again_weights=problem.development.query_weights,
+                scores=outcome.scores,
+            )
     return found
 
 

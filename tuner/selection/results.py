@@ -14,9 +14,10 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.models.base import Model, load_model
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.statistics.comparisons import Comparison
 from ranktune.tuner.statistics.intervals import Interval
 
@@ -34,21 +35,37 @@ FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
 class Row:
     """One line of the leaderboard: the best configuration of a solver by validation, or a blend.
 
-    vali, test      mean metric with a bootstrap interval over queries; test is None without test queries, vali for a
-                    blend, which was not a trial
-    again           the same on fresh folds over training and validation queries, by which candidates are compared;
-                    None where it was not rescored
-    difference      this row less the chosen one, with its interval, paired by query: on test, else on fresh folds, else
-                    on validation; None for the chosen row, and without common queries
-    p_value         two-sided, of that difference; p_holm: corrected for all the rows compared (Holm 1979)
-    against         the same comparison by other tests (t, Wilcoxon), with its effect size, wins, ties and losses
-    verdict         "chosen", or against it at p_holm <= 0.05: "not told apart", "worse", "better"
-    nonzeros        features that the model uses; bytes: size of its numbers
-    microseconds    processor time to score one document; seconds: to train; trials: configurations evaluated, in full
-                    or until they were stopped
-    params          None where the splits have different ones; of a blend the shares of its members
-    is_served       whether the systems that the study serves can load it
-    cost            what the features of the model cost, None where the study gives no costs
+    Attributes
+    ----------
+    solver : str
+        Name of the solver or blend; "baseline" for the ranking from outside.
+    params : mapping of str to value, or None
+        Its parameters, of a blend the shares of its members; None where the splits have different ones.
+    vali, test : Interval or None
+        Mean metric with a bootstrap interval over queries; test is None without test queries, vali for a blend, which
+        was not a trial.
+    again : Interval or None
+        The same on fresh folds over training and validation queries, by which candidates are compared; None where it
+        was not rescored.
+    difference : Interval or None
+        This row less the chosen one, with its interval, paired by query: on test, else on fresh folds, else on
+        validation; None for the chosen row, and without common queries.
+    p_value, p_holm : float or None
+        Two-sided, of that difference; p_holm is corrected for all the rows compared (Holm 1979).
+    against : Comparison or None
+        The same comparison by other tests (t, Wilcoxon), with its effect size, wins, ties and losses.
+    verdict : str
+        "chosen", or how it does against the chosen row at p_holm <= 0.05.
+    nonzeros, bytes : float
+        Features that the model uses; size of its numbers.
+    microseconds, seconds : float
+        Processor time to score one document; to train.
+    trials : int
+        Configurations evaluated, in full or until they were stopped.
+    is_served : bool
+        Whether the systems that the study serves can load it.
+    cost : float or None
+        What the features of the model cost, None where the study gives no costs.
     """
 
     solver: str
@@ -84,10 +101,15 @@ class Row:
 class Gain:
     """The chosen model against the baseline, on the same queries.
 
-    baseline    what it is: a path, a column, an object in memory
-    part        "test", or "validation" where there are no test queries: the mean of the chosen model is then corrected
-                for the selection bias
-    comparison  the chosen model less the baseline, paired by query
+    Attributes
+    ----------
+    baseline : str
+        What it is: a path, a column, an object in memory.
+    part : str
+        "test", or "validation" where there are no test queries: the mean of the chosen model is then corrected for the
+        selection bias.
+    comparison : Comparison
+        The chosen model less the baseline, paired by query.
     """
 
     baseline: str
@@ -285,7 +307,7 @@ class Result:
 
     def save(self, path: Path) -> None:
         """Write the JSON atomically."""
-        atomic_write(path, json.dumps(self.as_dict(), indent=1))
+        write_sealed(path, json.dumps(self.as_dict(), indent=1))
 
 
 _LATER: Json = {
@@ -303,11 +325,14 @@ _LATER: Json = {
 def load_result(path: Path) -> Json:
     """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
     try:
+        check_sealed(path)
         found: Json = json.loads(path.read_text(encoding="utf-8"))
         required = {field.name for field in fields(Result)} - set(_LATER)
         if not isinstance(found, dict) or not required <= set(found):
             raise ValueError("it is no result of a study")
         found = {name: value for name, value in _LATER.items() if name != "folds"} | found
+    except Damaged as damage:
+        raise StudyError(f"{damage} `ranktune resume` makes it again from the record.") from None
     except (OSError, ValueError, RecursionError) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
     return found

@@ -42,12 +42,15 @@ class Served:
     best  the name of the entry that would be chosen without the restriction
     cost  (n_queries,) what the chosen one scored by validation less what best scored; None if it is the same
     loss  (n_queries,) the metric of best less that of its copy; None if no copy was made
+    cost_weights, loss_weights  weights of these queries, None where each counts once
     """
 
     entries: list[Entry]
     best: str
     cost: Floats | None = None
     loss: Floats | None = None
+    cost_weights: Floats | None = None
+    loss_weights: Floats | None = None
 
 
 def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: Candidate, deadline: Deadline) -> Served:
@@ -64,7 +67,8 @@ def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: C
             ordered = [copy, *ordered]
     first = ordered[0].candidate
     cost = None if first.solver == unrestricted.solver else _difference(first, unrestricted)
-    return Served(ordered, unrestricted.solver, cost, loss)
+    weights = first.weights if cost is not None and len(cost) == len(first.values) else None
+    return Served(ordered, unrestricted.solver, cost, loss, weights, problem.development.query_weights)
 
 
 def _difference(one: Candidate, other: Candidate) -> Floats:
@@ -90,7 +94,7 @@ def _loss(study: Study, problem: Problem, model: Model) -> Floats | None:
 
 def _copied(study: Study, problem: Problem, best: Entry, loss: Floats) -> Entry | None:
     """Return the entry of a copy of the model of best; None if it is significantly worse, or cannot be loaded."""
-    if is_significant(loss):
+    if is_significant(loss, problem.development.query_weights):
         return None
     model = copy_of(best.model, problem.development, study.serve)
     if not can_load(study.serve, needs_of(model)):
@@ -98,10 +102,12 @@ def _copied(study: Study, problem: Problem, best: Entry, loss: Floats) -> Entry 
     one = best.candidate
     vali = one.vali - loss[problem.judged] if len(one.vali) == len(problem.judged) else one.vali
     again = None if one.again is None else one.again - loss
-    candidate = replace(one, solver=DISTILLED, vali=vali, again=again, value=mean_or_zero(vali))
+    candidate = replace(one, solver=DISTILLED, vali=vali, again=again, value=mean_or_zero(vali, one.vali_weights))
     test = {} if problem.test is None else score_on(model, problem.test, study.metrics)
     timed = microseconds_a_document(model, problem.test or problem.development)
-    return Entry(candidate, replace(model, solver=DISTILLED), test, timed, best.seconds, feature_cost(study, model))
+    cost = feature_cost(study, model)
+    own = replace(model, solver=DISTILLED)
+    return Entry(candidate, own, test, timed, best.seconds, cost, problem.test_weights)
 
 
 def warn_if_unserved(study: Study, entries: Sequence[Entry]) -> None:
@@ -123,13 +129,16 @@ def restriction(study: Study, parts: Sequence[Served], generator: np.random.Gene
     if not study.serve:
         return None
     costs = [np.zeros(1) if part.cost is None else part.cost for part in parts]
+    by_cost, by_loss = [part.cost_weights for part in parts], [part.loss_weights for part in parts]
     losses = [part.loss for part in parts if part.loss is not None]
+    known = all(part.loss is not None for part in parts)
+    free = all(part.cost is None for part in parts)
     ((best, _),) = Counter(part.best for part in parts).most_common(1)
     return Restriction(
         systems=tuple(study.serve),
         best=best,
-        cost=None if all(part.cost is None for part in parts) else stratified_interval(costs, generator),
+        cost=None if free else stratified_interval(costs, generator, weights=by_cost),
         untried=tuple(name for name in loadable(STANDARD) if not is_served(study.serve, name)),
         distilled=all(part.entries[0].candidate.solver == DISTILLED for part in parts),
-        loss=stratified_interval(losses, generator) if len(losses) == len(parts) else None,
+        loss=stratified_interval(losses, generator, weights=by_loss) if known else None,
     )

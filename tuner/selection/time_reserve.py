@@ -117,7 +117,7 @@ def fit_for_use(
     for place, one in enumerate(plain):
         part, cost = place < needed, MARGIN * one.seconds * refit_ratio(problem)
         has_one = has_model(task_of(study, problem, one, study.seed))
-        behind = not part and has_one and z_score(plain[0].vali, one.vali) > SIGNIFICANT_Z
+        behind = not part and has_one and z_score(plain[0].vali, one.vali, one.vali_weights) > SIGNIFICANT_Z
         if cost * jobs <= left and not behind:  # a fit cannot be divided among the jobs
             left -= cost
             refitted.append(one)

@@ -70,11 +70,14 @@ def default_model(
 
 
 def tuning_gain(
-    defaults: Sequence[DefaultModel | None], chosen: Sequence[Floats], generator: np.random.Generator
+    defaults: Sequence[DefaultModel | None],
+    chosen: Sequence[Floats],
+    generator: np.random.Generator,
+    weights: Sequence[Floats | None] | None = None,
 ) -> TuningGain | None:
     """Return what the chosen models gain over the best defaults; None where some split has none.
 
-    chosen holds the values of the chosen model by test query, one array a split.
+    chosen holds the values of the chosen model by test query, one array a split, and weights those of these queries.
     """
     known = [own for own in defaults if own is not None]
     if not known or len(known) < len(defaults):
@@ -82,7 +85,7 @@ def tuning_gain(
     (name, _), *_ = Counter(own.solver for own in known).most_common(1)
     if all(own.is_delivered for own in known):
         return TuningGain(name, None, None)
-    found = compare_splits(chosen, [own.test for own in known], generator)
+    found = compare_splits(chosen, [own.test for own in known], generator, weights=weights)
     return TuningGain(name, Interval(found.difference, found.low, found.high), found.p_randomisation)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import DataError, StudyError
-from ranktune.tuner.splits.proof import DIGESTS, Damaged, prove, seal
+from ranktune.tuner.splits.proof import DIGESTS, UNREADABLE, Damaged, prove, seal
 
 KINDS = (".json", ".npy", ".npz")
 DIGEST = "packed.sha256"
@@ -141,7 +141,7 @@ def _members(packed: bytes) -> dict[str, bytes]:
             ):
                 raise DataError("the packed problem is damaged: it has members that no problem has.")
             return {member.filename: archive.read(member) for member in members}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except UNREADABLE as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"the packed problem is damaged: {error}") from None

@@ -12,7 +12,7 @@ _allowed: int | None = None
 
 @contextlib.contextmanager
 def uncounted() -> Iterator[None]:
-    """Do not count the memory that the block takes: the data of the study, mapped at the first use."""
+    """Do not count the memory that the block takes or gives back: the data of the study, mapped at the first use."""
     if _allowed is None:
         yield
         return
@@ -21,7 +21,7 @@ def uncounted() -> Iterator[None]:
     try:
         yield
     finally:
-        allow(allowed + max(0, own_memory() - before))
+        allow(allowed + own_memory() - before)
 
 
 def allow(size: int | None) -> None:
@@ -33,6 +33,11 @@ def allow(size: int | None) -> None:
     soft = hard if size is None else size if hard == resource.RLIM_INFINITY else min(hard, size)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
     _allowed = size
+
+
+def left() -> int | None:
+    """Return how many bytes this process may still take, None without a limit."""
+    return None if _allowed is None else max(_allowed - own_memory(), 0)
 
 
 def own_memory() -> int:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.arrays import Ints, stored_arrays
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.queries import Queries
@@ -25,6 +25,9 @@ first part of the plan, on which a first look compares the solvers."""
 PLANS = ("auto", "split", "nested", "progressive")
 DEFAULT_FOLDS = 5
 DEFAULT_PERMUTATIONS = 10
+LARGE_BYTES = 2**31
+"""Of features: each fold of such data is a copy on disk, and one fold has queries enough."""
+LARGE_QUERIES = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,12 @@ def _grouping_hint(queries: Queries) -> str:
     return " (all rows are one query: is the query id missing?)" if queries.n_queries == 1 else ""
 
 
+def is_large(queries: Queries) -> bool:
+    """Return whether one fold of the queries is enough to score configurations on."""
+    size = sum(array.nbytes for array in stored_arrays(queries.features))
+    return size >= LARGE_BYTES and queries.n_queries >= LARGE_QUERIES
+
+
 def random_orders(queries: Queries, permutations: int, seed: int, stream: int = 1) -> Progressive:
     """Return that many random orders of the queries."""
     generator = np.random.default_rng([seed, stream])
@@ -91,8 +100,8 @@ def random_orders(queries: Queries, permutations: int, seed: int, stream: int = 
 
 
 def fresh_plan(plan: Plan, development: Queries, seed: int) -> Plan:
-    """Return a plan of the same kind that no trial was scored by; an empty one if there are too few queries."""
-    if development.n_queries < 2 * DEFAULT_FOLDS:
+    """Return a plan of the same kind that no trial was scored by; an empty one for too few queries, or large data."""
+    if development.n_queries < 2 * DEFAULT_FOLDS or is_large(development):
         return ()
     if isinstance(plan, Progressive):
         return random_orders(development, len(plan.orders), seed, stream=3)

@@ -23,7 +23,7 @@ from ranktune.solvers.core.files import atomic_write, sync_file, sync_folder
 
 DIGESTS = "digests.json"
 UNREADABLE = (
-    ValueError, KeyError, TypeError, OSError, EOFError, NotImplementedError, RuntimeError,
+    ValueError, KeyError, TypeError, OSError, EOFError, SyntaxError, ArithmeticError, NotImplementedError, RuntimeError,
     zipfile.BadZipFile, zlib.error, struct.error,
 )  # fmt: skip
 """What reading damaged archives and arrays may raise."""

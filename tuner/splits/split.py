@@ -1,20 +1,20 @@
-"""A split of judged queries, and the validation plan that scores a configuration on it.
-
-development  train and validation queries together, (train first)
-"""
+"""A split of judged queries, its development queries, and the validation plan that scores a configuration on them."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.blocks import block_of
+from ranktune.solvers.data.gathering import Gathering
+from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.digests import NOTHING, query_digests
-from ranktune.tuner.splits.plans import DEFAULT_FOLDS, Fold, Plan, query_folds, random_orders
+from ranktune.tuner.splits.plans import DEFAULT_FOLDS, Fold, Plan, is_large, query_folds, random_orders
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,10 @@ class Split:
 TEST_SHARE = 0.2
 
 
-def with_test(split: Split, seed: int) -> Split:
+IN_MEMORY = Gathering()
+
+
+def with_test(split: Split, seed: int, gathering: Gathering = IN_MEMORY) -> Split:
     """Return split with test queries: those given, or a fifth of the training queries.
 
     There are none if fewer than 10 training queries would remain; the study then reports validation only.
@@ -48,7 +51,7 @@ def with_test(split: Split, seed: int) -> Split:
         return split
     order = np.random.default_rng([seed, 0]).permutation(split.train.n_queries)
     aside, kept = np.sort(order[:n_test]), np.sort(order[n_test:])
-    return replace(split, train=split.train.select(kept), test=split.train.select(aside))
+    return replace(split, train=gathering.select(split.train, kept), test=gathering.select(split.train, aside))
 
 
 def by_time(split: Split, *, tested: bool) -> Split:
@@ -78,13 +81,13 @@ WHOLE = "all"
 """Name of the split of a nested plan that gives the final model; it has no test queries."""
 
 
-def nested_splits(split: Split, outer: int, seed: int) -> list[Split]:
+def nested_splits(split: Split, outer: int, seed: int, gathering: Gathering = IN_MEMORY) -> list[Split]:
     """Return a split for each outer fold, whose queries are the test queries, and the split WHOLE of all queries."""
     parts = [part for part in (split.train, split.vali, split.test) if part is not None]
-    queries = parts[0] if len(parts) == 1 else concatenate(parts)
+    queries = parts[0] if len(parts) == 1 else gathering.concatenate(parts)
     folds = query_folds(queries, outer, seed, stream=6)
     judged = [
-        Split(f"outer{k}", queries.select(fold.train), test=queries.select(fold.vali))
+        Split(f"outer{k}", gathering.select(queries, fold.train), test=gathering.select(queries, fold.vali))
         for k, fold in enumerate(folds, start=1)
     ]
     return [*judged, Split(WHOLE, queries)]
@@ -96,36 +99,51 @@ fresh folds then compare, at a fifth of the fits.
 """
 
 
+@dataclass(frozen=True, eq=False)
+class Development:
+    """The queries that trials are fitted to and scored on: the training queries, then n_vali validation queries."""
+
+    queries: Queries
+    n_vali: int
+
+    @classmethod
+    def of(cls, split: Split, gathering: Gathering = IN_MEMORY) -> Self:
+        """Return the training and the validation queries of a split, if there are any, in one."""
+        if split.vali is None:
+            return cls(split.train, 0)
+        return cls(gathering.concatenate([split.train, split.vali]), split.vali.n_queries)
+
+
 def validation_plan(
-    split: Split,
+    development: Development,
     folds: int | None,
     seed: int,
     *,
     strict: bool = False,
     repeats: int = 1,
     permutations: int | None = None,
-) -> tuple[Queries, Plan]:
-    """Return the development queries of a split and their validation plan.
+) -> Plan:
+    """Return the validation plan of development queries.
 
-    The queries are dealt into folds (five if `folds` is None), `repeats` times. Given validation queries are scored
-    alone if `strict`, or if they are many and `folds` is None. With `permutations`, the plan is progressive, with that
+    The queries are dealt into folds (five if `folds` is None), `repeats` times; of large data only the first fold is
+    scored if `folds` is None. Given validation queries are scored alone if `strict`, or if they are many and `folds`
+    is None. With `permutations`, the plan is progressive, with that
     many orders of all queries. Raises DataError if `strict` and there are no validation queries.
     """
-    if strict and split.vali is None:
+    queries, n_vali = development.queries, development.n_vali
+    if strict and not n_vali:
         raise DataError(
             "plan 'split' keeps to given validation queries, and there are none. Give them (vali=), or leave the plan."
         )
-    many = split.vali is not None and split.vali.n_queries >= MANY_QUERIES
-    if split.vali is not None and (strict or (many and folds is None and permutations is None and repeats == 1)):
-        development = concatenate([split.train, split.vali])
-        numbers = np.arange(development.n_queries)
-        _check_learnable(split.train, "the training queries")
-        return development, (Fold(numbers[: split.train.n_queries], numbers[split.train.n_queries :]),)
-    development = split.train if split.vali is None else concatenate([split.train, split.vali])
-    _check_learnable(development, "the queries")
+    if n_vali and (strict or (n_vali >= MANY_QUERIES and folds is None and permutations is None and repeats == 1)):
+        n_train, numbers = queries.n_queries - n_vali, np.arange(queries.n_queries)
+        _check_learnable(block_of(queries, 0, n_train), "the training queries")
+        return (Fold(numbers[:n_train], numbers[n_train:]),)
+    _check_learnable(queries, "the queries")
     if permutations is not None:
-        return development, random_orders(development, permutations, seed)
-    return development, query_folds(development, folds or DEFAULT_FOLDS, seed, repeats=repeats)
+        return random_orders(queries, permutations, seed)
+    plan = query_folds(queries, folds or DEFAULT_FOLDS, seed, repeats=repeats)
+    return plan[:1] if folds is None and repeats == 1 and is_large(queries) else plan
 
 
 def _check_learnable(queries: Queries, what: str) -> None:
@@ -138,7 +156,7 @@ def _check_learnable(queries: Queries, what: str) -> None:
         )
 
 
-def without_shared(split: Split) -> Split:
+def without_shared(split: Split, gathering: Gathering = IN_MEMORY) -> Split:
     """Return split with each query in one part only: in test, else in validation, else in training.
 
     Warns (RankTuneWarning) with the number of queries left out. Raises DataError if a part has no pairs left.
@@ -152,7 +170,8 @@ def without_shared(split: Split) -> Split:
         digests = query_digests(part)
         shared = np.array([digest in taken for digest in digests])
         if shared.any():
-            present[name] = _kept(name, part, shared, sorted({taken[digest] for digest in digests if digest in taken}))
+            others = sorted({taken[digest] for digest in digests if digest in taken})
+            present[name] = _kept(name, part, shared, others, gathering)
         taken |= {digest: name for digest in digests if digest != NOTHING and digest not in taken}
     return replace(split, **present)
 
@@ -160,12 +179,12 @@ def without_shared(split: Split) -> Split:
 _CALLED = {"train": "training", "vali": "validation", "test": "test"}
 
 
-def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str]) -> Queries:
+def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str], gathering: Gathering) -> Queries:
     message = (
         f"{np.count_nonzero(shared)} of {part.n_queries} {_CALLED[name]} queries are also among the "
         f"{' and '.join(_CALLED[other] for other in others)} queries (same documents and grades)"
     )
-    kept = None if shared.all() else part.select(np.flatnonzero(~shared))
+    kept = None if shared.all() else gathering.select(part, np.flatnonzero(~shared))
     if kept is None or not kept.has_pairs:
         remedy = "leave vali out: training queries are then cross-validated"
         if "test" in others:

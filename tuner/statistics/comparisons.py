@@ -19,7 +19,8 @@ import scipy
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.tuner.statistics.intervals import mean_of, randomisation_test, stratified_interval
+from ranktune.solvers.metrics.means import linearised, mean_of
+from ranktune.tuner.statistics.intervals import randomisation_test, stratified_interval, weighted
 
 MAX_EXACT = 50
 """Differing queries up to which the distribution of Wilcoxon's statistic is exact, not normal."""
@@ -29,14 +30,27 @@ MAX_EXACT = 50
 class Comparison:
     """Model a against model b on the same queries.
 
-    difference           mean of a - b, in units of the metric; low, high: its bootstrap interval over queries
-    p_randomisation      two-sided, by random signs of the differences
-    p_t, p_wilcoxon      two-sided: Student's paired t, Wilcoxon's signed ranks
-    effect               difference in standard deviations of the queries' differences; NaN where those do not vary
-    wins, ties, losses   queries that a ranks better, equally well, worse; level is that of the interval
-    mean_a, mean_b       means over the queries that both score; queries: the number of these
-
     Without a query that both count difference, interval, means and effect are NaN. Without a difference every p is 1.
+
+    Attributes
+    ----------
+    difference : float
+        Mean of a - b, in units of the metric.
+    low, high, level : float
+        Its bootstrap interval over queries, and the level of that.
+    p_randomisation : float
+        Two-sided, by random signs of the differences.
+    p_t, p_wilcoxon : float
+        Two-sided: Student's paired t, Wilcoxon's signed ranks.
+    effect : float
+        Difference in standard deviations of the queries' differences, which are not weighted; NaN where those do not
+        vary.
+    wins, ties, losses : int
+        Queries that a ranks better, equally well, worse.
+    mean_a, mean_b : float
+        Means over the queries that both score.
+    queries : int
+        The number of these.
     """
 
     difference: float
@@ -91,12 +105,14 @@ def compare_splits(
     generator: np.random.Generator,
     *,
     level: float = 0.95,
-    weights: Sequence[Floats] | None = None,
+    weights: Sequence[Floats | None] | None = None,
 ) -> Comparison:
     """Return how a does against b over several splits, an array (n_s,) a split, each split counting equally.
 
-    With weights the means are weighted, and the tests are of the weighted differences. Raises DataError where the
-    splits or their queries are not as many on both sides.
+    With weights w, those of each split or None, the means are weighted. The tests by signs and ranks are of w d, where
+    d are the differences and w is divided by its mean in the split. The squared standard error of the t-test is
+    n / (n - 1) sum(w^2 (d - m)^2) / sum(w)^2, where m is the weighted mean. Raises DataError where the splits or their
+    queries are not as many on both sides.
     """
     shapes = [np.shape(values) for values in a], [np.shape(values) for values in b]
     if shapes[0] != shapes[1] or not shapes[0]:
@@ -105,19 +121,20 @@ def compare_splits(
             "split by split. Score both models on the same data."
         )
     one, other = ([np.asarray(values, dtype=np.float64) for values in side] for side in (a, b))
+    weights = [None] * len(one) if weights is None else weights
     by_split = [x - y for x, y in zip(one, other, strict=True)]
     interval = stratified_interval(by_split, generator, level=level, weights=weights)
     pooled = np.concatenate(by_split)
     counted = pooled[~np.isnan(pooled)]
-    tested = pooled if weights is None else pooled * np.concatenate(weights)
-    known = tested[~np.isnan(tested)]
+    tested = np.concatenate([weighted(own, heavy) for own, heavy in zip(by_split, weights, strict=True)])
+    linear = np.concatenate([linearised(own, heavy) for own, heavy in zip(by_split, weights, strict=True)])
     return Comparison(
         difference=interval.mean,
         low=interval.low,
         high=interval.high,
         p_randomisation=randomisation_test(tested, np.zeros_like(tested), generator),
-        p_t=paired_t(known),
-        p_wilcoxon=signed_rank(known),
+        p_t=paired_t(linear[~np.isnan(linear)]),
+        p_wilcoxon=signed_rank(tested[~np.isnan(tested)]),
         effect=_effect(interval.mean, counted),
         wins=int((counted > 0).sum()),
         ties=int((counted == 0).sum()),
@@ -129,10 +146,10 @@ def compare_splits(
     )
 
 
-def _mean_where(difference: Sequence[Floats], values: Sequence[Floats], weights: Sequence[Floats] | None) -> float:
+def _mean_where(difference: Sequence[Floats], values: Sequence[Floats], weights: Sequence[Floats | None]) -> float:
     """Return the mean of the splits' means over the queries whose difference is known."""
     common = [np.where(np.isnan(own), np.nan, value) for own, value in zip(difference, values, strict=True)]
-    means = [mean_of(value, None if weights is None else weights[k]) for k, value in enumerate(common)]
+    means = [mean_of(value, heavy) for value, heavy in zip(common, weights, strict=True)]
     return float(np.mean(means))
 
 

@@ -1,7 +1,7 @@
 """Statistics over queries: intervals of means, and tests of differences.
 
 values, a, b  (n,) one number a query, queries in the same order; NaN marks a query that the metric skips
-weights       (n,) how often each query counts, positive; None if each counts once
+weights       (n,) how often each query counts, positive; None if each counts once (`ranktune.solvers.metrics.means`)
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.metrics.means import linearised, mean_of, relative
 
 BLOCK = 500_000  # resampled values held at once: what fits a processor's cache
 SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)  # (256, 8) the signs that a byte's bits stand for
@@ -53,32 +54,24 @@ def stratified_interval(
     *,
     level: float = 0.95,
     resamples: int = 10_000,
-    weights: Sequence[Floats] | None = None,
+    weights: Sequence[Floats | None] | None = None,
 ) -> Interval:
     """Return the mean of the strata's means and its bootstrap interval, queries drawn within each stratum.
 
     The strata are the test sets of several folds, whose table entry is the mean of their means. NaN everywhere
-    where a stratum has no query that counts. With weights the means are weighted, and queries are drawn as without.
+    where a stratum has no query that counts. With weights, those of each stratum or None, the means are weighted: of
+    each resample too, sum(w x) / sum(w) of the queries drawn, which are drawn as without weights.
     """
     known = [~np.isnan(values) for values in strata]
     counted = [values[own] for values, own in zip(strata, known, strict=True)]
     if any(len(values) == 0 for values in counted):
         return Interval(float("nan"), float("nan"), float("nan"))
-    heavy: Sequence[Floats | None] = [None] * len(counted)
-    if weights is not None:
-        heavy = [own_weights[own] for own_weights, own in zip(weights, known, strict=True)]
-    pairs = list(zip(counted, heavy, strict=True))
+    weights = [None] * len(counted) if weights is None else weights
+    kept = [None if all_of is None else all_of[own] for all_of, own in zip(weights, known, strict=True)]
+    pairs = list(zip(counted, kept, strict=True))
     means = np.mean([_resampled_means(values, own, generator, resamples) for values, own in pairs], axis=0)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(np.mean([mean_of(*pair) for pair in pairs])), float(low), float(high))
-
-
-def mean_of(values: Floats, weights: Floats | None = None) -> float:
-    """Return the mean over the queries that count, weighted where there are weights; NaN without any."""
-    known = ~np.isnan(values)
-    if not known.any():
-        return float("nan")
-    return float(values[known].mean() if weights is None else np.average(values[known], weights=weights[known]))
 
 
 def _resampled_means(values: Floats, weights: Floats | None, generator: np.random.Generator, resamples: int) -> Floats:
@@ -95,15 +88,17 @@ def _resampled_means(values: Floats, weights: Floats | None, generator: np.rando
     return means
 
 
-def mean_or_zero(per_query: Floats) -> float:
+def mean_or_zero(per_query: Floats, weights: Floats | None = None) -> float:
     """Return the mean over the queries that count; 0 without any."""
-    known = per_query[~np.isnan(per_query)]
-    return float(known.mean()) if len(known) else 0.0
+    return 0.0 if np.isnan(per_query).all() else mean_of(per_query, weights)
 
 
-def z_score(one: Floats, other: Floats) -> float:
-    """Return the mean paired difference over queries in standard errors; 0 if there is no difference."""
-    differences = one - other
+def z_score(one: Floats, other: Floats, weights: Floats | None = None) -> float:
+    """Return the mean paired difference over queries in standard errors; 0 if there is no difference.
+
+    With weights the squared standard error is sum(w^2 (d - m)^2) / sum(w)^2, of the differences d and their mean m.
+    """
+    differences = linearised(one - other, weights)
     differences = differences[~np.isnan(differences)]
     ahead = mean_or_zero(differences)
     error = float(differences.std()) / len(differences) ** 0.5 if len(differences) else 0.0
@@ -112,24 +107,37 @@ def z_score(one: Floats, other: Floats) -> float:
     return float(np.sign(ahead)) * np.inf if ahead else 0.0
 
 
-def randomisation_test(a: Floats, b: Floats, generator: np.random.Generator, *, resamples: int = 10_000) -> float:
+def randomisation_test(
+    a: Floats,
+    b: Floats,
+    generator: np.random.Generator,
+    *,
+    resamples: int = 10_000,
+    weights: Floats | None = None,
+) -> float:
     """Return the two-sided p-value of "a and b rank equally well", paired by query.
 
-    Under that hypothesis the sign of each query's difference is a coin's. Up to 2**12 sign patterns are counted
-    exactly, more are sampled, the observed one included, so that p is never 0. Queries that both skip or that do not
-    differ carry no information and are left out. Source: Fisher 1935; Smucker, Allan & Carterette 2007.
+    Under that hypothesis the sign of each query's difference, times its weight, is a coin's. Up to 2**12 sign patterns
+    are counted exactly, more are sampled, the observed one included, so that p is never 0. Queries that both skip or
+    that do not differ carry no information and are left out. Source: Fisher 1935; Smucker, Allan & Carterette 2007.
     """
-    difference = a - b
+    difference = weighted(a - b, weights)
     difference = difference[~np.isnan(difference) & (difference != 0.0)]
     n = len(difference)
     if n == 0:
         return 1.0
-    observed = abs(difference.sum()) * (1 - 1e-12)  # sums in another order may differ in the last digits
+    # sums in another order may differ in the last digits
+    observed = abs(difference.sum()) - 1e-12 * np.abs(difference).sum()
     if n <= 12:
         signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
         return float((np.abs(signs @ difference) >= observed).mean())
     sums = _sums_of_random_signs(difference, generator, resamples)
     return (1 + int((np.abs(sums) >= observed).sum())) / (1 + resamples)
+
+
+def weighted(values: Floats, weights: Floats | None) -> Floats:
+    """Return values times their weights relative to the mean weight, whose sum has the sign of the weighted mean."""
+    return values if weights is None else np.asarray(values * relative(weights, values))
 
 
 def _sums_of_random_signs(values: Floats, generator: np.random.Generator, resamples: int) -> Floats:

@@ -1,7 +1,8 @@
 """Pairwise comparisons of several models: a randomisation test of all pairs with the same signs, Holm-corrected.
 
 Splits are arrays (models, n_s), the same models in the same order; NaN marks a query that the metric skips. As in
-ranktune.tuner.statistics.comparisons a difference is the mean of the splits' means, and the test pools the queries.
+ranktune.tuner.statistics.comparisons a difference is the mean of the splits' means, the test pools the queries, and
+weights, (n_s,) a split or None, weigh the means and the tested differences.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from itertools import combinations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.metrics.means import linearised
 from ranktune.tuner.statistics.comparisons import holm
+from ranktune.tuner.statistics.intervals import weighted
 
 ALPHA = 0.05
 """Largest Holm-corrected p-value of a significant difference."""
@@ -36,19 +39,24 @@ class Pair:
     losses: int
 
 
-def pairwise(splits: Sequence[Floats], generator: np.random.Generator) -> list[Pair]:
+def pairwise(
+    splits: Sequence[Floats], generator: np.random.Generator, weights: Sequence[Floats | None] | None = None
+) -> list[Pair]:
     """Return every pair of models, a before b; the same random signs test all of them."""
     found = list(combinations(range(len(splits[0])), 2))
     if not found:
         return []
     by_split = [np.stack([values[a] - values[b] for a, b in found]) for values in splits]  # (pairs, n_s)
+    weights = [None] * len(by_split) if weights is None else weights
     counts = [(~np.isnan(own)).sum(axis=1) for own in by_split]
+    linear = [linearised(own, heavy) for own, heavy in zip(by_split, weights, strict=True)]
     means = [
-        np.nansum(own, axis=1) / np.where(count > 0, count, np.nan) for own, count in zip(by_split, counts, strict=True)
+        np.nansum(own, axis=1) / np.where(count > 0, count, np.nan) for own, count in zip(linear, counts, strict=True)
     ]
     difference = np.mean(means, axis=0)
     pooled = np.concatenate(by_split, axis=1)
-    p = _p_values(np.nan_to_num(pooled, nan=0.0), generator)
+    tested = np.concatenate([weighted(own, heavy) for own, heavy in zip(by_split, weights, strict=True)], axis=1)
+    p = _p_values(np.nan_to_num(tested, nan=0.0), generator)
     known: list[float | None] = [None if np.isnan(d) else float(own) for d, own in zip(difference, p, strict=True)]
     adjusted = holm(known)
     return [

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Self
 
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.files import atomic_write
+from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import check_local, check_url, shown_url
-from ranktune.tuner.study.home import PLACES, writing
+from ranktune.tuner.study.home import PLACES, StudyFolder, writing
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Locations:
         Raises StudyError if the study has other locations, or if they cannot be used.
         """
         before = Locations.load(folder)
-        if (folder / "study.json").exists() and before._shown() != self._shown():
+        if StudyFolder(folder).has_begun and before._shown() != self._shown():
             raise StudyError(
                 f"study '{folder.name}' keeps its record in {before._described()}, not in {self._described()}. "
                 "Choose another name (--name), or repeat where it began."
@@ -56,11 +56,12 @@ class Locations:
         if self == Locations():
             return
         with writing(folder):
-            atomic_write(folder / PLACES, json.dumps({"storage": self._shown()[0], "artifacts": self.artifacts}))
+            write_sealed(folder / PLACES, json.dumps({"storage": self._shown()[0], "artifacts": self.artifacts}))
 
     @classmethod
     def load(cls, folder: Path, storage: str | None = None) -> Self:
         """Return saved locations. The password comes from `storage` or RANKTUNE_STORAGE, if that is the same URL."""
+        check_sealed(folder / PLACES)
         try:
             found = json.loads((folder / PLACES).read_text(encoding="utf-8"))
             url, artifacts = found["storage"], found["artifacts"]

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 import numpy as np
 import optuna
+from numpy.typing import NDArray
 from optuna.artifacts import ArtifactMeta, get_all_artifact_meta
 from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
@@ -28,6 +29,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.metrics.means import linearised, mean_of
 from ranktune.tuner.evaluation.racing import Estimate
 from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
@@ -38,6 +40,7 @@ from ranktune.tuner.storage.database import quiet as quiet
 from ranktune.tuner.storage.leases import Leases, close_lease
 from ranktune.tuner.storage.membership import confirm_owner
 from ranktune.tuner.storage.retrying import OnEvent, retrying
+from ranktune.tuner.storage.trial_digests import DIGEST, check_trial, trial_digest
 from ranktune.tuner.storage.trial_rows import TrialRows, begin_writing
 
 NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
@@ -47,6 +50,8 @@ MICROSECONDS, BYTES, COST, WORKER, RESTARTS = "microseconds", "bytes", "cost", "
 STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "path", "bulk"
 LEARNING_CURVE = "learning_curve"
 ARRAYS = "per_query.npz"
+OWN = "trial"
+"""Array of the digest of the trial, beside its arrays: those of another trial do not pass for its own."""
 T = TypeVar("T")
 
 
@@ -58,7 +63,8 @@ class Record:
     """The finished trials of one split, appended to and read back.
 
     `folder` holds artifacts/, and record.db unless `storage` is the URL of a server. `name` is the Optuna study in it,
-    `metric` what the trials maximise. All methods wait while the database is away; `on_event` is then called.
+    `metric` what the trials maximise, `weights`, (n validation queries,), how often each query counts in their means,
+    None if each counts once. All methods wait while the database is away; `on_event` is then called.
     """
 
     def __init__(
@@ -70,8 +76,9 @@ class Record:
         artifacts: str | None = None,
         *,
         on_event: OnEvent | None = None,
+        weights: Floats | None = None,
     ) -> None:
-        self.metric, self._on_event = metric, on_event
+        self.metric, self.weights, self._on_event = metric, weights, on_event
         folder.mkdir(parents=True, exist_ok=True)
         self._arrays = Artifacts(folder / "artifacts" if artifacts is None else artifacts)
         self.storage = open_storage(folder / "record.db" if storage is None else storage, on_event=on_event)
@@ -83,6 +90,7 @@ class Record:
             raise
         self._rows = TrialRows(self.study._study_id, NUMBER)
         self._leases: Leases | None = None
+        self._proven: set[int] = set()
 
     @property
     def leases(self) -> Leases:
@@ -96,10 +104,14 @@ class Record:
         self.leases.settle([number_of(trial) for trial in self.trials()])
 
     def trials(self) -> list[FrozenTrial]:
-        """Return the finished trials, by their number."""
+        """Return the finished trials, by their number. Raises Damaged where one is not what was written."""
         states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
         with quiet():
             found = self.retried(lambda: self.study.get_trials(deepcopy=False, states=states))
+        for trial in found:
+            if trial.number not in self._proven:
+                check_trial(trial.state.name, trial.value, trial.params, trial.user_attrs)
+                self._proven.add(trial.number)
         return sorted(found, key=number_of)
 
     def append(
@@ -116,14 +128,16 @@ class Record:
         Raises StudyError if another process has taken the study over, or if the trial cannot be written; then it is not
         in the record.
         """
-        value, attrs = _summary(number, outcome, self.metric)
+        value, attrs = _summary(number, outcome, self.metric, self.weights)
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
         if estimate is not None and value is not None:
             state, value = TrialState.PRUNED, estimate.value
             attrs |= {STOPPED: outcome.stopped, PARTIAL: estimate.variance, MEANS: {self.metric: value}}
         if outcome.restarts:
             attrs[RESTARTS] = outcome.restarts
-        arrays = self.retried(lambda: self._write_arrays(outcome.per_query)) if outcome.per_query else None
+        attrs[DIGEST] = trial_digest(state.name, value, parameters, attrs)
+        per_query: dict[str, NDArray[np.generic]] = {**outcome.per_query, OWN: _owned_by(attrs)}
+        arrays = self.retried(lambda: self._write_arrays(per_query)) if outcome.per_query else None
         trial = create_trial(
             state=state,
             value=value,
@@ -156,14 +170,17 @@ class Record:
         if content is None:
             raise DamagedArrays(f"{where} are gone. `ranktune resume` evaluates that trial again.")
         try:
-            found = {metric: np.asarray(array, np.float64) for metric, array in read_archive(content).items()}
+            arrays = read_archive(content)
+            if bytes(arrays.pop(OWN, _owned_by(trial.user_attrs))) != bytes(_owned_by(trial.user_attrs)):
+                raise Damaged("they are of another trial")
+            found = {metric: np.asarray(array, np.float64) for metric, array in arrays.items()}
         except Damaged:
             raise DamagedArrays(f"{where} are damaged. `ranktune resume` evaluates that trial again.") from None
         return found
 
     def rewrite(self, trial: FrozenTrial, per_query: Mapping[str, Floats]) -> None:
         """Write the arrays of a finished trial anew; the trial stays as it is."""
-        self._arrays.write(self._array_name(trial), _npz(per_query))
+        self._arrays.write(self._array_name(trial), _npz({**per_query, OWN: _owned_by(trial.user_attrs)}))
 
     def _array_name(self, trial: FrozenTrial) -> str:
         (meta,) = self.retried(lambda: get_all_artifact_meta(trial, storage=self.storage))
@@ -204,7 +221,7 @@ class Record:
                 close_lease(connection, self._leases.study, number)
         return found
 
-    def _write_arrays(self, per_query: Mapping[str, Floats]) -> ArtifactMeta:
+    def _write_arrays(self, per_query: Mapping[str, NDArray[np.generic]]) -> ArtifactMeta:
         """Write arrays to disk, before the transaction that refers to them."""
         meta = ArtifactMeta(str(uuid.uuid4()), ARRAYS, "application/zip", None)
         try:
@@ -232,7 +249,9 @@ def seconds_of(trial: FrozenTrial) -> float:
     return float(trial.user_attrs.get(SECONDS, 0.0))
 
 
-def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, dict[str, object]]:
+def _summary(
+    number: int, outcome: Outcome, metric: str, weights: Floats | None
+) -> tuple[float | None, dict[str, object]]:
     """Return the value of a trial, None if it failed, and its user attributes."""
     attrs: dict[str, object] = {NUMBER: number, SECONDS: round(outcome.seconds, 6)}
     if outcome.worker:
@@ -241,11 +260,12 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
         attrs[WARNINGS] = list(outcome.warnings)
     if outcome.error is not None:
         return None, attrs | {ERROR: outcome.error}
-    counted = {name: values[~np.isnan(values)] for name, values in outcome.per_query.items()}
-    own = counted[metric]
+    own = outcome.per_query[metric]
+    own = linearised(own, weights)[~np.isnan(own)]
     if len(own) == 0 or not np.isfinite(own).all():
         return None, attrs | {ERROR: f"{metric} is not a finite number on the validation queries"}
-    attrs[MEANS] = means = {name: float(values.mean()) for name, values in counted.items() if len(values)}
+    found = {name: mean_of(values, weights) for name, values in outcome.per_query.items()}
+    attrs[MEANS] = means = {name: mean for name, mean in found.items() if not np.isnan(mean)}
     attrs[VARIANCE] = float(own.var(ddof=1) / len(own)) if len(own) > 1 else 0.0  # of the mean over the queries
     if len(outcome.steps) > 1:
         attrs[PARTS] = [part for _, _, part in outcome.steps]
@@ -259,7 +279,12 @@ def _summary(number: int, outcome: Outcome, metric: str) -> tuple[float | None, 
     return means[metric], attrs
 
 
-def _npz(arrays: Mapping[str, Floats]) -> bytes:
+def _owned_by(attributes: Mapping[str, object]) -> NDArray[np.uint8]:
+    """Return the digest of the trial with those attributes as an array, an empty one of a trial without."""
+    return np.frombuffer(str(attributes.get(DIGEST, "")).encode(), np.uint8)
+
+
+def _npz(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         write_arrays(archive, arrays)

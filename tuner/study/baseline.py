@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,9 +18,10 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, StudyError
-from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.plans import Plan
+from ranktune.tuner.splits.proof import Damaged, read_archive
+from ranktune.tuner.splits.sealing import check_sealed, is_written, write_sealed
 from ranktune.tuner.splits.split import Split
 
 FILE = "baseline.npz"
@@ -69,7 +69,7 @@ class Baseline:
         arrays = {f"scores{number}": self.scores[key] for number, key in enumerate(keys)}
         packed = io.BytesIO()
         np.savez_compressed(packed, header=text, **arrays)  # type: ignore[arg-type]
-        atomic_write(folder / FILE, packed.getvalue())
+        write_sealed(folder / FILE, packed.getvalue())
 
 
 def load_baseline(folder: Path, spelling: str) -> Baseline | None:
@@ -78,32 +78,35 @@ def load_baseline(folder: Path, spelling: str) -> Baseline | None:
     Raises StudyError for a damaged file.
     """
     path = folder / FILE
-    if not path.exists():
+    if not is_written(path):
         return None
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            header = json.loads(arrays["header"].tobytes().decode())
-            own = [np.asarray(arrays[f"scores{k}"], dtype=np.float64) for k in range(len(header["keys"]))]
+        check_sealed(path)
+        arrays = read_archive(path)
+        header = json.loads(arrays["header"].tobytes().decode())
+        own = [np.asarray(arrays[f"scores{k}"], dtype=np.float64) for k in range(len(header["keys"]))]
         if header["sha256"] != _digest(own):
             raise ValueError("its digest differs")
         keys = [(str(split), str(part)) for split, part in header["keys"]]
         found = Baseline(str(header["spelling"]), dict(zip(keys, own, strict=True)))
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except Damaged as damage:
+        raise StudyError(f"{damage} Remove it, and give the baseline again.") from None
+    except (ValueError, KeyError, TypeError) as error:
         raise StudyError(f"cannot read {path}: {error}. Remove it, and give the baseline again.") from None
     return found if found.spelling == spelling else None
 
 
-def covers(queries: Queries) -> bool:
-    """Return whether the baseline has a score of every document."""
-    return queries.baseline is not None and bool(np.isfinite(queries.baseline).all())
+def covers(scores: Floats | None) -> bool:
+    """Return whether these scores of a baseline, (n,), are there and none is missing."""
+    return scores is not None and bool(np.isfinite(scores).all())
 
 
 def check_covered(spelling: str, development: Queries, plan: Plan, test: Queries | None) -> None:
     """Raise DataError unless the baseline scores the test queries or, without them, those that judge trials."""
-    judged = development
-    if test is None and isinstance(plan, tuple):
-        judged = development.select(np.unique(np.concatenate([fold.vali for fold in plan])))
-    if not covers(test or judged):
+    scores = development.baseline if test is None else test.baseline
+    if test is None and scores is not None and isinstance(plan, tuple):
+        scores = scores[development.documents_of(np.unique(np.concatenate([fold.vali for fold in plan])))]
+    if not covers(scores):
         what = "validation" if test is None else "test"
         raise DataError(
             f"the baseline {spelling} has no scores of the {what} queries, on which it is compared with the chosen "

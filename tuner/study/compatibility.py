@@ -26,8 +26,8 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import ColumnSettings, Settings, declared
 
-DECLARED = "declared"
-"""User attribute of a record: what was declared."""
+DECLARED, WEIGHTED = "declared", "weighted"
+"""User attribute of a record: what was declared; and its entry where the values of trials are weighted means."""
 _FREE = ("name", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow", "baseline")
 _SOURCES = ("data", "vali", "test", "reading", *(own.name for own in declared(ColumnSettings)))
 
@@ -131,16 +131,19 @@ def _is_same(name: str, there: object, here: object) -> bool:
     return there == here
 
 
-def claim(record: optuna.Study, study: Study, digest: str) -> None:
+def claim(record: optuna.Study, study: Study, digest: str, *, weighted: bool = False) -> None:
     """Save in a record the settings of its study, and the digest of the queries that its trials learn from.
 
-    Raises StudyError that names every difference if the record belongs to another study.
+    `weighted` is whether queries have weights, which the values of the trials take into account. Raises StudyError that
+    names every difference if the record belongs to another study.
     """
     settings = {name: value for name, value in study.as_dict().items() if name not in (*_FREE, *_SOURCES)}
     declared = record.user_attrs.get(DECLARED)
     found = setting_differences(declared["settings"], settings) if declared else []
     if declared and declared["data"] != digest:
         found.append(Difference("the digest of its data differs"))
+    if declared and weighted and not declared.get(WEIGHTED):
+        found.append(Difference("an earlier version computed the values of its trials without the weights of queries"))
     if record.direction != StudyDirection.MAXIMIZE:
         found.append(Difference(f"direction is '{record.direction.name.lower()}' there, 'maximize' here"))
     if found:
@@ -149,4 +152,4 @@ def claim(record: optuna.Study, study: Study, digest: str) -> None:
             "Choose another name (--name), or repeat its settings."
         )
     if declared is None:
-        record.set_user_attr(DECLARED, {"settings": settings, "data": digest})
+        record.set_user_attr(DECLARED, {"settings": settings, "data": digest} | ({WEIGHTED: True} if weighted else {}))

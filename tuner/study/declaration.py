@@ -225,7 +225,7 @@ class Study(Settings):
         """
         path = Path(path)
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
+            values = tomllib.loads(path.read_bytes().decode())
         except OSError as error:
             raise ParameterError(
                 f"cannot read the study {path}: {error.strerror}. Give the path of a TOML file."

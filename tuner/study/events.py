@@ -16,7 +16,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -157,6 +157,28 @@ def read_events(folder: Path) -> Iterator[Json]:
                     break
 
 
+def finished_trials(folder: Path) -> set[tuple[str, int]]:
+    """Return the split and the number of every trial that the log says was finished: it was in the record by then."""
+    found = set()
+    with ExitStack() as stack:
+        for file in _opened(folder, stack):
+            for line in file:
+                event = _parsed(line) if b'"finished"' in line else None
+                if event is not None and event["event"] == Event.FINISHED and isinstance(event.get("trial"), int):
+                    found.add((str(event.get("split", "")), int(event["trial"])))
+    return found
+
+
+def lost_trials(folder: Path, split: str, recorded: Iterable[int]) -> str:
+    """Return a sentence on the trials of a split that were finished and are not recorded, "" if there are none."""
+    lost = {number for name, number in finished_trials(folder) if name == split} - set(recorded)
+    if not lost:
+        return ""
+    what = "a finished trial" if len(lost) == 1 else f"{len(lost)} finished trials"
+    where = f" of {split}" if split else ""
+    return f"The record{where} is damaged: {what} of the log {FILE} are missing. `ranktune resume` runs them again."
+
+
 def _opened(folder: Path, stack: ExitStack) -> list[BinaryIO]:
     """Return the files of a log, oldest first, all of one moment between two rotations."""
     files: dict[tuple[int, int], BinaryIO] = {}
@@ -168,6 +190,8 @@ def _opened(folder: Path, stack: ExitStack) -> list[BinaryIO]:
             with suppress(OSError):
                 file = stack.enter_context(open(folder / (f"{FILE}.{place}" if place else FILE), "rb"))
                 files.setdefault(_identity(os.fstat(file.fileno())), file)
+        if not files:  # there is no log: a rotation leaves at least the file that it moved
+            break
         with suppress(OSError):
             if _identity(os.stat(folder / FILE)) == next(iter(files), None):
                 break

@@ -7,6 +7,7 @@ HOME/NAME/events.jsonl the log (ranktune.tuner.study.events)
 HOME/NAME/             record.db, artifacts/ and model.json; for a study of several splits, HOME/NAME/SPLIT/
 HOME/NAME/data/        the arrays that workers map; removed when the study is finished
 HOME/NAME/result.json  the result
+HOME/NAME/digests/     digests of those files that are read again (ranktune.tuner.splits.sealing)
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
-from ranktune.solvers.core.files import atomic_write, sync_folder
+from ranktune.solvers.core.files import sync_folder
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.splits.sealing import FOLDER as DIGESTS
+from ranktune.tuner.splits.sealing import check_sealed, is_written, write_sealed
 from ranktune.tuner.study.compatibility import Difference, saved_space, setting_differences, space_differences
 from ranktune.tuner.study.declaration import Study, check_name
 from ranktune.tuner.study.events import FILE as EVENTS
@@ -30,6 +34,7 @@ from ranktune.tuner.study.lock import LOCK, holder, owning
 
 FORMAT = 2
 PLACES = "places.json"
+GATHERED = "data.parts"
 
 
 def home_folder(home: str | Path | None = None) -> Path:
@@ -47,6 +52,21 @@ class StudyFolder:
     def result(self) -> Path:
         """Path of the result; it exists once the study is finished."""
         return self.path / "result.json"
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the study was declared."""
+        return is_written(self.declaration)
+
+    @property
+    def has_result(self) -> bool:
+        """Whether the study was finished."""
+        return is_written(self.result)
+
+    @property
+    def declaration(self) -> Path:
+        """Path of the declaration."""
+        return self.path / "study.json"
 
     @property
     def data(self) -> Path:
@@ -69,13 +89,24 @@ class StudyFolder:
             fresh.rename(self.data)
             sync_folder(self.path)
 
+    @contextmanager
+    def gathering(self) -> Iterator[Path]:
+        """Yield the folder where large selections of queries are kept while the data are prepared."""
+        place = self.path / GATHERED
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            with writing(self.path):
+                yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
     def check_settings(self, study: Study, *, extend: bool = False) -> Study:
         """Return the study to run: study, with the solvers of an extended study in their former order.
 
         Trials and time may differ, and with extend the search space may be wider. Raises StudyError that names every
         other difference from the study in this folder.
         """
-        if not (self.path / "study.json").exists():
+        if not self.has_begun:
             return study
         there = self.study()
         if extend:
@@ -99,7 +130,7 @@ class StudyFolder:
     def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
         """Save study and the digests of its data. Raises StudyError if the folder holds another study."""
         study = self.check_settings(study, extend=extend)
-        if (self.path / "study.json").exists() and self.digests() != dict(digests):
+        if self.has_begun and self.digests() != dict(digests):
             raise StudyError(
                 f"study '{self.path.name}' exists with other data ({_changed(self.digests(), digests)}). "
                 "Choose another name (--name), or give the data it began with."
@@ -111,7 +142,7 @@ class StudyFolder:
             "space": saved_space(study.union_space()),
         }
         with writing(self.path):
-            atomic_write(self.path / "study.json", json.dumps(declared, indent=1))
+            write_sealed(self.declaration, json.dumps(declared, indent=1))
 
     def study(self) -> Study:
         """Return the declared study."""
@@ -119,7 +150,7 @@ class StudyFolder:
             return Study.from_dict(self._saved()["study"])
         except (ParameterError, KeyError, TypeError, AttributeError) as error:
             raise StudyError(
-                f"{self.path / 'study.json'} declares what this version of RankTune cannot run: {error} "
+                f"{self.declaration} declares what this version of RankTune cannot run: {error} "
                 "Open it with the RankTune that wrote it."
             ) from None
 
@@ -134,22 +165,29 @@ class StudyFolder:
     def save_facts(self, facts: Mapping[str, Mapping[str, int]]) -> None:
         """Save the sizes of each split's data, for those who read the study once its data are gone."""
         with writing(self.path):
-            atomic_write(self.path / "facts.json", json.dumps(facts))
+            write_sealed(self.path / "facts.json", json.dumps(facts))
 
     def facts(self) -> dict[str, dict[str, int]]:
-        """Return the sizes of each split's data, empty for an older study."""
+        """Return the sizes of each split's data, empty for an older study. Raises Damaged."""
+        file = self.path / "facts.json"
+        check_sealed(file)
         try:
-            found: dict[str, dict[str, int]] = json.loads((self.path / "facts.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found: dict[str, dict[str, int]] = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
             return {}
+        except (OSError, ValueError) as error:
+            raise Damaged(f"cannot read {file}: {error}.") from None
         return found
 
     def _saved(self) -> Json:
-        file = self.path / "study.json"
+        file = self.declaration
         try:
+            check_sealed(file)
             saved: Json = json.loads(file.read_text(encoding="utf-8"))
             if not isinstance(saved, dict):
                 raise ValueError("it is no declaration of a study")
+        except Damaged as damage:
+            raise StudyError(f"{damage} Restore it from a backup, or choose another name.") from None
         except (OSError, ValueError, RecursionError) as error:
             raise StudyError(f"cannot read {file}: {error}. Choose another name, or remove that folder.") from None
         if saved.get("format") != FORMAT:
@@ -165,7 +203,7 @@ class StudyFolder:
             try:
                 yield
             finally:
-                if not (self.path / "study.json").exists():  # the study did not begin: its name is free again
+                if not self.has_begun:  # the study did not begin: its name is free again
                     self._remove()
 
     def held(self) -> bool:
@@ -174,7 +212,8 @@ class StudyFolder:
 
     def _remove(self) -> None:
         """Remove the files of a study that did not begin, and the folder if nothing else is in it."""
-        shutil.rmtree(self.path / "data.new", ignore_errors=True)
+        for name in ("data.new", GATHERED, DIGESTS):
+            shutil.rmtree(self.path / name, ignore_errors=True)
         with suppress(OSError):
             for file in (EVENTS, PLACES, LOCK):
                 (self.path / file).unlink(missing_ok=True)
@@ -250,7 +289,7 @@ def find_folder(home: Path, name: str) -> StudyFolder:
     """Return the folder of an existing study. Raises StudyError with the nearest name if there is none."""
     check_name(name)
     folder = StudyFolder(home / name)
-    if not (folder.path / "study.json").is_file():
+    if not folder.has_begun:
         known = [found.path.name for found in all_folders(home)]
         hint = nearest(name, known) if known else "There are no studies there yet."
         raise StudyError(f"no study '{name}' in {home}. {hint}")
@@ -261,8 +300,8 @@ def all_folders(home: Path) -> list[StudyFolder]:
     """Return the folders of all studies in home, oldest first."""
     if not home.is_dir():
         return []
-    files = sorted((_changed_at(file), file) for file in home.glob("*/study.json"))
-    return [StudyFolder(file.parent) for _, file in files]
+    found = [folder for folder in map(StudyFolder, home.glob("*")) if folder.has_begun]
+    return sorted(found, key=lambda folder: (_changed_at(folder.declaration), folder.path))
 
 
 def _changed_at(file: Path) -> float:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.files import atomic_write
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.study.home import StudyFolder
 
 MAX_NOTE, MAX_TAG, MAX_TAGS = 2_000, 40, 20
@@ -33,15 +34,21 @@ class Labels:
 
 
 def read_labels(folder: StudyFolder) -> Labels:
-    """Return the labels of a study; empty ones where there are none, or where they cannot be read."""
+    """Return the labels of a study, empty ones where there are none. Raises Damaged."""
+    file = folder.path / "labels.json"
     try:
-        found = json.loads((folder.path / "labels.json").read_text(encoding="utf-8"))
+        check_sealed(file)
+        found = json.loads(file.read_text(encoding="utf-8"))
         note, tags = found["note"], found["tags"]
         if isinstance(note, str) and isinstance(tags, list) and all(isinstance(tag, str) for tag in tags):
             return Labels(note, tuple(tags))
-    except (OSError, ValueError, KeyError, TypeError, ParameterError):
-        pass
-    return Labels()
+        raise ValueError("it holds no note and tags")
+    except FileNotFoundError:
+        return Labels()
+    except Damaged as damage:
+        raise Damaged(f"{damage} Remove it, and digests/{file.name}, to write another.") from None
+    except (OSError, ValueError, KeyError, TypeError, ParameterError) as error:
+        raise Damaged(f"cannot read {file}: {error}. Remove it to write another.") from None
 
 
 def change_labels(
@@ -51,5 +58,5 @@ def change_labels(
     own = read_labels(folder)
     kept = [tag for tag in own.tags if tag not in remove]
     labels = Labels(own.note if note is None else note, tuple(dict.fromkeys([*kept, *add])))
-    atomic_write(folder.path / "labels.json", json.dumps(asdict(labels)))
+    write_sealed(folder.path / "labels.json", json.dumps(asdict(labels)))
     return labels

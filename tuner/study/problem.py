@@ -10,12 +10,23 @@ from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.stored import read_queries, write_queries
+from ranktune.tuner.splits.parts import read_part
 from ranktune.tuner.splits.plans import FRESH, PLAN, Plan, fresh_plan, save_plan
 from ranktune.tuner.splits.proof import reseal, seal
-from ranktune.tuner.splits.split import WHOLE, Split, validation_plan, with_test, without_shared
-from ranktune.tuner.splits.store import read_development, read_plan, read_queries, write_problem, write_queries
+from ranktune.tuner.splits.split import (
+    IN_MEMORY,
+    WHOLE,
+    Development,
+    Split,
+    validation_plan,
+    with_test,
+    without_shared,
+)
+from ranktune.tuner.splits.store import read_development, read_plan, write_problem
 from ranktune.tuner.study.baseline import check_covered
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import NO_TEST
@@ -51,7 +62,6 @@ class Problem:
         assert isinstance(self.plan, tuple)
         save_plan(self.plan[:1], self.folder / f"{PLAN}.npz")
         reseal(self.folder, f"{PLAN}.npz")
-        read_plan.cache_clear()
         return replace(self, plan=self.plan[:1], fresh=())
 
     def __reduce__(self) -> tuple[Callable[[Path, str], Problem], tuple[Path, str]]:
@@ -66,6 +76,22 @@ class Problem:
         return np.unique(np.concatenate([fold.vali for fold in self.plan]))
 
     @property
+    def judged_queries(self) -> Queries:
+        """The development queries that trials are scored on."""
+        return read_part(str(self.folder), self.judged)
+
+    @property
+    def judged_weights(self) -> Floats | None:
+        """Weights of the queries that trials are scored on, None if they have none."""
+        weights = self.development.query_weights
+        return None if weights is None else weights[self.judged]
+
+    @property
+    def test_weights(self) -> Floats | None:
+        """Weights of the test queries, None if they have none."""
+        return None if self.test is None else self.test.query_weights
+
+    @property
     def facts(self) -> dict[str, int]:
         """The sizes of the data."""
         own, test = self.development, self.test
@@ -78,13 +104,29 @@ class Problem:
         return isinstance(self.plan, tuple) and len(self.plan) == 1
 
 
-def write_split(split: Split, study: Study, parent: Path) -> str:
-    """Write split with its validation plan into a folder under parent and return the digest of its data."""
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """The development queries of a split, and its test queries."""
+
+    name: str
+    development: Development
+    test: Queries | None
+
+
+def assemble(split: Split, study: Study, gathering: Gathering = IN_MEMORY) -> Assembled:
+    """Return the queries of a split, each in one part, with a test set."""
     untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
-    split = without_shared(split if untested else with_test(split, study.seed)).allowing_missing()
-    keeps = not study.refit and split.vali is not None and study.folds is None
-    development, plan = validation_plan(
-        split,
+    split = split if untested else with_test(split, study.seed, gathering)
+    split = without_shared(split, gathering).allowing_missing()
+    return Assembled(split.name, Development.of(split, gathering), split.test)
+
+
+def write_split(split: Assembled, study: Study, parent: Path) -> str:
+    """Write a split with its validation plan into a folder under parent and return the digest of its data."""
+    keeps = not study.refit and split.development.n_vali > 0 and study.folds is None
+    development = split.development.queries
+    plan = validation_plan(
+        split.development,
         study.folds,
         study.seed,
         strict=study.one_split or keeps,

@@ -109,8 +109,8 @@ TEST = Setting("Test data, never used to choose; none for none. (default: a fift
 
 BASELINE = Setting(
     "Today's ranking, to which the chosen model is compared: a model file of ours, LightGBM, XGBoost, RankLib or ONNX; "
-    "scores, one a row or with qid and docid (csv, TREC run); or column:NAME, which is then no feature unless "
-    "--features names it.",
+    "scores, one a row or with qid and docid (csv, TREC run); or column:NAME, which stays a feature unless "
+    "--drop names it.",
     python="Scores by row are those of test, or of data, vali and test together. Also an array, or a model in memory.",
     option_type=str,
 )
@@ -152,7 +152,8 @@ class ColumnSettings:
         ),
     ] = None
     weight: Annotated[
-        str | None, Setting("Column of query weights: how often each query counts in fitting.", panel=_COLUMNS)
+        str | None,
+        Setting("Column of query weights: how often each query counts, in fitting and in means.", panel=_COLUMNS),
     ] = None
     document_weight: Annotated[
         str | None,
@@ -215,7 +216,9 @@ class Settings(ColumnSettings):
         ),
     ] = "auto"
     permutations: Annotated[int, Setting("Orders of all queries for a progressive plan.", minimum=1)] = 10
-    folds: Annotated[int | None, Setting("Folds of cross-validation. (default: 5)", minimum=2)] = None
+    folds: Annotated[
+        int | None, Setting("Folds of cross-validation. (default: 5; above 2 GB of features one of 5)", minimum=2)
+    ] = None
     repeats: Annotated[int, Setting("Times that queries are dealt into folds anew.", minimum=1)] = 1
     outer: Annotated[int, Setting("Outer folds of plan nested.", minimum=2)] = 5
     trials: Annotated[

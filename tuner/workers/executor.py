@@ -1,4 +1,4 @@
-"""Where trials run: in this process, in worker processes of this machine, or on a Dask cluster."""
+"""Where trials run: in this process, in worker processes of this machine, or on a cluster of Dask or Ray."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from ranktune.tuner.workers.processes import Processes
 
 T = TypeVar("T")
 
-EXECUTORS = ("processes", "dask")
+EXECUTORS = ("processes", "dask", "ray")
+ADDRESSES = {"dask": "tcp://HOST:8786", "ray": "HOST:6379"}
+"""The executors that are clusters, and what their addresses look like."""
 
 __all__ = ["EXECUTORS", "Executor", "InProcess", "Limits", "Processes", "make_executor"]
 
@@ -113,12 +115,12 @@ class InProcess:
 
 
 def check_executor(kind: str, address: str | None) -> None:
-    """Raise ParameterError for an unknown kind, and unless "dask" and an address come together."""
+    """Raise ParameterError for an unknown kind, and unless a cluster and an address come together."""
     check_choice("executor", kind, EXECUTORS)
-    if (kind == "dask") != (address is not None):
-        raise ParameterError(
-            "executor='dask' and address='tcp://HOST:8786', that of its scheduler, go together. Give both, or neither."
-        )
+    if (kind in ADDRESSES) != (address is not None):
+        shape = ADDRESSES.get(kind, ADDRESSES["dask"])
+        name = kind if kind in ADDRESSES else "dask"
+        raise ParameterError(f"executor={name!r} and address={shape!r}, that of the cluster, go together.")
 
 
 def make_executor(
@@ -129,7 +131,7 @@ def make_executor(
     *,
     in_process: bool = True,
 ) -> Executor:
-    """Return an executor: "processes", that many, or "dask", all workers of the scheduler at address.
+    """Return an executor: "processes", that many, or "dask" or "ray", all workers of the cluster at address.
 
     With in_process one job without limits runs in this process. Raises ParameterError for invalid parameters,
     StudyError without a scheduler.
@@ -139,9 +141,20 @@ def make_executor(
     check_limits(limits)
     if address is not None:
         try:
-            from ranktune.tuner.workers.dask_executor import DaskWorkers
+            return _cluster(kind, address, limits)
         except ImportError:
-            raise StudyError('Dask\'s workers need another package: pip install "ranktune[dask]"') from None
-        return DaskWorkers(address, limits)
+            raise StudyError(
+                f'the workers of {kind.capitalize()} need another package: pip install "ranktune[{kind}]"'
+            ) from None
     check_count("jobs", jobs)
     return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits)
+
+
+def _cluster(kind: str, address: str, limits: Limits) -> Executor:
+    if kind == "ray":
+        from ranktune.tuner.workers.clusters.ray_executor import RayWorkers
+
+        return RayWorkers(address, limits)
+    from ranktune.tuner.workers.clusters.dask_executor import DaskWorkers
+
+    return DaskWorkers(address, limits)

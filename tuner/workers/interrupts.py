@@ -1,6 +1,7 @@
 """SIGINT and the signals that end a process, turned into a stop in good order that cannot get lost.
 
-Compiled libraries may swallow the exception that Python raises for an interrupt, so it is also stored.
+Compiled libraries may swallow the exception that Python raises for an interrupt, and fail later for want of what it cut
+short: so the interrupt is also stored, and comes before errors that follow.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class Interrupted(KeyboardInterrupt):
 class Interrupts:
     """Context in which a signal raises KeyboardInterrupt and is stored; check, and the exit, raise it again.
 
-    In deferred blocks the first signal only sets requested. It does nothing outside the main thread, and for signals
-    with another handler.
+    In deferred blocks the first signal only sets requested. A context within another one begins with what that one
+    stored. It does nothing outside the main thread, and for signals with another handler.
     """
 
     def __init__(self) -> None:
@@ -46,8 +47,13 @@ class Interrupts:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                if _is_default(signal.getsignal(number)):
-                    self._before[number] = signal.signal(number, self._note)
+                handler = signal.getsignal(number)
+                enclosing = getattr(handler, "__self__", None)
+                if isinstance(enclosing, Interrupts):
+                    self.requested |= enclosing.requested
+                elif handler not in (signal.SIG_DFL, signal.default_int_handler):
+                    continue
+                self._before[number] = signal.signal(number, self._note)
             sys.unraisablehook = self._report_lost
         return self
 
@@ -56,7 +62,7 @@ class Interrupts:
             signal.signal(number, handler)
         if sys.unraisablehook == self._report_lost:
             sys.unraisablehook = self._hook
-        if kind is None:
+        if kind is None or issubclass(kind, Exception):  # an error after an interrupt is mostly its consequence
             self.check()
 
     def check(self) -> None:
@@ -93,9 +99,3 @@ def ignore_more() -> None:
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
     """Handle a signal; with SIG_IGN in its place nothing could notice that there was one."""
-
-
-def _is_default(handler: object) -> bool:
-    """Return whether a signal has its default handler, or that of an enclosing Interrupts."""
-    ours = isinstance(getattr(handler, "__self__", None), Interrupts)
-    return ours or handler in (signal.SIG_DFL, signal.default_int_handler)

@@ -119,7 +119,7 @@ class Processes:
         self._wake: Connection | None = None
         self._open: set[Future[Any]] = set()
         self._spare = SpareWorker()
-        self._ending = self._warmed_up = self._had_loss = self._woken = False
+        self._ending = self._warmed_up = self._had_loss = self._woken = self._is_left = False
 
     def __enter__(self) -> Self:
         return self
@@ -127,6 +127,7 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_left = kind is not None
         if kind is None:
             while self._open:
                 wait(list(self._open))
@@ -191,7 +192,8 @@ class Processes:
                 self._step(wake)
         except BaseException as error:  # a bug: no future may stay pending
             self._end(RuntimeError(f"the manager of the workers failed: {type(error).__name__}: {error}"))
-            raise
+            if not self._is_left:  # else Python may be ending, and starts no process any more
+                raise
         finally:
             with self._lock:
                 self._manager, self._ending, self._woken = None, False, False

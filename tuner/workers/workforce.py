@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.memory import parse_memory, spelled
 from ranktune.tuner.workers.executor import Executor, Limits, check_executor, make_executor
 
-_UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+COORDINATOR, WORKER = 300 << 20, 150 << 20
+"""Bytes that the coordinator with what helps it, and the libraries of a worker, take."""
+MIN_TRIAL = 100 << 20
+"""Bytes without which no trial begins: with less, fewer trials run at once."""
 
 
 @dataclass(frozen=True)
 class Workforce:
     """Who runs trials.
 
-    jobs      trials at once; None for one a core (with Dask, one a thread of its workers)
-    timeout   seconds, memory: bytes, or text such as "4GB", of one trial; None for no limit
-    executor  "processes" of this machine, "dask" for the cluster whose scheduler listens at address, or an object with
-              the methods of ranktune.tuner.workers.executor.Executor
+    jobs      trials at once; None for one a core (on a cluster, one a thread of its workers)
+    timeout   seconds, trial_memory: bytes, or text such as "4GB", of one trial; None for no limit
+    executor  "processes" of this machine, "dask" or "ray" for the cluster at address, or an object with the methods of
+              ranktune.tuner.workers.executor.Executor
+    memory    of all processes together, besides mapped data: it bounds the trials, and how many run at once
 
     Raises ParameterError for invalid values.
     """
 
     jobs: int | None = None
     timeout: float | None = None
-    memory: int | str | None = None
+    trial_memory: int | str | None = None
     executor: str | Executor = "processes"
     address: str | None = None
+    memory: int | str | None = None
 
     def __post_init__(self) -> None:
         """Check every field."""
@@ -36,16 +41,52 @@ class Workforce:
             check_count("jobs", self.jobs)
         if self.timeout is not None:
             check_positive("trial_timeout", self.timeout)
-        parse_memory(self.memory)
+        parse_memory(self.trial_memory, "trial_memory")
         if isinstance(self.executor, str):
             check_executor(self.executor, self.address)
+        self._shared()
+
+    @property
+    def total_memory(self) -> int | None:
+        """The bytes of all processes together, None without a limit."""
+        return parse_memory(self.memory, "memory")
+
+    @property
+    def reading_memory(self) -> int | None:
+        """The bytes that reading may take, None without a limit."""
+        return None if self.total_memory is None else self.total_memory - COORDINATOR
+
+    @property
+    def note(self) -> str:
+        """What the limit of the memory changes, in a line; empty without one."""
+        jobs, trial = self._shared()
+        if self.memory is None or trial is None:
+            return ""
+        return f"memory={self.memory}: {jobs} {'trial' if jobs == 1 else 'trials'} at once, of {spelled(trial)} each"
 
     def assembled(self, *, apart: bool = False) -> Executor:
         """Return the executor, to be used as a context manager; with apart, even a single job gets a process."""
         if not isinstance(self.executor, str):
             return self.executor
-        limits = Limits(self.timeout, parse_memory(self.memory))
-        return make_executor(self._jobs(), limits, self.executor, self.address, in_process=not apart)
+        jobs, trial = self._shared()
+        return make_executor(jobs, Limits(self.timeout, trial), self.executor, self.address, in_process=not apart)
+
+    def _shared(self) -> tuple[int, int | None]:
+        """Return how many trials run at once, and the bytes of one: as many as the memory allows."""
+        jobs, trial, total = self._jobs(), parse_memory(self.trial_memory, "trial_memory"), self.total_memory
+        if total is None:
+            return jobs, trial
+        if self.executor != "processes":
+            raise ParameterError(
+                "memory= limits the processes of this machine, and the trials run elsewhere. Leave it out, or limit "
+                "each trial (trial_memory=)."
+            )
+        left = total - COORDINATOR
+        jobs = min(jobs, left // (WORKER + (trial or MIN_TRIAL)))
+        if jobs < 1:
+            least = COORDINATOR + WORKER + (trial or MIN_TRIAL)
+            raise ParameterError(f"memory={self.memory!r}: a study needs at least {spelled(least)}. Allow more.")
+        return jobs, trial or left // jobs - WORKER
 
     def _jobs(self) -> int:
         if self.jobs is None and self.executor == "processes":
@@ -53,14 +94,3 @@ class Workforce:
 
             return int(cpu_count())
         return self.jobs or 0
-
-
-def parse_memory(given: int | str | None) -> int | None:
-    """Return a size in bytes: a number, or text such as 4GB, 512M, 2GiB. Raises ParameterError where it is no size."""
-    if given is None:
-        return None
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(given).lower())
-    size = int(float(found[1]) * _UNITS[found[2]]) if found and found[2] in _UNITS else 0
-    if size <= 0 or isinstance(given, bool):
-        raise ParameterError(f"trial_memory={given!r}: it must be a number of bytes, such as 4GB or 512M.")
-    return size

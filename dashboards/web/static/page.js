@@ -264,12 +264,18 @@ function panelOf(panel) {
   return { node, ...parts };
 }
 
+function meaningOf(key) {
+  const { text, terms } = payload.views.find((view) => view.key === key).meaning;
+  const entries = terms.flatMap(([term, what]) => [el("dt", {}, term), el("dd", {}, what)]);
+  return el("details", { class: "meaning" }, el("summary", {}, "What does this mean?"), el("p", {}, text), el("dl", {}, ...entries));
+}
+
 class View {
   constructor(key) {
     Object.assign(this, { key, panels: new Map(), group: null });
     this.groups = el("div", { class: "groups", role: "group", "aria-label": "Show" });
     this.list = el("div");
-    this.node = el("div", { "data-testid": `view-${key}` }, this.groups, this.list);
+    this.node = el("div", { "data-testid": `view-${key}` }, meaningOf(key), this.groups, this.list);
   }
   fill(panels) {
     const keys = new Set(panels.map((panel) => panel.key));

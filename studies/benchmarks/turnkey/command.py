@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.studies.benchmarks.tables import Table
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Finished, Plan, of_budget, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import Case, load_cases
 from ranktune.studies.benchmarks.turnkey.peers import PEERS, check_installed
 from ranktune.studies.benchmarks.turnkey.results import report_of
-from ranktune.studies.benchmarks.turnkey.tables import WIDTH, tables
+from ranktune.studies.benchmarks.turnkey.tables import tables
 
 
 def main(
@@ -51,7 +51,7 @@ def main(
             min=0,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every run instead.")] = False,
     keep_in: Annotated[
         Path | None,
         typer.Option(
@@ -60,7 +60,7 @@ def main(
             "change of the code that leaves the version as it is.",
         ),
     ] = None,
-) -> None:
+) -> list[Table]:
     """Compare whole tools at equal time by their models' values on test queries."""
     rivals, seeds = list(dict.fromkeys(rival or PEERS)), list(dict.fromkeys(seed or [0]))
     budgets = list(dict.fromkeys(seconds or [60.0]))
@@ -72,18 +72,21 @@ def main(
     cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
     results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
     reports = [report_of(of_budget(results, budget), cases, rivals, budget) for budget in budgets]
+    found: list[Table] = []
     if as_json:
         plain: Json = {"threads": threads, "seeds": seeds, "split_seed": split_seed, "failures": failures}
         plain |= {"reports": [asdict(report) for report in reports], "cells": [_cell(one) for one in results]}
         typer.echo(json.dumps(plain, indent=1))
     else:
-        console = Console(width=WIDTH)
         for report in reports:
-            for table in tables(report, _how(report.seconds, threads, seeds, cases)):
-                console.print(table)
-    if failures:
+            found += tables(report, _how(report.seconds, threads, seeds, cases))
+    if failures and as_json:
         typer.echo("\n".join([f"{len(failures)} of {len(cells)} cells failed:", *failures]), err=True)
         raise typer.Exit(1)
+    if failures:
+        title = f"{len(failures)} of {len(cells)} cells failed"
+        found.append(Table(title, [{"failure": text} for text in failures], failed=True))
+    return found
 
 
 def _how(seconds: float, threads: int, seeds: Sequence[int], cases: Sequence[Case]) -> str:

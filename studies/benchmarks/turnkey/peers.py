@@ -37,10 +37,10 @@ import ranktune
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.stored import read_queries, write_queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.turnkey.study_time import as_json, seconds_by_stage, time_by_solver
 from ranktune.tuner.splits.split import Split
-from ranktune.tuner.splits.store import read_queries, write_queries
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 

@@ -1,19 +1,15 @@
-"""The report of one budget as tables of at most 80 columns."""
+"""The report of one budget as tables."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-
 from ranktune.solvers.core.arrays import Json, JsonView
+from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.turnkey.cells import METRICS
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
 from ranktune.studies.benchmarks.turnkey.results import Comparison, Report, Verdict
-
-WIDTH = 80
 
 
 def tables(report: Report, how: str) -> Iterator[Table]:
@@ -31,71 +27,68 @@ def tables(report: Report, how: str) -> Iterator[Table]:
 
 
 def _quality(title: str, rows: Sequence[Json]) -> Table:
-    table = _table(title, "rival", *METRICS, "estimate - test", "in interval")
-    for row in rows:
-        inside = "-" if row["inside_interval"] is None else f"{row['inside_interval']} of {row['runs']}"
-        table.add_row(row["rival"], *(f"{row[metric]:.4f}" for metric in METRICS), f"{row['optimism']:+.4f}", inside)
-    return table
+    return Table(title, [_of_quality(row) for row in rows])
+
+
+def _of_quality(row: JsonView) -> Row:
+    inside = "-" if row["inside_interval"] is None else f"{row['inside_interval']} of {row['runs']}"
+    values = {metric: f"{row[metric]:.4f}" for metric in METRICS}
+    return {"rival": row["rival"], **values, "estimate - test": f"{row['optimism']:+.4f}", "in interval": inside}
 
 
 def _effort(title: str, rows: Sequence[Json]) -> Table:
-    table = _table(title, "rival", "runs", "configurations", "trees", "seconds", "longest")
-    for row in rows:
-        counts = ["-" if count is None else f"{count:.0f}" for count in (row["tried"], row["trees"])]
-        table.add_row(row["rival"], str(row["runs"]), *counts, f"{row['seconds']:.1f}", f"{row['longest']:.1f}")
-    return table
+    return Table(title, [_of_effort(row) for row in rows])
+
+
+def _of_effort(row: JsonView) -> Row:
+    tried, trees = ("-" if count is None else f"{count:.0f}" for count in (row["tried"], row["trees"]))
+    seconds = {name: f"{row[name]:.1f}" for name in ("seconds", "longest")}
+    return {"rival": row["rival"], "runs": row["runs"], "configurations": tried, "trees": trees, **seconds}
 
 
 def _times(times: Json) -> Iterator[Table]:
     """Yield where our time went: by stage, and by solver."""
     if times["stages"]:
-        table = _table(f"{times['data']}: where the time of {OURS} went", "stage", "seconds", "share")
-        for row in times["stages"]:
-            table.add_row(row["stage"], f"{row['seconds']:.2f}", f"{row['share']:.1%}")
         used = sum(row["seconds"] for row in times["stages"])
-        table.add_row("all", f"{used:.2f}", f"{used / times['budget']:.1%}")
-        yield table
+        every = [*times["stages"], {"stage": "all", "seconds": used, "share": used / times["budget"]}]
+        rows: list[Row] = [
+            {"stage": row["stage"], "seconds": f"{row['seconds']:.2f}", "share": f"{row['share']:.1%}"} for row in every
+        ]
+        yield Table(f"{times['data']}: where the time of {OURS} went", rows)
     if times["solvers"]:
-        table = _table(f"{times['data']}: trials by solver, means over runs", "solver", *_COUNTS, *_FIGURES)
-        for row in times["solvers"]:
-            best = "-" if row["best"] is None else f"{row['best']:.4f}"
-            table.add_row(row["solver"], *_of_trials(row), best, str(row["in_model"]))
-        table.add_row("all", *_of_trials({name: sum(row[name] for row in times["solvers"]) for name in _COUNTS}))
         counts = Counter[str](times["models"])
         chosen = ", ".join(f"{name} ({count} of {times['runs']})" for name, count in counts.items())
         shares = ", ".join(f"{name} {share:.2f}" for name, share in times["shares"].items())
-        table.caption, table.caption_justify = f"model: {chosen}; mean shares: {shares}", "left"
-        yield table
+        total: Json = {name: sum(row[name] for row in times["solvers"]) for name in _COUNTS}
+        yield Table(
+            f"{times['data']}: trials by solver, means over runs",
+            [_of_solver(row) for row in (*times["solvers"], {"solver": "all", **total})],
+            f"model: {chosen}; mean shares: {shares}",
+        )
 
 
-_COUNTS, _FIGURES = ("trials", "pruned", "failed", "seconds", "share"), ("best", "in model")
+_COUNTS = ("trials", "pruned", "failed", "seconds", "share")
 
 
-def _of_trials(row: JsonView) -> list[str]:
-    counts = [f"{row[name]:.3g}" for name in _COUNTS[:3]]
-    return [*counts, f"{row['seconds']:.1f}", f"{row['share']:.1%}"]
+def _of_solver(row: JsonView) -> Row:
+    counts = {name: f"{row[name]:.3g}" for name in _COUNTS[:3]}
+    effort = {"seconds": f"{row['seconds']:.1f}", "share": f"{row['share']:.1%}"}
+    best = {"best": "-" if row["best"] is None else f"{row['best']:.4f}"} if "best" in row else {}
+    return {"solver": row["solver"], **counts, **effort, **best, "in model": row.get("in_model")}
 
 
 def _comparisons(comparisons: Sequence[Comparison]) -> Table:
-    names = ("data", "queries", "difference", "p", "won", "lost")
-    table = _table(f"{OURS} less a rival, {METRIC}, paired by query; folds won and lost", "rival", *names)
-    for one in comparisons:
-        figures = [f"{one.difference:+.4f}", f"{one.p_value:.4f}", str(one.wins), str(one.losses)]
-        table.add_row(one.rival, one.data, str(one.queries), *figures)
-    return table
+    title = f"{OURS} less a rival, {METRIC}, paired by query; folds won and lost"
+    return Table(title, [_of_comparison(one) for one in comparisons])
+
+
+def _of_comparison(one: Comparison) -> Row:
+    return {
+        "rival": one.rival, "data": one.data, "queries": one.queries, "difference": f"{one.difference:+.4f}",
+        "p": f"{one.p_value:.4f}", "won": one.wins, "lost": one.losses,
+    }  # fmt: skip
 
 
 def _verdicts(title: str, verdicts: Sequence[Verdict]) -> Table:
-    table = _table(title, "what", "wanted", "found", "met")
-    for verdict in verdicts:
-        table.add_row(verdict.what, verdict.wanted, verdict.found, "yes" if verdict.met else "NO")
-    return table
-
-
-def _table(title: str, first: str, *others: str) -> Table:
-    width = min(len(title) + 2, WIDTH)  # a title is not broken before that
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0), min_width=width)
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right")
-    return table
+    rows: list[Row] = [{"what": own.what, "wanted": own.wanted, "found": own.found, "met": own.met} for own in verdicts]
+    return Table(title, rows)

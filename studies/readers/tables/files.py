@@ -12,7 +12,7 @@ from types import ModuleType
 import narwhals as nw
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.studies.readers.archives import check_fits
+from ranktune.solvers.core.memory import check_room
 from ranktune.studies.readers.columns import Wanted, id_columns
 from ranktune.studies.readers.frames import Table, as_eager
 from ranktune.studies.readers.query_runs import group_file, group_sizes
@@ -34,6 +34,8 @@ from ranktune.studies.readers.tables.runs import read_run, read_runs, runs_in
 
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})$"
 """What is read as a whole number in ranking text too."""
+FIRST_ROWS = 10_000
+"""Rows of a csv file that give the types of its columns."""
 _EMPTY_CELLS = ["NULL", "null", "NA", "NaN", "nan", "None"]
 
 
@@ -76,17 +78,49 @@ def _read_csv(path: Path, separator: str, wanted: Wanted, texts: Sequence[str]) 
     ids = () if titles else id_columns(_titles(path, read, separator, library), wanted)
     options: dict[str, object]
     if library.__name__ == "polars":
-        options = {
-            "separator": separator, "infer_schema_length": None, "null_values": _EMPTY_CELLS,
-            "has_header": titles is None, "new_columns": titles,
-            "schema_overrides": dict.fromkeys((*ids, *texts), library.String),
-        }  # fmt: skip
+        options = polars_options(library, separator, (*ids, *texts), titles)
+        frame = _read_by_first_rows(read, options)
     else:
         options = {
             "sep": separator, "names": titles, "header": None if titles else 0,
             "dtype": dict.fromkeys((*ids, *texts), str),
         }  # fmt: skip
-    return Table(_with_whole_ids(read(options), ids), sizes=sizes, path=path)
+        frame = read(options)
+    return Table(with_whole_ids(frame, ids), sizes=sizes, path=path)
+
+
+def _read_by_first_rows(read: Callable[[Mapping[str, object]], object], options: Mapping[str, object]) -> object:
+    """Return what read returns with the options of polars, which looks at all rows before it reads any.
+
+    That takes most of the time. So the first rows give the types, unless a later value does not fit them, or a column
+    has no value there: its type is unknown then.
+    """
+    try:
+        frame = read({**options, "infer_schema_length": FIRST_ROWS})
+    except DataError:
+        return read(options)
+    table = as_eager(frame)
+    known = table.shape[0] <= FIRST_ROWS or not any(
+        column.head(FIRST_ROWS).is_null().all() for column in table.iter_columns()
+    )
+    return frame if known else read(options)
+
+
+def polars_options(
+    polars: ModuleType, separator: str, texts: Sequence[str], titles: Sequence[str] | None = None
+) -> dict[str, object]:
+    """Return how polars reads a csv or tsv file; titles are those of a file that has none, texts columns of text."""
+    return {
+        "separator": separator, "infer_schema_length": None, "null_values": _EMPTY_CELLS,
+        "has_header": titles is None, "new_columns": titles,
+        "schema_overrides": dict.fromkeys(texts, polars.String),
+    }  # fmt: skip
+
+
+def csv_titles(path: Path, separator: str) -> list[str]:
+    """Return the titles of the columns of a csv or tsv file."""
+    library = _library(path)
+    return _titles(path, lambda options: _called(path, library, "read_csv", path, options), separator, library)
 
 
 def _titles(
@@ -104,7 +138,7 @@ def _titles(
     return titles
 
 
-def _with_whole_ids(frame: object, names: Sequence[str]) -> object:
+def with_whole_ids(frame: object, names: Sequence[str]) -> object:
     """Return frame with the columns of these names, which are text, as whole numbers where all are."""
     table = as_eager(frame)
     whole = [name for name in names if not table[name].is_null().any() and table[name].str.contains(_WHOLE).all()]
@@ -128,7 +162,7 @@ def _read_parquet(path: Path, library: ModuleType) -> object:
         return _called(path, library, "read_parquet", path, {})
     about = _called(path, parquet, "read_metadata", path, {})
     rows, columns = int(getattr(about, "num_rows", 0)), int(getattr(about, "num_columns", 0))
-    check_fits(path, f"a table of {rows} rows and {columns} columns", 8 * rows * columns)
+    check_room(f"{path}: a table of {rows} rows and {columns} columns", 8 * rows * columns)
     verified = {"page_checksum_verification": True}
     polars = library.__name__ == "polars"
     return _called(

@@ -18,8 +18,11 @@ from ranktune.dashboards.terminal.listing import listing, listing_table
 from ranktune.dashboards.views.registry import VIEWS, view_json
 from ranktune.dashboards.web.report import write_report
 from ranktune.dashboards.web.server import make_app
-from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
+from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning, StudyError
 from ranktune.tuner.selection.evidence import write_evidence
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.study.compatibility import claim
+from ranktune.tuner.study.events import Event, Events
 from tests.support.page_studies import SOLVERS, append, declare, finish
 from tests.support.study_samples import evidence_of, trials_of
 
@@ -76,14 +79,17 @@ def test_a_result_with_other_values_than_it_should_have(field: str, home: Path, 
         check_reading(tmp_path / "h")
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
-def test_evidence_with_a_wrong_byte_is_left_out_with_a_line(seed: int, home: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [(0, 40), pytest.param(1, 100, marks=pytest.mark.thorough), pytest.param(2, 400, marks=pytest.mark.slow)],
+)
+def test_evidence_with_a_wrong_byte_is_left_out_with_a_line(seed: int, count: int, home: Path, tmp_path: Path) -> None:
     shutil.copytree(home, tmp_path / "h")
     file = tmp_path / "h" / "bad" / "evidence.npz"
     content, generator = file.read_bytes(), np.random.default_rng(seed)
     whole = open_study(home / "bad").evidence[0][1]
     left_out = 0
-    for at in generator.choice(len(content), 200, replace=False):
+    for at in generator.choice(len(content), count, replace=False):
         wrong = bytearray(content)
         wrong[at] ^= int(generator.integers(1, 256))
         file.write_bytes(wrong)
@@ -97,7 +103,7 @@ def test_evidence_with_a_wrong_byte_is_left_out_with_a_line(seed: int, home: Pat
             assert all(
                 np.array_equal(data.evidence[0][1].values[k], v, equal_nan=True) for k, v in whole.values.items()
             )
-    assert left_out > 100
+    assert left_out > count / 2
 
 
 def test_pages_and_report_of_a_study_without_its_evidence(home: Path, tmp_path: Path) -> None:
@@ -117,3 +123,27 @@ def test_pages_and_report_of_a_study_without_its_evidence(home: Path, tmp_path: 
         p["note"] for p in asyncio.run(get("/api/view/bad/overview")).json()["panels"] if p["key"] == "conclusion"
     ]
     assert "evidence.npz" in note
+
+
+def test_what_a_record_lacks_of_its_log_is_named(tmp_path: Path) -> None:
+    declare(tmp_path, "s")
+    append(tmp_path, "s", trials_of(SOLVERS, 4))
+    with Events(tmp_path / "s") as events:
+        for number in range(6):
+            events.write(Event.FINISHED, trial=number, split="", value=0.5)
+    (line,) = listing(tmp_path)
+    assert "2 finished trials of the log" in line["damage"]
+    assert "2 finished trials of the log" in open_study(tmp_path / "s").damage
+
+
+def test_the_record_of_another_study_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        study = declare(tmp_path, name)
+        append(tmp_path, name, trials_of(SOLVERS, 2))
+        record = Record(tmp_path / name, name, study.metric)
+        claim(record.study, study, "digest" if name == "a" else "another")
+        record.close()
+    open_study(tmp_path / "a")
+    with pytest.raises(StudyError, match="is another study's"):
+        open_study(tmp_path / "b")
+    assert "is another study's" in {line["study"]: line for line in listing(tmp_path)}["b"]["state"]

@@ -44,7 +44,7 @@ def test_rows_intervals_and_conclusion() -> None:
     assert "0.5000 [0.450, 0.550]" in text
     assert "Chosen by validation: RankSVM (C=0.1235)." in text
     assert "Not significantly different (Holm, 0.05): RidgeRanker." in text
-    assert "Of these the smallest is RidgeRanker, the fastest is RankSVM." in text
+    assert "Among these and the chosen model, RidgeRanker is the smallest, RankSVM the fastest." in text
     assert "Expected ndcg@10 by validation, corrected for selection: 0.5200 (0.420 to 0.620)." in text
     assert "the interval expected by validation" not in text
     assert "30 trials in 1 min 15 s. Model: runs/s/model.json" in text
@@ -53,12 +53,19 @@ def test_rows_intervals_and_conclusion() -> None:
 
 
 def test_a_narrow_terminal_gets_the_columns_that_fit() -> None:
-    heads = {width: shown(result(), width).splitlines()[2].split() for width in (120, 80, 60)}
+    rows = [one | {"again": 0.5} for one in result()["leaderboard"]]
+    heads = {width: shown(result(leaderboard=rows), width).splitlines()[2].split() for width in (120, 80, 60)}
     assert heads[120][0] == "solver" and heads[120][-1] == "trials"
     assert heads[80] == ["solver", "vali", "again", "test", "[95%]", "p", "Holm", "features"]
     assert heads[60] == ["solver", "vali", "test", "[95%]", "p", "Holm"]
     assert all(len(line) <= 80 for line in shown(result(), 80).splitlines())
     assert "RankSVM       0.6000" in shown(result(), 80) and "0.5000 [0.450, 0.550]" in shown(result(), 80)
+
+
+def test_a_column_without_values_is_left_out() -> None:
+    assert shown(result(), 80).splitlines()[2].split() == [
+        *["solver", "vali", "test", "[95%]", "p", "Holm", "features", "trials"]
+    ]
 
 
 def test_names_are_text_not_markup() -> None:

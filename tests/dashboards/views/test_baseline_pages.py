@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import pytest
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views import compare, overview
 from ranktune.dashboards.views.registry import panels_json
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence, write_evidence
 from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.splits.sealing import write_sealed
 from ranktune.tuner.statistics.comparisons import compare as compared
 from tests.support.page_studies import append, declare, finish
 from tests.support.study_samples import number, trials_of
@@ -67,6 +71,28 @@ def test_any_two_rows_of_studies_on_the_same_queries_are_paired(tmp_path: Path) 
     assert all(number(row[4]) >= number(row[3]) for row in rows)
 
 
+def test_studies_are_compared_by_the_weights_of_their_queries(tmp_path: Path) -> None:
+    made(tmp_path, "one")
+    made(tmp_path, "two", ("RankSVM", "LambdaRank"))
+
+    def chosen(*weights: Floats | None) -> tuple[str, list[float]]:
+        for name, own in zip(("one", "two"), weights, strict=True):
+            file = tmp_path / name / EVIDENCE
+            write_evidence(replace(read_evidence(file), weights=own), file)
+        panels = {panel.key: panel for panel in compare.panels(*(open_study(tmp_path / n) for n in ("one", "two")))}
+        assert bool(panels["chosen"].table.rows) is bool(panels["pairs"].table.rows)
+        return panels["chosen"].note, [number(row[2]) for row in panels["chosen"].table.rows]
+
+    ones, heavy = np.ones(40), np.linspace(0.1, 9.0, 40)
+    _, plain = chosen(None, None)
+    assert chosen(ones, None)[1] == plain
+    a, b = (read_evidence(tmp_path / name / EVIDENCE).values["ndcg@10"][0] for name in ("one", "two"))
+    known = ~np.isnan(a - b)
+    assert chosen(heavy, heavy)[1] == pytest.approx([np.average((a - b)[known], weights=heavy[known])], rel=1e-4)
+    note, rows = chosen(heavy, None)
+    assert not rows and "other weights in one study than in another" in note
+
+
 def test_studies_on_other_queries_are_not_paired(tmp_path: Path) -> None:
     one = open_study(made(tmp_path, "one"))
     declare(tmp_path, "running")
@@ -80,5 +106,5 @@ def _on_other_data(home: Path) -> Path:
     folder = made(home, "elsewhere")
     declared = json.loads((folder / "study.json").read_text())
     declared["study"]["data"], declared["data"] = "other.txt", {"": "another"}
-    (folder / "study.json").write_text(json.dumps(declared))
+    write_sealed(folder / "study.json", json.dumps(declared))
     return folder

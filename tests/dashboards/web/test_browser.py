@@ -271,19 +271,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         append(home, name, trials_of(SOLVERS, 6))
     finish(home, "done")
     declare(home, "empty")
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "ranktune", "dashboard", "--home", str(home), "--port", "0"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None and process.stderr is not None
-    found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
-    assert found
-    yield found[0], home
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 0
-    assert process.stderr.read() == ""
-    process.stdout.close()
-    process.stderr.close()
+    ) as process:  # fmt: skip
+        assert process.stdout is not None and process.stderr is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        assert found
+        yield found[0], home
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert process.stderr.read() == ""
 
 
 @pytest.mark.thorough

@@ -20,6 +20,7 @@ from ranktune.dashboards.records.watching import Watched
 from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_name, is_loopback
 from ranktune.dashboards.web.server import MAX_LISTENERS, Site, make_app
 from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.tuner.splits.sealing import write_sealed
 from tests.support.page_studies import LINE, SOLVERS, append, declare, finish
 from tests.support.study_samples import trial, trials_of
 
@@ -190,7 +191,7 @@ def test_a_token_is_asked_for(home: Path) -> None:
 def test_an_unreadable_study_is_reported_and_hides_no_other(tmp_path: Path) -> None:
     declare(tmp_path, "good")
     declare(tmp_path, "bad")
-    (tmp_path / "bad" / "study.json").write_text('{"format": 99}')
+    write_sealed(tmp_path / "bad" / "study.json", '{"format": 99}')
     app = make_app(tmp_path)
     studies = {study["study"]: study for study in asked(app, "/api/studies").json()["studies"]}
     assert "has format" in studies["bad"]["state"] and studies["good"]["trials"] == 20

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.boosting.adarank import AdaRank
-from ranktune.solvers.boosting.early_stopping import with_pairs
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.catalogue import read

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting.early_stopping import held_out_numbers, with_pairs
+from ranktune.solvers.boosting.early_stopping import held_out_numbers
 from ranktune.solvers.boosting.lightgbm import LambdaMART
 from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker
 from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker, RandomForestRanker
@@ -19,6 +19,7 @@ from ranktune.solvers.boosting.query_error import QueryError
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.centring import without_level
+from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.trees import Trees

@@ -10,10 +10,10 @@ import pytest
 from ranktune.solvers.core.errors import ModelFormatError
 from ranktune.solvers.data.encoding import DAY, Age, Category, Encoding
 from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.stored import read_queries, write_queries
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.splits.store import read_queries, write_queries
 
 COLOUR = Category(("red", "dark blue"), has_missing=True)
 DATES = Age("2026-01-31T12:00:00+00:00")

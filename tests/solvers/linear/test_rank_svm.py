@@ -14,7 +14,6 @@ from sklearn.base import clone
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.rank_svm import AVERAGES
-from ranktune.solvers.optimizers.coarse_to_fine import sample
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 from tests.support.plain_solvers import rank_svm
 from tests.support.rank_objectives import at_zero, solve
@@ -59,7 +58,7 @@ def test_starting_from_a_sample_finds_the_same_optimum(n_queries: int) -> None:
     X, y, qid = noisy(1, n_queries, 3200 // n_queries)
     queries = Queries.from_arrays(X, y, qid=qid)
     objective = RankObjective(queries, 0.1)
-    part = sample(objective)
+    part = objective.sample()
     assert part is not None
     assert part.queries.n_documents < len(X) / 2
     assert part.query_weights @ part.pairs == pytest.approx(objective.pairs.sum(), rel=1e-9)  # it stands for all pairs

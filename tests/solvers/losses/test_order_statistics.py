@@ -86,7 +86,7 @@ def test_many_sparse_columns_agree_with_few() -> None:
         np.testing.assert_allclose(there[1][at], here[1], rtol=1e-12)
         assert np.count_nonzero(there[1]) <= 5
     np.testing.assert_allclose(hessian_product(many, w)[at], hessian_product(few, w[at]), rtol=1e-12)
-    np.testing.assert_allclose(many.diagonal()[at], few.diagonal(), rtol=1e-12)
+    np.testing.assert_allclose(many.loss_diagonal()[at], few.loss_diagonal(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("smoothing", [None, 0.3])
@@ -263,7 +263,7 @@ def test_the_diagonal_counts_the_square_of_each_feature_once_for_each_active_pai
             for j in range(a, b):
                 if queries.grades[i] > queries.grades[j] and (queries.features[i] - queries.features[j]) @ w < 1:
                     expected += 0.6 * (queries.features[i] ** 2 + queries.features[j] ** 2)
-    np.testing.assert_allclose(objective.diagonal(), expected, rtol=1e-12)
+    np.testing.assert_allclose(1.0 + objective.C * objective.loss_diagonal(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("smoothing", [None, 0.4])

@@ -9,42 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.models.trees import BLOCK_ROWS, Trees, joined, one_tree, stumps
-
-VALUES = np.array([-2.0, -0.5, 0.0, 0.1, 1.0, 3.0])
-"""Few, so that documents often lie on a threshold to the bit."""
-
-
-def grown(seed: int, splits: int, columns: int) -> Trees:
-    """A tree whose leaves are split at random."""
-    generator = np.random.default_rng(seed)
-    left, right = np.zeros(splits, dtype=int), np.zeros(splits, dtype=int)
-    ends: list[tuple[Any, int]] = []  # where each leaf hangs
-    for split in range(splits):
-        if split:
-            side, parent = ends.pop(int(generator.integers(len(ends))))
-            side[parent] = split
-        ends += [(left, split), (right, split)]
-    for leaf, (side, parent) in enumerate(ends):
-        side[parent] = ~leaf
-    value = generator.normal(size=splits + 1)
-    return one_tree(generator.integers(0, columns, splits), generator.choice(VALUES, splits), left, right, value)
-
-
-def walked(trees: Trees, row: Floats) -> float:
-    """The answer to one document, by the definition."""
-    total = 0.0
-    for tree in range(trees.n_trees):
-        node = int(trees.starts[tree])
-        if node == trees.starts[tree + 1]:
-            node = ~(node + tree)
-        while node >= 0:
-            left, right = (int(child) for child in trees.children[node])
-            node = left if float(row[trees.feature[node]]) <= trees.threshold[node] else right
-        total += float(trees.value[~node])
-    return total
+from ranktune.solvers.models.tree_scoring import WALK_ROWS
+from ranktune.solvers.models.trees import Trees, joined, one_tree, stumps
+from tests.support.tree_samples import VALUES, grown, walked
 
 
 def some(columns: int = 5) -> Trees:
@@ -57,7 +25,7 @@ def documents(rows: int, columns: int, dtype: Any = np.float64) -> Any:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("rows", [1, BLOCK_ROWS, 2 * BLOCK_ROWS + 3])
+@pytest.mark.parametrize("rows", [1, WALK_ROWS, 2 * WALK_ROWS + 3])
 def test_scores_are_those_of_a_walk_down_each_tree(dtype: Any, rows: int) -> None:
     trees, X = some(), documents(rows, 5, dtype)
     expected = [walked(trees, row) for row in X]
@@ -111,7 +79,7 @@ def test_stumps_are_sums_of_weighted_steps() -> None:
     assert np.allclose(stumps(features, thresholds, weights).scores(X), expected, rtol=0, atol=1e-15)
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no tree": ({"starts": np.array([0])}, "at least one tree"),
     "first start": ({"starts": np.array([1, 3, 4])}, "starts must rise"),
     "last start": ({"starts": np.array([0, 3, 5])}, "starts must rise"),

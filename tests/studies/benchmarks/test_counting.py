@@ -28,8 +28,8 @@ def test_the_rivals_sum_what_the_tree_sums(length: int, n_grades: int) -> None:
 
 
 @pytest.mark.thorough
-def test_prints_a_line_for_each_size(capsys: pytest.CaptureFixture[str]) -> None:
-    main([10], repeats=1)
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines] == ["k", "2", "3", "5", "7", "8"]
-    assert [line.split()[-1] for line in lines[1:]] == ["table"] * 4 + ["tree of 32".split()[-1]]
+def test_there_is_a_row_for_each_size() -> None:
+    (table,) = main([10], repeats=1)
+    assert [row["k"] for row in table.rows] == [2, 3, 5, 7, 8]
+    assert [row["taken"] for row in table.rows] == ["table"] * 4 + ["tree of 32"]
+    assert [row["table"] is None for row in table.rows] == [False] * 4 + [True]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.studies.benchmarks import cases, memory, solvers
+from ranktune.studies.benchmarks import cases, cluster, memory, solvers
 from ranktune.studies.benchmarks.__main__ import app
+from ranktune.studies.benchmarks.results import Result
 
 SMALL = {
     "a": partial(cases.many_queries, 20, 11, n_features=8, mean_length=70),
@@ -20,6 +22,14 @@ SMALL = {
     "c": partial(cases.one_query, 300),
     "d": partial(cases.sparse_query, 300, 200, 5, 20),
 }
+
+
+def stored(folder: Path, *arguments: str) -> Any:
+    """Return the result that a command stores; what it prints fits a terminal."""
+    file = folder / "result.json"
+    found = CliRunner().invoke(app, [*arguments, "--store", str(file)], catch_exceptions=False)
+    assert found.exit_code == 0 and max(map(len, found.stdout.splitlines())) <= 80
+    return Result.read(file)
 
 
 @pytest.fixture
@@ -45,28 +55,63 @@ def test_cases_are_what_they_say() -> None:
         cases.case("sa")
 
 
-def test_every_comparison_runs(small: None) -> None:
-    found = CliRunner().invoke(app, ["solvers", "--repeats", "1", "--json"], catch_exceptions=False)
-    lines = json.loads(found.stdout)
-    output = " ".join(line["what"].lower() for line in lines)
+@pytest.mark.thorough
+def test_every_comparison_runs(small: None, tmp_path: Path) -> None:
+    (table,) = stored(tmp_path, "solvers", "--repeats", "1").tables
+    output = " ".join(str(line["what"]).lower() for line in table.rows)
     assert all(name.split("-")[0] in output for name in solvers.BENCHMARKS)
-    assert all(line["ours"] > 0.0 and line["theirs"] > 0.0 for line in lines)
+    assert all(line["ours s"] > 0.0 and line["theirs s"] > 0.0 for line in table.rows)
     output = CliRunner().invoke(app, ["solvers", "ranksvm-dense", "--repeats", "1"], catch_exceptions=False).stdout
-    assert "sklearn Ridge" in output and "ratio <= 0.9" in output
+    assert "sklearn Ridge" in output and "<= 0.9" in output
+    assert max(map(len, output.splitlines())) <= 80
 
 
-def test_an_unknown_comparison_gets_the_nearest() -> None:
-    with pytest.raises(ParameterError, match="Did you mean 'pegasos'"):
-        CliRunner().invoke(app, ["solvers", "pegasus"], catch_exceptions=False)
+def test_a_comparison_by_its_name(small: None, tmp_path: Path) -> None:
+    (table,) = stored(tmp_path, "solvers", "ranksvm-path", "--repeats", "1").tables
+    (row,) = table.rows
+    assert row["what"] == "RankSVM 20 C, case as" and row["ratio"] == pytest.approx(row["ours s"] / row["theirs s"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("solvers", "pegasus"), "Did you mean"),
+        (("turnkey", "none", "--rival", "ranktune"), "error: none: there is no such file or folder"),
+    ],
+)
+def test_an_error_is_one_message(arguments: tuple[str, ...], message: str) -> None:
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: ") and message in done.stderr
 
 
 @pytest.mark.thorough
-def test_peak_memory_is_that_of_a_process_of_its_own(small: None) -> None:
+def test_peak_memory_is_that_of_a_process_of_its_own(small: None, tmp_path: Path) -> None:
     held = np.ones(300 << 17)  # 300 MB here are not there
     for name in ("a", "d"):
-        found = CliRunner().invoke(
-            app, ["memory", "--solver", "RankSVM", "--case", name], catch_exceptions=False
-        ).stdout  # fmt: skip
-        peak = float(next(line for line in found.splitlines() if line.startswith("RankSVM")).split()[1])
-        assert 50.0 < peak < 300.0
+        (table,) = stored(tmp_path, "memory", "--solver", "RankSVM", "--case", name).tables
+        (row,) = table.rows
+        assert row["solver"] == "RankSVM" and 50.0 < row["peak MB"] < 300.0
     assert held[0] == 1.0
+
+
+def test_a_model_of_clusters_is_calibrated() -> None:
+    options = ["cluster", "--rows", "2400", "--blocks", "2", "--features", "8", "--total", "1", "--latency", "2"]
+    output = CliRunner().invoke(app, options, catch_exceptions=False).stdout
+    assert all(name in output for name in ("loss_and_gradient", "Model, not measured", "speed-up"))
+    assert max(map(len, output.splitlines())) <= 80
+    calls = {"loss_and_gradient": cluster.Calls(5, seconds=2.0, sent=1000.0, received=1000.0)}
+    model = cluster.Model(calls, own=0.5, rows=10**6, features=10, latency=0.01, network=1e6)
+    computing, messages, alone = model.seconds(1e6, 4)
+    assert (computing, alone) == (0.5, 0.5)
+    assert messages == pytest.approx(5 * 0.01 + 4 * 2000.0 / 1e6)
+
+
+@pytest.mark.thorough
+def test_a_pass_is_compared_with_one_configuration_alone(tmp_path: Path) -> None:
+    options = ["one-pass", "--queries", "80", "--features", "50", "--configurations", "8", "--repeats", "1"]
+    times, quality = stored(tmp_path, *options).tables
+    mixes = {(row["features"], row["solvers"]) for row in times.rows}
+    assert mixes == {(case, mix) for case in ("136 dense", "50 sparse") for mix in ("ElasticRank", "SOLAR1", "both")}
+    assert all(row["race/alone"] > 0.0 for row in times.rows)
+    assert [row["seed"] for row in quality.rows] == [0, 1, 2] and all(row["best"] <= 1.0 for row in quality.rows)

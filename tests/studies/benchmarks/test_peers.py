@@ -16,11 +16,11 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.stored import read_queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.turnkey import peers
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, Budget
 from ranktune.tuner.splits.split import Split
-from ranktune.tuner.splits.store import read_queries
 from tests.support.turnkey_samples import queries
 
 

@@ -9,12 +9,19 @@ import pytest
 from scipy.stats import mannwhitneyu
 from typer.testing import CliRunner
 
-from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.fronts import FRONTS, hypervolume
-from ranktune.studies.benchmarks.problems import PROBLEMS, TUNING, problems
-from ranktune.studies.benchmarks.regret import Run, Selection, Setting, figure, mann_whitney, seconds_tables, tables
-from ranktune.studies.benchmarks.samplers import kept_runs, overhead_table, run
+from ranktune.studies.benchmarks.search.fronts import FRONTS, hypervolume
+from ranktune.studies.benchmarks.search.problems import PROBLEMS, TUNING, problems
+from ranktune.studies.benchmarks.search.regret import (
+    Run,
+    Selection,
+    Setting,
+    figure,
+    mann_whitney,
+    seconds_tables,
+    tables,
+)
+from ranktune.studies.benchmarks.search.samplers import kept_runs, overhead_table, run
 
 
 def test_minima_of_the_synthetic_problems() -> None:
@@ -138,7 +145,8 @@ def test_runs_are_kept_and_not_made_again(tmp_path: Path) -> None:
     assert len(kept_runs(file)) == 4 and kept_runs(file)[0].json() == text.splitlines()[0]
     assert CliRunner().invoke(app, order, catch_exceptions=False).stdout == first
     assert file.read_text() == text and "hart6m" in page.read_text() and "Plotly.newPlot" in page.read_text()
-    assert "hart6m @11" in first and "thompson:draw (believed)" in first and "Mann-Whitney" in first
+    assert "hart6m" in first and "thompson:draw" in first and "(believed)" in first and "Mann-Whitney" in first
+    assert max(map(len, first.splitlines())) <= 80
 
 
 def made(name: str, losses: list[float]) -> list[Run]:
@@ -149,11 +157,12 @@ def test_tables_say_who_is_better() -> None:
     good, bad = np.linspace(0, 1, 20), np.linspace(0.5, 2, 20)
     runs = made("thompson", good.tolist()) + made("tpe", bad.tolist())
     selection = Selection(runs, PROBLEMS, ["func3c"], ["thompson", "tpe"], range(20), Setting(False, 1, 1))
-    output = tables(selection)
-    assert f"p={mannwhitneyu(good + 0.7221, bad + 0.7221).pvalue:.2g}" in output and "**better**" in output
+    ours, theirs = tables(selection)[0].rows
+    assert theirs["against"] == f"better, p={mannwhitneyu(good + 0.7221, bad + 0.7221).pvalue:.2g}"
     low, middle, high = np.quantile(good + 0.7221, (0.25, 0.5, 0.75))
-    assert f"{middle:.3g} [{low:.2g}, {high:.2g}]" in output
-    assert "no runs" not in output and "tpe" in figure(selection)
+    assert ours["regret"] == f"{middle:.3g} [{low:.2g}, {high:.2g}]" and ours["against"] == ""
+    assert "tpe" in figure(selection)
+    assert tables(replace(selection, seeds=()))[0].note == "no runs"
     assert mann_whitney(good, good) == pytest.approx(1, abs=0.01) and mann_whitney(np.ones(3), np.ones(3)) == 1
 
 
@@ -174,7 +183,7 @@ def test_runs_from_before_seconds_were_stored_are_read() -> None:
     old = line.replace(', "spent": []', "")
     assert old != line and Run.from_json(old) == Run.from_json(line)
     selection = Selection([Run.from_json(old)], PROBLEMS, ["func3c"], ["tpe"], range(1), Setting(False, 1, 1))
-    assert seconds_tables(selection) == "" and "1.72" in tables(selection)
+    assert seconds_tables(selection) == [] and str(tables(selection)[0].rows[0]["regret"]).startswith("1.72")
 
 
 def test_regrets_are_compared_at_equal_seconds() -> None:
@@ -183,25 +192,24 @@ def test_regrets_are_compared_at_equal_seconds() -> None:
         return [Run("branches", name, k, False, 1, [4.0, 3.0, 2.0, 1.0], {}, 0, 0.1, spent) for k in range(3)]
 
     runs = timed("thompson", 1.0) + timed("tpe", 3.0)
-    output = seconds_tables(Selection(runs, TUNING, ["branches"], ["thompson", "tpe"], range(3), Setting(False, 4, 1)))
-    rows = {line.split("|")[1].strip(): line for line in output.splitlines() if line.startswith("|")}
+    chosen = Selection(runs, TUNING, ["branches"], ["thompson", "tpe"], range(3), Setting(False, 4, 1))
+    equal, shares = seconds_tables(chosen)
     # all of them have spent 4 s: the first has ended by then, the second has one trial
-    first, last = (output.index(f"branches @{mark} s") for mark in ("1", "4"))
-    assert first < last and "| tpe | 4 [4, 4] | 4 [4, 4] | 4 [4, 4] |" in output
-    assert "| thompson | 4 [4, 4] | 3 [3, 3] | 1 [1, 1] |" in output
-    assert rows["tpe"] == "| tpe | 0.33 |" and rows["thompson"] == "| thompson | 1.00 |"
-    assert (
-        "better" in output
-        and seconds_tables(Selection(runs[:3], TUNING, ["branches"], ["tpe"], range(3), Setting(False, 4, 1))) == ""
-    )
+    assert [row["seconds"] for row in equal.rows] == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
+    for name, medians in (("tpe", "444"), ("thompson", "431")):
+        found = [row["regret"] for row in equal.rows if row["sampler"] == name]
+        assert found == [f"{value} [{value}, {value}]" for value in medians]
+    assert [row["against"] for row in equal.rows][:2] == ["", "p=1"]
+    assert [row["branches"] for row in shares.rows] == [1.0, pytest.approx(1 / 3)]
+    assert seconds_tables(replace(chosen, runs=runs[:3], names=["tpe"])) == []
 
 
 def test_quick_and_overhead() -> None:
     output = CliRunner().invoke(app, ["sampler", "--quick", "--samplers", "random,tpe"], catch_exceptions=False).stdout
-    assert "func3c @12" in output and "hart6m @12" in output
-    assert "n=5" in overhead_table(["random"], (5,))
-    with pytest.raises(ParameterError, match=r"unknown problem 'hart6'\. Did you mean 'hart6m'"):
-        CliRunner().invoke(app, ["sampler", "--problems", "hart6"], catch_exceptions=False)
+    assert "func3c" in output and "hart6m" in output
+    assert list(overhead_table(["random"], (5,)).rows[0]) == ["sampler", "n=5"]
+    wrong = CliRunner().invoke(app, ["sampler", "--problems", "hart6"], catch_exceptions=False)
+    assert wrong.exit_code == 2 and "unknown problem 'hart6'. Did you mean 'hart6m'" in wrong.stderr
 
 
 def test_ranking_problems_train_rankers(letor_folds: dict[str, Path], tmp_path: Path) -> None:

@@ -272,7 +272,7 @@ def ranktune(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.thorough
 def test_the_command_prints_a_list_for_programs(folds: Path) -> None:
-    done = ranktune("reproduce", "elasticrank", "--data", folds, "--dataset", "OHSUMED", "--json", "--jobs", 1)
+    done = ranktune("reproduce", "adarank", "--data", folds, "--dataset", "OHSUMED", "--json", "--jobs", 1)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {"dataset", "algorithm", "metric", "published", "ours"} <= set(found[0])

@@ -259,3 +259,8 @@ def test_every_part_is_scored_by_a_model(queries: Queries) -> None:
     found = scores_of_parts(open_ranking(model), [*parts_of(queries)[:2], None])
     assert found[2] is None and found[0] is not None
     np.testing.assert_array_equal(found[0], model.predict(queries.select(range(5))))
+
+
+def test_a_path_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is a folder\. Give a model file"):
+        open_ranking(str(tmp_path))

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from ranktune.studies.readers.options import Missing
-from ranktune.studies.readers.parser import Fault, Grouped, ParseBuffers, ParseResult, parse, scatter
+from ranktune.studies.readers.parse_buffers import Fault, Grouped, ParseBuffers
+from ranktune.studies.readers.parser import ParseResult, parse
+from ranktune.studies.readers.parsing.entries import scatter
 
 
 def run(

@@ -9,7 +9,9 @@ from ranktune.tuner.evaluation.racing import (
     FIRST_STEPS,
     LEVEL,
     GrowthRace,
+    estimate_by_sample,
     estimate_in_full,
+    is_behind,
     is_significantly_worse,
     still_racing,
 )
@@ -23,13 +25,13 @@ def ndcg_like(generator: np.random.Generator, level: float, hardness: np.ndarray
     return np.where(hardness < -0.3, 0.0, values)
 
 
-def stopped_at(values: np.ndarray, incumbent: np.ndarray, order: np.ndarray) -> int:
+def stopped_at(values: np.ndarray, incumbent: np.ndarray, order: np.ndarray, weights: np.ndarray | None = None) -> int:
     """The fold after which a trial is stopped when the queries are dealt in that order, 0 for never."""
     for fold in range(1, FOLDS):
         partial = np.full(QUERIES, np.nan)
         known = order[: fold * QUERIES // FOLDS]
         partial[known] = values[known]
-        if is_significantly_worse(partial, incumbent, FOLDS - 1):
+        if is_significantly_worse(partial, incumbent, FOLDS - 1, weights=weights):
             return fold
     return 0
 
@@ -171,3 +173,72 @@ def test_small_learning_rates_are_looked_at_later() -> None:
         next(r for r in range(1, 999) if GrowthRace(np.ones(9), 999, rate).is_look(r)) for rate in (0.4, 0.1, 0.02)
     ]
     assert first == [10, 40, 200]
+
+
+def test_weights_say_which_queries_decide() -> None:
+    generator = np.random.default_rng(2)
+    incumbent = np.full(100, 0.5)
+    values = incumbent + np.repeat([0.1, -0.1], 50) + 0.01 * generator.standard_normal(100)
+    partial = np.where(np.arange(100) % 2 == 0, values, np.nan)
+    heavy = np.repeat([1.0, 20.0], 50)
+    assert not is_significantly_worse(partial, incumbent, 1)
+    assert is_significantly_worse(partial, incumbent, 1, weights=heavy)
+    assert not is_significantly_worse(partial, incumbent, 1, weights=heavy[::-1])
+    assert is_behind(values, incumbent, heavy) and not is_behind(values, incumbent, heavy[::-1])
+    found = estimate_in_full(partial, incumbent, heavy)
+    known = ~np.isnan(partial)
+    assert found.value == pytest.approx(np.average(partial[known], weights=heavy[known]))
+    assert estimate_by_sample(values, incumbent, incumbent, heavy).value == pytest.approx(
+        np.average(values, weights=heavy)
+    )
+
+
+def test_equal_weights_change_no_race() -> None:
+    generator = np.random.default_rng(3)
+    for _ in range(30):
+        values, incumbent = generator.random(60) - 0.15, generator.random(60)
+        values[generator.permutation(60)[:30]] = np.nan
+        ones = np.full(60, 2.5)
+        assert is_significantly_worse(values, incumbent, 2) == is_significantly_worse(
+            values, incumbent, 2, weights=ones
+        )
+        plain, weighted = estimate_in_full(values, incumbent), estimate_in_full(values, incumbent, ones)
+        assert (plain.value, plain.variance) == pytest.approx((weighted.value, weighted.variance), rel=1e-12)
+
+
+def test_a_few_heavy_queries_stop_no_trial() -> None:
+    """Eight queries differ, but one of them has nearly all the weight: its difference says little of the others."""
+    incumbent, values = np.full(40, 0.5), np.full(40, np.nan)
+    values[:20] = 0.4 + 0.01 * np.arange(20) / 20
+    weights = np.ones(40)
+    assert is_significantly_worse(values, incumbent, 1, weights=weights)
+    weights[3] = 1e6
+    assert not is_significantly_worse(values, incumbent, 1, weights=weights)
+
+
+@pytest.mark.thorough
+def test_the_best_of_a_weighted_study_is_stopped_as_seldom() -> None:
+    generator = np.random.default_rng(7)
+    studies, lost = 200, 0
+    for _ in range(studies):
+        hardness, weights = 0.3 * generator.standard_normal(QUERIES), np.exp(generator.standard_normal(QUERIES))
+        models = [ndcg_like(generator, 0.5, hardness) for _ in range(30)]
+        best = int(np.argmax([np.average(values, weights=weights) for values in models]))
+        order = generator.permutation(QUERIES)
+        incumbent = models[0]
+        for place, values in enumerate(models[1:], start=1):
+            if stopped_at(values, incumbent, order, weights):
+                lost += place == best
+            elif np.average(values, weights=weights) > np.average(incumbent, weights=weights):
+                incumbent = values
+    assert lost / studies <= LEVEL + 3.0 * np.sqrt(LEVEL * (1 - LEVEL) / studies)
+
+
+def test_the_growth_of_a_model_is_raced_by_weight() -> None:
+    incumbent, heavy = np.full(40, 0.5), np.repeat([1.0, 30.0], 20)
+    noise = 0.01 * np.random.default_rng(4).standard_normal(40)
+    for weights, lost in ((heavy, True), (heavy[::-1], False)):
+        race = GrowthRace(incumbent, bound=1024, rate=0.1, weights=weights)
+        values = 0.5 + np.repeat([0.2, -0.2], 20)
+        assert not race.is_lost(values + noise)  # of the first look the gain is not known
+        assert race.is_lost(values) is lost

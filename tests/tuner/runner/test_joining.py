@@ -23,6 +23,7 @@ from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import find_folder
+from tests.support.buckets import s3_bucket
 from tests.support.engine_samples import judged
 from tests.support.postgres_server import Server
 
@@ -214,20 +215,8 @@ def test_the_record_stays_where_it_began(declared: tuple[str, Path, Path], folde
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A bucket of an S3 of our own on loopback."""
-    server = pytest.importorskip("moto.server", reason="moto is not here")
-    import boto3
-
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    own = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    own.start()
-    try:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*own.get_host_and_port()))
-        boto3.client("s3").create_bucket(Bucket="runs")
-        yield "s3://runs/ranktune"
-    finally:
-        own.stop()
+    with s3_bucket(monkeypatch, "runs") as url:
+        yield f"{url}/ranktune"
 
 
 def test_artifacts_are_kept_in_a_bucket(bucket: str) -> None:

@@ -20,7 +20,7 @@ from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import read_events
-from ranktune.tuner.study.problem import Problem, write_split
+from ranktune.tuner.study.problem import Problem, assemble, write_split
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import InProcess
 
@@ -40,7 +40,7 @@ def crossed(count: int, seed: int, *, linear: bool = False, features: int = 12) 
 def looked(folder: Path, seconds: float, *, linear: bool) -> Look:
     study = Study(name="x", solvers=SOLVERS, trials=3, timeout=60.0, test="none")
     split = Split("", crossed(300, 0, linear=linear), crossed(300, 1, linear=linear))
-    write_split(split, study, folder)
+    write_split(assemble(split, study), study, folder)
     (own,) = folder.iterdir()
     with InProcess() as executor:
         return look(Problem.open(own, ""), study.union_space(), Tasks(study, own), executor, seconds)
@@ -55,6 +55,24 @@ def test_who_cannot_win_is_found_on_samples(tmp_path: Path) -> None:
     assert found.standings[0].solver == "RidgeRanker"
     assert "RidgeRanker" not in found.hopeless
     assert "BestFeature" in found.hopeless
+
+
+def opposed(seed: int) -> Queries:
+    """Queries of which the second half, where the truth is negated, count 50 times as much."""
+    first, second = crossed(100, seed, linear=True), crossed(100, seed + 1, linear=True)
+    features = np.concatenate([np.asarray(part.features) for part in (first, second)])
+    y = np.concatenate([first.grades, second.grades.max() - second.grades])
+    return Queries.from_arrays(features, y, group=np.full(200, 20), query_weights=np.repeat([1.0, 50.0], 100))
+
+
+def test_a_look_compares_by_the_weights_of_queries(tmp_path: Path) -> None:
+    study = Study(name="x", solvers=SOLVERS[:2], trials=2, timeout=60.0, test="none", refit=False)
+    write_split(assemble(Split("", opposed(0), opposed(2)), study), study, tmp_path)
+    (own,) = tmp_path.iterdir()
+    with InProcess() as executor:
+        found = look(Problem.open(own, ""), study.union_space(), Tasks(study, own), executor, 40.0)
+    # Half of the queries are ranked the wrong way round: their plain mean would be near 0.6.
+    assert min(standing.values[-1] for standing in found.standings) > 0.75
 
 
 def test_samples_grow_by_doubling_and_end_with_their_time(tmp_path: Path) -> None:
@@ -118,7 +136,7 @@ def test_the_estimate_of_a_trial_that_was_stopped_on_a_sample_is_paired() -> Non
 
 def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: Path) -> None:
     study = Study(name="x", solvers=SOLVERS, trials=3, test="none")
-    write_split(Split("", crossed(40, 0)), study, tmp_path)
+    write_split(assemble(Split("", crossed(40, 0)), study), study, tmp_path)
     (own,) = tmp_path.iterdir()
     problem = Problem.open(own, "")
     assert not worth_a_look(problem, SOLVERS, 60.0)

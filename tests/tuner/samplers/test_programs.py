@@ -21,6 +21,12 @@ from ranktune.tuner.samplers.history import History, read, seen_distributions
 Guard: TypeAlias = Callable[[Mapping[str, float]], bool]
 
 
+def seeds(usual: int, thorough: int, slow: int) -> list[object]:
+    """Return 0, 1, ...: so many for every run, the next up to thorough and then up to slow with these marks."""
+    marked = ((pytest.mark.thorough, range(usual, thorough)), (pytest.mark.slow, range(thorough, slow)))
+    return [*range(usual), *(pytest.param(seed, marks=mark) for mark, own in marked for seed in own)]
+
+
 @dataclass(frozen=True)
 class Question:
     """A parameter of a program: what it is, when it is asked for, and how much it matters."""
@@ -162,7 +168,7 @@ def layers(trial: optuna.Trial) -> float:
 
 
 @pytest.mark.parametrize("numbers", [False, True])
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(s, marks=pytest.mark.thorough) for s in range(4, 30))])
+@pytest.mark.parametrize("seed", seeds(3, 8, 30))
 def test_what_a_random_program_asked_for_is_not_suggested_again(seed: int, numbers: bool) -> None:
     program = Program.random(seed, numbers)
     study = optuna.create_study(sampler=ThompsonSampler(seed=seed, startup=5))
@@ -170,7 +176,7 @@ def test_what_a_random_program_asked_for_is_not_suggested_again(seed: int, numbe
     assert len({asked(trial) for trial in study.trials}) == min(24, program.count(24))
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(s, marks=pytest.mark.thorough) for s in range(3, 20))])
+@pytest.mark.parametrize("seed", seeds(2, 6, 20))
 def test_running_trials_of_other_processes_are_seen_and_not_suggested_again(seed: int) -> None:
     """Four workers, each with its own sampler and study object, as processes on one storage have them."""
     program, storage = Program.random(seed, numbers=False), optuna.storages.InMemoryStorage()

@@ -9,7 +9,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
-from ranktune.tuner.splits.plans import query_folds
+from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.intervals import mean_or_zero, z_score
 
 METRIC = parse_metric("ndcg@10")
@@ -114,3 +114,32 @@ def test_what_is_told_beyond_doubt_takes_the_place_of_what_is_simpler() -> None:
     assert first_unless_better([simple, simple, simple + 0.1]) == 2
     many = [np.tile(values, 3) for values in (simple, simple + noise + 0.4 * error)]  # of 1,200 queries: .7 errors
     assert first_unless_better(many) == 1
+
+
+def test_heavy_queries_choose_the_model_that_is_good_on_them() -> None:
+    first = np.arange(len(TRUTH)) < len(TRUTH) // 2
+    noise = np.random.default_rng(1).normal(size=len(TRUTH))
+    models = scaled(np.where(first, TRUTH, noise), np.where(first, noise, TRUTH))
+    heavy = np.where(np.arange(QUERIES.n_queries) < QUERIES.n_queries // 2, 30.0, 1.0)
+    per_query = np.stack([METRIC.per_query(own, QUERIES) for own in models])
+    for k, weights in enumerate((heavy, heavy[::-1])):
+        own = QUERIES.weighted_by(weights)
+        blend = choose_blend(models, ("A", "B"), own, METRIC, query_folds(own, 5, 0))
+        assert blend.shares[k] > 0.9
+        np.testing.assert_array_equal(nested_choice(per_query, FOLDS, weights), per_query[k])
+        assert first_unless_better(list(per_query), weights) == k
+
+
+def test_integer_weights_choose_as_repeated_queries() -> None:
+    models = scaled(noisy(0), noisy(1, 2.0), noisy(2, 1.5))
+    weights = np.random.default_rng(2).integers(1, 4, QUERIES.n_queries)
+    numbers = np.repeat(np.arange(QUERIES.n_queries), weights)
+    rows = np.concatenate([np.arange(QUERIES.starts[q], QUERIES.starts[q + 1]) for q in numbers])
+    repeated = QUERIES.select(numbers)
+    found = []
+    for own, scores in ((QUERIES.weighted_by(weights.astype(float)), models), (repeated, models[:, rows])):
+        everything = np.arange(own.n_queries)
+        blend = choose_blend(scores, APART[:3], own, METRIC, [Fold(everything, everything)])
+        found.append((blend.shares, mean_or_zero(blend.per_query, own.query_weights)))
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-12)
+    assert found[0][1] == pytest.approx(found[1][1], abs=1e-12)

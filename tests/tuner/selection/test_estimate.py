@@ -304,3 +304,40 @@ def test_a_chosen_one_that_is_not_there_is_refused(chosen: int) -> None:
 def test_second_scores_must_fit_and_include_the_chosen_one(again: np.ndarray) -> None:
     with pytest.raises(DataError, match="scored again"):
         chosen_estimate(np.zeros((3, 4)), 1, generator(), again=again)
+
+
+@pytest.mark.parametrize("rescored", [False, True])
+def test_equal_weights_change_no_estimate_nor_does_their_scale(rescored: bool) -> None:
+    values = generator().random((6, 80))
+    values[:, 3] = np.nan
+    again = np.where(np.arange(6)[:, None] < 3, np.clip(values + 0.05, 0.0, 1.0), np.nan) if rescored else None
+    place = int(np.nanmean(values if again is None else again[:3], axis=1).argmax())
+    w = generator(1).random(80) + 0.1
+    found = [
+        vars(chosen_estimate(values, place, generator(), again=again, weights=own))
+        for own in (None, np.full(80, 0.7), w, 1e-3 * w)
+    ]
+    assert found[1] == pytest.approx(found[0], rel=1e-9)
+    assert found[3] == pytest.approx(found[2], rel=1e-9)
+
+
+def test_a_single_candidate_has_its_weighted_mean_and_the_interval_of_a_ratio() -> None:
+    values, w = generator().normal(size=(1, 50)), generator(1).random(50) + 0.1
+    found = chosen_estimate(values, 0, generator(), weights=w)
+    mean = np.average(values[0], weights=w)
+    error = np.sqrt(50 / 49 * (w**2 * (values[0] - mean) ** 2).sum()) / w.sum()
+    half_width = stats.t.ppf(0.975, 49) * error
+    assert (found.mean, found.low, found.high) == pytest.approx((mean, mean - half_width, mean + half_width))
+
+
+def test_weighted_estimates_of_equal_candidates_are_unbiased_and_cover() -> None:
+    """Noise alone: the truth of the chosen one is 0.5 whatever was chosen, and the weights are heavy."""
+    drawn, found = generator(5), []
+    for k in range(120):
+        w = np.exp(drawn.normal(size=120))
+        values = np.clip(0.5 + 0.2 * drawn.normal(size=(20, 120)), 0.0, 1.0)
+        chosen = int(np.average(values, axis=1, weights=w).argmax())
+        found.append(chosen_estimate(values, chosen, generator(k), weights=w, splits=40))
+    means = np.array([own.mean for own in found])
+    assert abs(means.mean() - 0.5) < 3.0 * means.std(ddof=1) / np.sqrt(120) + 0.003
+    assert np.mean([own.low <= 0.5 <= own.high for own in found]) > 0.9

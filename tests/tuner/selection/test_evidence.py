@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,16 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     values = np.array([[0.5, np.nan, 1.0], [0.25, np.nan, 0.0]])
     queries = Queries.from_arrays(np.zeros((4, 1)), [1, 0, 2, 0], qid=["a", "a", HOSTILE, HOSTILE])
     closely = query_documents(queries, [1], ["A", HOSTILE], [np.arange(4.0), -np.arange(4.0)])
-    written = Evidence("test", ("A", HOSTILE), ("models/A.json", ""), ("1", "2", HOSTILE), {"map": values}, closely)
+    weights = np.array([0.5, 3.0, 1.0])
+    written = Evidence(
+        "test", ("A", HOSTILE), ("models/A.json", ""), ("1", "2", HOSTILE), {"map": values}, closely, weights
+    )
     write_evidence(written, tmp_path / "evidence.npz")
     read = read_evidence(tmp_path / "evidence.npz")
     np.testing.assert_array_equal(read.values["map"], values)
+    np.testing.assert_array_equal(read.weights, weights)
+    write_evidence(replace(written, weights=None), tmp_path / "evidence.npz")
+    assert read_evidence(tmp_path / "evidence.npz").weights is None
     assert (read.part, read.labels, read.models) == (written.part, written.labels, written.models)
     assert read.queries == written.queries
     assert read.closely == closely

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.splits import plans
 from ranktune.tuner.splits.plans import (
     Fold,
     Plan,
@@ -19,7 +21,7 @@ from ranktune.tuner.splits.plans import (
     random_orders,
     save_plan,
 )
-from ranktune.tuner.splits.split import Split, by_time, validation_plan, with_test
+from ranktune.tuner.splits.split import Development, Split, by_time, validation_plan, with_test
 
 
 def queries(count: int, first: int = 0, grades: tuple[float, ...] = (0.0, 1.0, 2.0)) -> Queries:
@@ -37,6 +39,11 @@ def test_folds_partition_the_queries(folds: int) -> None:
         assert max(len(f.vali) for f in plan) - min(len(f.vali) for f in plan) <= 1
 
 
+def planned(split: Split, folds: int | None, seed: int, **more: Any) -> tuple[Queries, Plan]:
+    development = Development.of(split)
+    return development.queries, validation_plan(development, folds, seed, **more)
+
+
 def folds_of(plan: Plan) -> tuple[Fold, ...]:
     assert not isinstance(plan, Progressive)
     return plan
@@ -49,16 +56,27 @@ def test_folds_depend_on_the_seed_only() -> None:
 
 
 def test_given_validation_queries_are_scored_and_never_learnt_from() -> None:
-    development, plan = validation_plan(Split("s", queries(6), queries(3, first=6)), None, 0, strict=True)
+    development, plan = planned(Split("s", queries(6), queries(3, first=6)), None, 0, strict=True)
     (fold,) = folds_of(plan)
     assert set(development.select(fold.train).features[:, 0]) == set(range(6))
     assert set(development.select(fold.vali).features[:, 0]) == {6, 7, 8}
 
 
 def test_asking_for_folds_uses_training_and_validation_queries() -> None:
-    development, plan = validation_plan(Split("s", queries(6), queries(3, first=6)), 3, 0)
+    development, plan = planned(Split("s", queries(6), queries(3, first=6)), 3, 0)
     assert development.n_queries == 9
     assert len(folds_of(plan)) == 3
+
+
+def test_of_large_data_one_fold_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "LARGE_BYTES", 1)
+    monkeypatch.setattr(plans, "LARGE_QUERIES", 40)
+    development, plan = planned(Split("s", queries(40)), None, 0)
+    (fold,) = folds_of(plan)
+    assert (len(fold.train), len(fold.vali)) == (32, 8)
+    assert fresh_plan(plan, development, 0) == ()
+    assert len(folds_of(planned(Split("s", queries(40)), 5, 0)[1])) == 5
+    assert len(folds_of(planned(Split("s", queries(39)), None, 0)[1])) == 5
 
 
 def test_a_test_set_is_set_aside_once_and_kept_apart() -> None:
@@ -78,7 +96,7 @@ def test_a_given_test_set_stays_and_tiny_data_keeps_its_queries() -> None:
 
 def test_one_query_cannot_be_dealt_into_folds() -> None:
     with pytest.raises(DataError, match="is the query id missing"):
-        validation_plan(Split("s", queries(1)), None, 0)
+        planned(Split("s", queries(1)), None, 0)
 
 
 def test_one_fold_is_no_cross_validation() -> None:
@@ -89,11 +107,11 @@ def test_one_fold_is_no_cross_validation() -> None:
 @pytest.mark.parametrize(("grades", "said"), [((1.0, 1.0), "all grades are 1"), ((0.0,), "all grades are 0")])
 def test_data_without_anything_to_learn_is_refused(grades: tuple[float, ...], said: str) -> None:
     with pytest.raises(DataError, match=said):
-        validation_plan(Split("s", queries(20, grades=grades)), None, 0)
+        planned(Split("s", queries(20, grades=grades)), None, 0)
 
 
 def test_orders_are_permutations_and_fresh_ones_are_others() -> None:
-    development, plan = validation_plan(Split("s", queries(20)), None, 0, permutations=3)
+    development, plan = planned(Split("s", queries(20)), None, 0, permutations=3)
     assert isinstance(plan, Progressive)
     fresh = fresh_plan(plan, development, 0)
     assert isinstance(fresh, Progressive)
@@ -149,14 +167,14 @@ def test_repeats_deal_all_queries_anew() -> None:
 
 
 def test_many_given_validation_queries_are_kept_to_and_few_are_not() -> None:
-    _, many = validation_plan(Split("s", queries(6), queries(300, first=6)), None, 0)
-    _, few = validation_plan(Split("s", queries(6), queries(299, first=6)), None, 0)
+    _, many = planned(Split("s", queries(6), queries(300, first=6)), None, 0)
+    _, few = planned(Split("s", queries(6), queries(299, first=6)), None, 0)
     assert (len(folds_of(many)), len(folds_of(few))) == (1, 5)
 
 
 def test_a_strict_plan_needs_validation_queries() -> None:
     with pytest.raises(DataError, match="keeps to given validation queries"):
-        validation_plan(Split("s", queries(6)), None, 0, strict=True)
+        planned(Split("s", queries(6)), None, 0, strict=True)
 
 
 @pytest.mark.parametrize("tested", [True, False])

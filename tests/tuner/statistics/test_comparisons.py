@@ -221,3 +221,27 @@ def test_it_prints_in_a_line_and_becomes_plain_json() -> None:
     assert plain["interval"] == [found.low, found.high] and plain["queries"] == 30
     nothing = compare(np.array([np.nan]), np.array([0.5]), generator())
     assert nothing.as_dict()["difference"] is None and nothing.queries == 0
+
+
+def test_the_scale_of_the_weights_of_a_split_changes_nothing() -> None:
+    a, b = generator().random((2, 60))
+    w = np.random.default_rng(1).random(60) + 0.1
+    splits = [a[:25], a[25:]], [b[:25], b[25:]]
+    plain = compare_splits(*splits, generator(), weights=[w[:25], w[25:]])
+    scaled = compare_splits(*splits, generator(), weights=[0.3 * w[:25], 7.0 * w[25:]])
+    assert vars(scaled) == pytest.approx(vars(plain), rel=1e-9)
+
+
+def test_the_t_test_of_weighted_differences_is_that_of_a_ratio() -> None:
+    difference, w = untied(40), np.random.default_rng(2).random(40) + 0.1
+    mean = np.average(difference, weights=w)
+    error = np.sqrt(40 / 39 * (w**2 * (difference - mean) ** 2).sum()) / w.sum()
+    found = compare(difference, np.zeros(40), generator(), weights=w)
+    assert found.p_t == pytest.approx(2.0 * stats.t.sf(abs(mean) / error, 39), rel=1e-9)
+    assert found.p_wilcoxon == pytest.approx(stats.wilcoxon(w * difference, method="exact").pvalue, rel=1e-9)
+
+
+def test_a_split_may_have_no_weights() -> None:
+    a, b = [np.array([0.5, 0.1]), np.array([0.9, 0.4])], [np.zeros(2), np.zeros(2)]
+    found = compare_splits(a, b, generator(), weights=[None, np.array([1.0, 4.0])])
+    assert found.difference == pytest.approx((0.3 + 0.5) / 2)

@@ -97,3 +97,21 @@ def test_queries_that_a_metric_skips_do_not_count() -> None:
     assert mean_or_zero(np.array([np.nan])) == 0.0
     assert z_score(one, one) == 0.0
     assert z_score(one, one - 0.25) == np.inf
+
+
+def test_weights_of_one_change_no_test_and_heavy_queries_decide() -> None:
+    one, other = np.random.default_rng(3).random((2, 40))
+    other[7] = np.nan
+    assert z_score(one, other, np.full(40, 4.0)) == pytest.approx(z_score(one, other), rel=1e-12)
+    same = [randomisation_test(one, other, np.random.default_rng(0), weights=w) for w in (None, np.ones(40))]
+    assert same[0] == same[1]
+    heavy = np.where(one > other, 50.0, 1.0)
+    assert z_score(one, other, heavy) > 3.0 > -3.0 > z_score(one, other, 1.0 / heavy)
+
+
+def test_the_z_score_of_weighted_queries_is_that_of_a_ratio() -> None:
+    generator = np.random.default_rng(4)
+    difference, w = generator.normal(size=50), generator.random(50)
+    mean = np.average(difference, weights=w)
+    error = np.sqrt((w**2 * (difference - mean) ** 2).sum()) / w.sum()
+    assert z_score(difference, np.zeros(50), w) == pytest.approx(mean / error)

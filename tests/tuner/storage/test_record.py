@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +13,12 @@ import pytest
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 
+from ranktune.dashboards.records.file import RecordReader
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.storage.record import Record, number_of
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
 
 DISTRIBUTIONS: dict[str, BaseDistribution] = {
     "solver": CategoricalDistribution(["A", "B"]),
@@ -95,3 +100,54 @@ def test_a_renamed_folder_keeps_its_trials(tmp_path: Path) -> None:
     again = Record(tmp_path / "new", "new", "map")
     assert [number_of(t) for t in again.trials()] == [0]
     again.close()
+
+
+def test_a_trial_of_weighted_queries_has_the_weighted_mean(tmp_path: Path) -> None:
+    weights = np.array([1.0, 50.0, 2.0, 5.0])
+    record = Record(tmp_path, "s", "map", weights=weights)
+    trial = record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES, "ndcg@10": VALUES / 2}))
+    record.close()
+    mean = (0.25 + 2 * 0.75 + 5 * 0.5) / 8
+    squares = np.array([1.0, 2.0, 5.0]) ** 2 * (np.array([0.25, 0.75, 0.5]) - mean) ** 2
+    assert trial.value == pytest.approx(mean, abs=1e-15)
+    assert trial.user_attrs["means"] == pytest.approx({"map": mean, "ndcg@10": mean / 2})
+    assert trial.user_attrs["variance"] == pytest.approx(3 / 2 * squares.sum() / 64)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE trial_values SET value = 0.75",
+        "UPDATE trial_params SET param_value = 0.2 WHERE param_name = 'A.x'",
+        "UPDATE trial_user_attributes SET value_json = '4' WHERE key = 'number'",
+        "UPDATE trials SET state = 'PRUNED'",
+    ],
+)
+def test_a_trial_that_is_not_what_was_written_is_damaged(change: str, tmp_path: Path) -> None:
+    record = Record(tmp_path, "s", "map")
+    record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
+    record.close()
+    assert len(RecordReader(tmp_path / "record.db").trials()) == 1
+    with closing(sqlite3.connect(tmp_path / "record.db")) as connection, connection:
+        connection.execute(change)
+    again = Record(tmp_path, "s", "map")
+    with pytest.raises(Damaged, match="of the record is damaged"):
+        again.trials()
+    again.close()
+    with pytest.raises(Damaged, match="of the record is damaged"):
+        RecordReader(tmp_path / "record.db").trials()
+
+
+def test_arrays_of_another_trial_are_damaged(tmp_path: Path) -> None:
+    record = Record(tmp_path, "s", "map")
+    for number in range(2):
+        record.append(number, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES / (number + 1)}))
+    first, second = record.trials()
+    names = [record._array_name(trial) for trial in (first, second)]
+    shutil.copy(tmp_path / "artifacts" / names[0], tmp_path / "artifacts" / names[1])
+    record.per_query(first)
+    with pytest.raises(DamagedArrays, match="evaluates that trial again"):
+        record.per_query(second)
+    record.rewrite(second, {"map": VALUES})
+    np.testing.assert_array_equal(record.per_query(second)["map"], VALUES)
+    record.close()

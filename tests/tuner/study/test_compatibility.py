@@ -17,6 +17,7 @@ import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Choice, Float, Int, When
 from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.splits.sealing import write_sealed
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.space_migration import migrate_space
@@ -147,17 +148,17 @@ def test_a_solver_whose_own_space_has_changed_since_is_seen(tmp_path: Path) -> N
     declared = json.loads((folder.path / "study.json").read_text())
     own = declared["space"]["RankSVM.C"]
     declared["space"]["RankSVM.C"] = own | {"high": 2 * own["high"]}
-    (folder.path / "study.json").write_text(json.dumps(declared))
+    write_sealed(folder.declaration, json.dumps(declared))
     with pytest.raises(StudyError, match=r"'RankSVM\.C' is .* there, .* here\. Choose another name"):
         folder.check_settings(folder.study())
     declared["space"]["RankSVM.C"] = own | {"high": own["high"] / 2}
-    (folder.path / "study.json").write_text(json.dumps(declared))
+    write_sealed(folder.declaration, json.dumps(declared))
     with pytest.raises(StudyError, match=r"\(--extend\)"):
         folder.check_settings(folder.study())
     folder.declare(folder.study(), {"": "1"}, extend=True)
     assert json.loads((folder.path / "study.json").read_text())["space"]["RankSVM.C"] == own
     del declared["space"]  # as an older release left it
-    (folder.path / "study.json").write_text(json.dumps(declared))
+    write_sealed(folder.declaration, json.dumps(declared))
     assert folder.check_settings(folder.study()) == folder.study()
 
 
@@ -280,6 +281,16 @@ def test_the_record_says_whose_it_is() -> None:
         assert f"the record of study 's' is another study's: {said}" in str(caught.value)
     with pytest.raises(StudyError, match="direction is 'minimize' there, 'maximize' here"):
         claim(optuna.create_study(direction="minimize"), DECLARED, "1")
+
+
+def test_trials_scored_without_the_weights_of_queries_are_not_mixed_with_others() -> None:
+    record = optuna.create_study(direction="maximize", study_name="s")
+    claim(record, DECLARED, "1")  # as an earlier version did whatever the weights
+    with pytest.raises(StudyError, match="an earlier version computed the values of its trials without the weights"):
+        claim(record, DECLARED, "1", weighted=True)
+    other = optuna.create_study(direction="maximize", study_name="w")
+    for _ in range(2):
+        claim(other, DECLARED, "1", weighted=True)
 
 
 def test_a_space_is_noted_completely() -> None:

@@ -9,80 +9,32 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.errors import ParameterError, StudyError, TooLong, WorkerLost
+from ranktune.solvers.core.errors import ParameterError, StudyError, WorkerLost
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import pack_problem, store
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, write_problem
 from ranktune.tuner.study.events import read_events
-from ranktune.tuner.workers.dask_executor import DaskWorkers
+from ranktune.tuner.workers.clusters.dask_executor import DaskWorkers
 from ranktune.tuner.workers.executor import Executor, Limits, make_executor
+from tests.support.clusters import DaskCluster as Cluster
 from tests.support.engine_samples import judged
-from tests.support.process_samples import SOON, alive, pid_in, soon
+from tests.support.process_samples import SOON, soon
 
 pytestmark = pytest.mark.thorough
 
 pytest.importorskip("distributed")
 
 
-class Cluster:
-    """A scheduler and workers as processes of their own, known by their numbers."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.processes: list[subprocess.Popen[bytes]] = []
-        self.environment = os.environ | {"RANKTUNE_CACHE": str(folder / "cache"), "PYTHONWARNINGS": "ignore"}
-        file = folder / "scheduler.json"
-        self.start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file), "--no-dashboard")
-        self.address = ""
-        until = time.monotonic() + SOON
-        while not self.address and time.monotonic() < until:
-            time.sleep(0.05)
-            with suppress(OSError, ValueError):  # not yet written, or not all of it
-                self.address = json.loads(file.read_text())["address"]
-
-    def start(self, kind: str, *options: str) -> int:
-        """Start a process of Dask's and return its number."""
-        command = [sys.executable, "-m", "distributed.cli.dask_" + kind, *options]
-        with open(self.folder / f"{len(self.processes)}.log", "wb") as log:
-            process = subprocess.Popen(command, env=self.environment, cwd=self.folder, stdout=log, stderr=log)
-        self.processes.append(process)
-        return process.pid
-
-    def worker(self, *options: str) -> int:
-        """Start a worker of one thread."""
-        alone = ("--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1", "--local-directory", str(self.folder))
-        return self.start("worker", self.address, *alone, *options)
-
-    def end(self) -> None:
-        for process in reversed(self.processes):
-            process.terminate()
-        for process in self.processes:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("dask"))
-    try:
-        assert cluster.address, "the scheduler does not start"
-        for _ in range(2):
-            cluster.worker("--no-nanny")
-        yield cluster
-    finally:
-        cluster.end()
+@pytest.fixture
+def cluster(dask_cluster: Cluster) -> Cluster:
+    return dask_cluster
 
 
 def connected(cluster: Cluster, jobs: int = 2, limits: Limits | None = None) -> Executor:
@@ -97,27 +49,6 @@ def connected(cluster: Cluster, jobs: int = 2, limits: Limits | None = None) -> 
         except StudyError:
             assert time.monotonic() < until
         time.sleep(0.2)
-
-
-def test_trials_run_on_the_workers_within_their_limits(cluster: Cluster) -> None:
-    with connected(cluster) as executor:
-        assert executor.jobs == 2
-        futures = [executor.submit(os.getpid) for _ in range(12)]
-        pids = {future.result(SOON) for future in futures}
-        assert len(pids) == 2
-        assert os.getpid() not in pids
-        with pytest.raises(ZeroDivisionError):
-            executor.submit(divmod, 1, 0).result(SOON)
-        with pytest.raises(WorkerLost, match="exited with code 3"):
-            executor.submit(os._exit, 3).result(SOON)
-        with pytest.raises(TooLong, match=r"0\.5 seconds"):
-            executor.submit(time.sleep, 1000.0, limits=Limits(seconds=0.5)).result(SOON)
-        assert executor.call(os.getpid) not in pids  # here, in a process of its own
-        running = executor.submit(time.sleep, 1000.0)
-        executor.stop(running)
-        with pytest.raises(WorkerLost, match="stopped"):
-            running.result(SOON)
-        assert [executor.submit(abs, -n).result(SOON) for n in range(4)] == [0, 1, 2, 3]
 
 
 def test_the_data_come_along_and_to_those_who_join_later(
@@ -138,7 +69,7 @@ def test_the_data_come_along_and_to_those_who_join_later(
             shutil.move(path, away)
             return content
 
-        monkeypatch.setattr("ranktune.tuner.workers.dask_executor.pack_problem", pack_and_move)
+        monkeypatch.setattr("ranktune.tuner.workers.clusters.base.pack_problem", pack_and_move)
         outcomes = [executor.submit(evaluate, task).result(4 * SOON) for _ in range(4)]
         cluster.worker("--no-nanny")
         until = time.monotonic() + SOON
@@ -153,50 +84,14 @@ def test_the_data_come_along_and_to_those_who_join_later(
         assert outcome.error is None
         np.testing.assert_array_equal(outcome.per_query["ndcg@10"], here.per_query["ndcg@10"])
     monkeypatch.setenv("RANKTUNE_CACHE", str(cluster.folder / "cache"))
-    assert len(list(store().iterdir())) == 1
+    assert len([path for path in store().iterdir() if path.name.startswith(folder.name)]) == 1
     read_development.cache_clear()
-
-
-def test_a_worker_that_dies_loses_its_function_which_is_not_begun_again(cluster: Cluster, tmp_path: Path) -> None:
-    def begins() -> None:
-        with open(tmp_path / "begun", "a") as file:
-            file.write(f"{os.getppid()}\n")
-        time.sleep(1000.0)
-
-    with connected(cluster) as executor:
-        jobs = executor.jobs
-        future = executor.submit(begins)
-        os.kill(pid_in(tmp_path / "begun"), signal.SIGKILL)
-        with pytest.raises(WorkerLost, match="left or died"):
-            future.result(SOON)
-        assert executor.jobs == jobs - 1
-        assert [executor.submit(abs, -n).result(SOON) for n in range(4)] == [0, 1, 2, 3]
-        time.sleep(1.0)  # time for Dask to begin it again
-        assert len((tmp_path / "begun").read_text().splitlines()) == 1
-
-
-def test_what_a_killed_coordinator_had_running_is_ended(cluster: Cluster, tmp_path: Path) -> None:
-    code = f"""
-import os, time
-from ranktune.tuner.study.events import read_events
-from ranktune.tuner.workers.executor import make_executor
-def begins():
-    print(os.getpid(), file=open({str(tmp_path / "begun")!r}, "w"), flush=True)
-    time.sleep(1000)
-if __name__ == "__main__":
-    make_executor(1, None, "dask", {cluster.address!r}).submit(begins).result()
-"""
-    (tmp_path / "run.py").write_text(code)
-    with subprocess.Popen([sys.executable, str(tmp_path / "run.py")]) as coordinator:
-        pid = pid_in(tmp_path / "begun")
-        coordinator.kill()
-    assert soon(lambda: not alive(pid))
 
 
 def test_a_worker_of_another_version_gets_no_trial(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with connected(cluster, 1):
         pass
-    monkeypatch.setattr("ranktune.tuner.workers.dask_executor.this_version", lambda: "99.0")
+    monkeypatch.setattr("ranktune.tuner.workers.clusters.base.this_version", lambda: "99.0")
     with pytest.raises(StudyError, match=r"has RankTune 0\.\S+, here it is 99\.0"):
         make_executor(1, None, "dask", cluster.address)
 
@@ -258,7 +153,7 @@ def test_a_scheduler_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "tcp://no.such.host.invalid:8786"])
 def test_an_address_without_a_scheduler_is_told_in_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranktune.tuner.workers.dask_executor.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("ranktune.tuner.workers.clusters.dask_executor.CONNECT_SECONDS", 0.5)
     begun = time.monotonic()
     with pytest.raises(StudyError, match="no Dask scheduler answers") as caught:
         make_executor(1, None, "dask", address)
@@ -266,10 +161,6 @@ def test_an_address_without_a_scheduler_is_told_in_one_line(address: str, monkey
     assert time.monotonic() - begun < SOON
 
 
-def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(ParameterError, match="go together"):
-        make_executor(2, None, "dask")
-    with pytest.raises(ParameterError, match="go together"):
-        make_executor(2, None, address="tcp://127.0.0.1:9")
+def test_an_unknown_executor_is_refused() -> None:
     with pytest.raises(ParameterError, match="Did you mean 'dask'"):
         make_executor(2, None, "daks")

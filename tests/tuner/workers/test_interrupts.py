@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from ranktune.tuner.workers.interrupts import Interrupts
-
-
-@pytest.fixture(autouse=True)
-def as_in_a_terminal() -> Iterator[None]:
-    """Handle interrupts as Python does by itself; a shell's background jobs begin with them ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def swallow() -> None:
@@ -44,11 +35,26 @@ def test_a_swallowed_interrupt_is_raised_at_the_end() -> None:
         swallow()
 
 
-def test_nothing_is_raised_without_an_interrupt_or_over_another_error() -> None:
+def test_an_interrupt_comes_before_the_errors_that_follow_it() -> None:
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        swallow()
+        raise RuntimeError("no compiled object yet")
+
+
+def test_a_context_begins_with_what_the_enclosing_one_stored() -> None:
+    done = False
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        swallow()
+        with Interrupts() as interrupts:
+            interrupts.check()
+            done = True
+    assert not done
+
+
+def test_nothing_is_raised_without_an_interrupt() -> None:
     with Interrupts() as interrupts:
         interrupts.check()
     with pytest.raises(ZeroDivisionError), Interrupts():
-        swallow()
         _ = 1 / 0
 
 

@@ -325,7 +325,7 @@ def test_what_is_printed_neither_blocks_nor_floods(executor: Processes, capfd: p
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_worker_uses_one_thread_and_hears_no_interrupt(executor: Processes) -> None:
+def test_a_worker_uses_one_thread_and_hears_no_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     def threads() -> tuple[list[int], int, int, bool]:
         import lightgbm
         import numba
@@ -339,10 +339,14 @@ def test_a_worker_uses_one_thread_and_hears_no_interrupt(executor: Processes) ->
         isolated = signal.getsignal(signal.SIGINT) is signal.SIG_IGN and os.getpgid(0) == os.getpid()
         return [pool["num_threads"] for pool in threadpool_info()], numba.get_num_threads(), own, isolated
 
-    pools, numbas, own, isolated = executor.submit(threads).result(SOON)
+    for library in ("OMP", "OPENBLAS", "NUMBA"):
+        monkeypatch.setenv(f"{library}_NUM_THREADS", "3")
+    with Processes(1) as executor:
+        pools, numbas, own, isolated = executor.submit(threads).result(SOON)
+        again = executor.submit(threads).result(SOON)
     assert set(pools) == {1}
     assert numbas == 1
-    assert own == executor.submit(threads).result(SOON)[2]
+    assert own == again[2]
     assert isolated
 
 

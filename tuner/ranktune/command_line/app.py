@@ -8,6 +8,7 @@ names; 3: all trials of a study failed; 4: --fail-unless-better, and the model i
 from __future__ import annotations
 
 import gc
+import os
 import re
 import sys
 import warnings
@@ -17,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranktune.command_line import crashes, model_commands, study_commands
+from ranktune.command_line import crashes, docs_command, model_commands, pass_commands, study_commands
 
 app = typer.Typer(
     name="ranktune",
@@ -27,10 +28,10 @@ app = typer.Typer(
     "Your data:   ranktune tune train.txt --test test.txt --metric ndcg@10",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     add_completion=True,
 )
-for group in (study_commands.commands, model_commands.commands):
+for group in (study_commands.commands, pass_commands.commands, model_commands.commands, docs_command.commands):
     for command in group.registered_commands:
         assert command.callback is not None
         command.callback = crashes.handled(command.callback)  # before Typer, to which EOFError is a user's "no"
@@ -40,8 +41,13 @@ for group in (study_commands.commands, model_commands.commands):
 @app.callback(invoke_without_command=True)
 def version(
     show_version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Neither use nor leave converted forms of large files in the cache.")
+    ] = False,
 ) -> None:
     """Tune, select and ship ranking models."""
+    if no_cache:
+        os.environ["RANKTUNE_DATA_CACHE"] = "off"  # worker processes read it too
     if show_version:
         from ranktune import __version__
 

@@ -20,6 +20,8 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.stored import is_stored, read_queries
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
 from ranktune.studies import catalogue
@@ -75,6 +77,36 @@ def _paired_table(comparisons: Json) -> RenderableType:
     return rows
 
 
+def conversion_facts(queries: Queries, data: str, output: Path) -> Json:
+    """Return what a folder of converted data holds."""
+    return {
+        "data": data,
+        "output": str(output),
+        "queries": queries.n_queries,
+        "documents": queries.n_documents,
+        "features": queries.n_features,
+        "layout": "sparse" if queries.is_sparse else "dense",
+        "dtype": queries.features.dtype.name,
+        "megabytes": round(sum(path.stat().st_size for path in output.iterdir()) / 1e6),
+    }
+
+
+def check_converted(data: str) -> str:
+    """Return a sentence about a folder of converted data whose content is what was written, or raise DataError."""
+    folder = Path(data)
+    if not is_stored(folder):
+        raise DataError(f"{data}: is no converted folder, whose content can be compared. Make one: ranktune convert.")
+    queries = read_queries(folder, check=True)
+    return f"{data}: {queries.n_documents:,} documents are what was written."
+
+
+BELOW_ZERO = (
+    "Metrics with gains, such as ndcg@10 by which `tune` chooses, need grades of at least 0: add a constant to all of "
+    "them, or choose another metric (--metric pairwise)."
+)
+"""What grades below 0 mean for tuning."""
+
+
 def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     """Return a description of each part of data, of the columns of a table, and of the features that look wrong.
 
@@ -99,6 +131,10 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
                 parts.append({"part": name} | summarise(queries).as_dict())
     found = suspects(splits[0].train)
     described: Json = {"data": data, "parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
+    given = [own for split in splits for own in (split.train, split.vali, split.test) if own is not None]
+    lowest = min(float(own.grades.min()) for own in given)
+    if lowest < 0.0:
+        described["remarks"] = [f"The lowest grade is {lowest:g}. {BELOW_ZERO}"]
     if table is not None:
         described["columns"] = _columns(table, reading, found)
     described["suspects"] = [{"feature": one.name, "kind": one.kind, "reason": one.reason} for one in found]
@@ -118,6 +154,7 @@ def data_table(found: Json) -> RenderableType:
         shown.append(_columns_table(found["columns"]))
     else:  # numbered features
         shown += [Text(f"feature {one['feature']} {one['reason']}") for one in found["suspects"]]
+    shown += [Text(remark) for remark in found.get("remarks", ())]
     return Group(*shown)
 
 
@@ -135,6 +172,11 @@ def _parts_table(parts: Sequence[Json]) -> RenderableType:
     return rows
 
 
+HOW_TO_CHANGE = (
+    "Options that change it: --qid, --grade, --document, --weight, --group-by-time COLUMN; --features, --drop NAMES."
+)
+
+
 def _columns_table(columns: Sequence[Json]) -> RenderableType:
     """Return how columns are taken: those that are not features, then features with a note; others by number."""
     rows = table(("column", "type", "taken as", "note"))
@@ -144,10 +186,7 @@ def _columns_table(columns: Sequence[Json]) -> RenderableType:
         rows.add_row(*(escape(one[key]) for key in ("column", "type", "taken_as", "note")))
     if len(plain) > MOST_PLAIN_FEATURES:
         rows.add_row(f"... and {len(plain) - MOST_PLAIN_FEATURES} more", "", "feature", "")
-    rows.caption = (
-        "--qid, --grade, --document, --weight and --group-by-time COLUMN, --features and --drop NAMES change it."
-    )
-    return titled("Columns", rows)
+    return Group(titled("Columns", rows), Text(HOW_TO_CHANGE))
 
 
 def _cell(value: object) -> str:
@@ -175,7 +214,7 @@ def related_to(name: str, model: Path | None, home: Path | None, count: int) -> 
 
 def _latest_model(home: Path) -> Path:
     for folder in reversed(all_folders(home)):
-        if folder.result.exists() and folder.study().data == API_SEARCH:
+        if folder.has_result and folder.study().data == API_SEARCH:
             return Path(load_result(folder.result)["model"])
     raise StudyError(f"no finished study of {API_SEARCH} in {home}: run `ranktune tune` first, or give --model.")
 
@@ -262,8 +301,8 @@ def _summary(solver: type[BaseRanker]) -> str:
 
 
 def _documentation(solver: type[BaseRanker]) -> str:
-    """Return the docstring of a solver, which may begin with its name."""
-    return (inspect.getdoc(solver) or "").removeprefix(f"{solver.__name__}: ")
+    """Return the docstring of a solver, which may begin with its name, without the marks of code."""
+    return (inspect.getdoc(solver) or "").removeprefix(f"{solver.__name__}: ").replace("``", "")
 
 
 def _range(parameter: Parameter) -> str:

@@ -37,14 +37,16 @@ def is_debugging() -> bool:
 
 
 def handled(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Return a command whose unexpected errors end the process with one message."""
+    """Return a command whose unexpected errors end the process with one message, those after an interrupt with it."""
 
     @wraps(command)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         from ranktune.solvers.core.errors import RankTuneError
+        from ranktune.tuner.workers.interrupts import Interrupts
 
         try:
-            command(*args, **kwargs)
+            with Interrupts():
+                command(*args, **kwargs)
         except (RankTuneError, typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
@@ -76,8 +78,12 @@ def report_crash(error: BaseException) -> str:
     return printable(f"`{command}` was ended by {_cause(error)}{': ' if own else ''}{own}. {where}; {_remedy(error)}.")
 
 
+def _is_lack_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+
+
 def _cause(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
+    if _is_lack_of_memory(error):
         return "a lack of memory"
     return (
         f"{'an error of the system' if isinstance(error, OSError) else 'an unexpected error'}, {type(error).__name__}"
@@ -85,7 +91,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _remedy(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
+    if _is_lack_of_memory(error):
         return "give it more memory or less data"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "make room there"

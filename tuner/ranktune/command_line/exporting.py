@@ -48,7 +48,7 @@ USES: Mapping[str, str] = {
 """Format -> how to use what was written."""
 
 
-HELP = """Write MODEL for another system: only the features it uses, by their names (f1, f2, ... if it has none).
+HELP = """Write MODEL for another system. It has only the features it uses, by their names (f1, f2, ... if it has none).
 
 \b
 solr           Solr's model store

@@ -1,4 +1,4 @@
-"""The commands for models and data: predict, evaluate, explain, export, data, solvers, warm, related, reproduce.
+"""The commands for models and data: predict, evaluate, explain, export, data, convert, solvers, warm and others.
 
 As in ranktune.command_line.app, heavy modules are imported inside the functions.
 """
@@ -29,13 +29,14 @@ from ranktune.command_line.options import (
     reading,
     solver_names,
     takes_options,
+    to_error,
     write_output,
 )
 from ranktune.tuner.study.settings import ColumnSettings
 
 commands = typer.Typer()
 
-DATA_HELP = """Describe DATA: queries, documents, features, grades, what each column is taken as, and what looks wrong.
+DATA_HELP = """Describe DATA: queries, features, grades, and what looks wrong. It says what each column is taken as.
 
 Read are (text also compressed by gzip or bzip2):
 
@@ -51,6 +52,7 @@ Solr                            .json, .jsonl: documents with \\[features]
 TREC                            .run, or a folder of them, with --qrels FILE
 .npz                            arrays X, y, qid
 Fold1 ... Fold5                 folders with train.txt, vali.txt, test.txt
+what `ranktune convert` wrote   a folder, opened without reading it
 
 A feature log and a csv file may have their grades in --qrels FILE too.
 
@@ -67,6 +69,23 @@ ids, other text        none: --drop them
 A category has the 64 features of the values that occur in most queries. Where hundreds matter, give more --levels.
 
 A model keeps how its table was taken: predict, evaluate and export need no options about columns of the same names.
+"""
+
+CONVERT_HELP = """Write DATA into a folder that opens without being read. Every command takes it as DATA.
+
+\b
+text (LETOR, SVMlight)   of any size, also compressed, in constant memory
+.csv .tsv .parquet .arrow  features in batches of rows, ids and grades whole
+other files              are read as a whole first
+
+The folder holds .npy arrays, which are mapped: `tune`, `predict` and the others use them as they are, and all processes
+share them. `ranktune data NAME --check` compares them with what was written.
+
+\b
+Examples:
+  ranktune convert train.txt -o train.data
+  ranktune convert log.parquet -o log.data --qid session --grade clicked
+  ranktune tune train.data --test test.data
 """
 
 EXPLAIN_HELP = """Explain why MODEL ranks the documents of DATA as it does.
@@ -101,12 +120,11 @@ def predict(
     zero_based: ZeroBased = False,
     solver: Solvers = None,
 ) -> None:
-    """Print the score of each document of DATA, one per line, in the order of the file. Higher scores rank first."""
-    from ranktune.reading import predict
+    """Print the score of each document of DATA. One per line, in the order of the file; higher scores rank first."""
+    from ranktune.reading import score_lines
 
     find_solvers(solver)
-    scores = predict(model, data, **reading(missing, zero_based, columns))
-    write_output("".join(f"{score!r}\n" for score in scores.tolist()), output)
+    write_output(score_lines(model, data, **reading(missing, zero_based, columns)), output)
 
 
 @commands.command()
@@ -130,7 +148,7 @@ def evaluate(
     solver: Solvers = None,
     as_json: Json = False,
 ) -> None:
-    """Evaluate MODEL on DATA: the mean of each metric over queries, with a 95 percent interval.
+    """Print the means of metrics of MODEL on DATA, with intervals. The means are over queries, the level is 95 percent.
 
     With --against the means are compared: difference, p of a paired randomisation test, queries won and lost.
 
@@ -210,16 +228,45 @@ def describe_data(
     zero_based: ZeroBased = False,
     as_json: Json = False,
     wide: Wide = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only compare a converted folder, byte by byte, with what was written.")
+    ] = False,
 ) -> None:
     """Describe DATA."""
-    from ranktune.command_line.commands import data_table, describe
+    from ranktune.command_line.commands import check_converted, data_table, describe
 
+    if check:
+        print(check_converted(data))
+        return
     found = describe(data, **reading(missing, zero_based, columns))
     print_json(found) if as_json else console(wide).print(data_table(found))
     if "error" in found:
         from ranktune.solvers.core.errors import DataError
 
         raise DataError(found["error"])
+
+
+@commands.command(help=CONVERT_HELP)
+@takes_options(ColumnSettings)
+def convert(
+    columns: Given,
+    *,
+    data: Annotated[str, typer.Argument(help="File of documents with grades.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The new folder.")],
+    missing: Missing = "keep",
+    zero_based: ZeroBased = False,
+    as_json: Json = False,
+) -> None:
+    """Write DATA into a folder that every command opens without reading it."""
+    from ranktune.command_line.commands import conversion_facts
+    from ranktune.converting import convert
+
+    queries = convert(data, output, progress=to_error, **reading(missing, zero_based, columns))
+    found = conversion_facts(queries, data, output)
+    print_json(found) if as_json else print(
+        f"{output}: {found['queries']:,} queries, {found['documents']:,} documents, {found['features']:,} features "
+        f"({found['layout']} {found['dtype']}), {found['megabytes']:,} MB. Give it as DATA."
+    )
 
 
 @commands.command("solvers")
@@ -230,7 +277,7 @@ def list_solvers(
     as_json: Json = False,
     wide: Wide = False,
 ) -> None:
-    """List the solvers, or describe one: its parameters and the ranges in which they are tuned."""
+    """List the solvers, or describe one with its parameters. It shows the ranges in which they are tuned."""
     from ranktune.command_line.commands import all_solvers, solver_page, solvers_table
 
     if as_json:
@@ -248,10 +295,10 @@ def warm(
     jobs: Annotated[int | None, typer.Option(help="Processes that compile. (default: all cores)", min=1)] = None,
     as_json: Json = False,
 ) -> None:
-    """Compile what studies use, so that the first one need not: for images of containers.
+    """Compile what studies use before the first one. Images of containers are built with it.
 
-    The machine code is kept on disk, where NUMBA_CACHE_DIR says or beside the sources, and serves processors of the
-    same kind. What is there already is not compiled again.
+    The machine code is kept in the cache folder (RANKTUNE_CACHE), or where NUMBA_CACHE_DIR says, and serves
+    processors of the same kind. What is there already is not compiled again.
     """
     from ranktune.command_line import warming
 
@@ -269,7 +316,7 @@ def related(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Print what a model of api-search ranks first for NAME, beside the ranking of BM25."""
+    """Print what a model of api-search ranks first for NAME. The ranking of BM25 is beside it."""
     from ranktune.command_line.commands import related_table, related_to
 
     found = related_to(name, model, home, count)
@@ -298,7 +345,7 @@ def reproduce(
         bool, typer.Option("--json", help="Print a list of {dataset, algorithm, metric, published, ours, ...}.")
     ] = False,
 ) -> None:
-    """Print a PAPER's published figures beside ours on the same data, with the differences.
+    """Print the published figures of a PAPER beside ours. Both are of the same data.
 
     Every system is trained as in the paper: validation queries choose its parameters, test queries give the figure.
     What the paper says in words is answered by yes or NO, with what was measured.

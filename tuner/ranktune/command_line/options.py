@@ -9,7 +9,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING
 from functools import wraps
 from pathlib import Path
@@ -154,13 +154,24 @@ def find_solvers(names: Sequence[str] | None) -> None:
             solver_class(name)
 
 
-def write_output(content: str | bytes, path: Path | None) -> None:
-    """Write content to path, text to standard output if path is None."""
+def write_output(content: str | bytes | Iterator[str], path: Path | None) -> None:
+    """Write content to path, text to standard output if path is None; parts of a text as they come.
+
+    Nothing is left of a file whose content cannot be computed to its end.
+    """
+    parts = iter([content]) if isinstance(content, str | bytes) else content
     if path is None:
-        sys.stdout.write(str(content))
+        sys.stdout.writelines(map(str, parts))
         return
+    from ranktune.solvers.core.files import atomic_write
+
+    encoded = (part if isinstance(part, bytes) else part.encode() for part in parts)
     try:
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if path.exists() and not path.is_file():  # such as a pipe, which cannot be replaced
+            with open(path, "wb") as pipe:
+                pipe.writelines(encoded)
+        else:
+            atomic_write(path.resolve(), lambda file: file.writelines(encoded))
     except OSError as error:
         from ranktune.solvers.core.errors import ParameterError
 
@@ -173,6 +184,11 @@ def exit_unless_better(interval: Sequence[float | None]) -> None:
     if low is None or not low > 0.0:  # NaN too: nothing was compared
         print("Not better: the interval of the gain does not lie above 0.", file=sys.stderr)
         raise typer.Exit(NOT_BETTER)
+
+
+def to_error(line: str) -> None:
+    """Print a line of progress on standard error."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def print_json(value: object) -> None:

@@ -63,6 +63,7 @@ def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
         from ranktune.dashboards.web.connections import PatientProtocol, in_parts
         from ranktune.dashboards.web.guard import is_loopback
         from ranktune.dashboards.web.server import make_app
+        from ranktune.dashboards.web.uvicorn_server import Server
     except ImportError as error:
         raise ParameterError(f"the live page cannot be served: {error}. {EXTRA}") from None
     if wanted.name is not None:
@@ -83,13 +84,12 @@ def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
         patient, http=PatientProtocol, h11_max_incomplete_event_size=16 * 1024, ws="none", lifespan="off",
         timeout_keep_alive=5, timeout_graceful_shutdown=5, log_level="warning", access_log=False, server_header=False,
     )  # fmt: skip
-    server = uvicorn.Server(config)
+    server = Server(config)
     with suppress(AttributeError, OSError):
         os.nice(10)  # a running study comes first
-    with _bound(wanted.host, wanted.port) as listening:
+    with _bound(wanted.host, wanted.port) as listening, suppress(KeyboardInterrupt):
         on_ready(_address(wanted.host, listening.getsockname()[1], token))
-        with suppress(KeyboardInterrupt):
-            server.run(sockets=[listening])
+        server.run(sockets=[listening])
 
 
 def _optuna(wanted: Serving, token: str | None) -> App:

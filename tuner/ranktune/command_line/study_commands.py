@@ -57,7 +57,7 @@ def tune(
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
-    """Tune the solvers on DATA, choose by validation, judge on test, save the model.
+    """Tune the solvers on DATA, choose by validation, save the model. It is evaluated on the test queries.
 
     Without arguments it runs on api-search, an example built from the documentation of the installed packages.
     """
@@ -85,7 +85,7 @@ def run(
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
-    """Run a declared study: a TOML file with the fields of `tune` (data, metric, solvers, trials, space, ...)."""
+    """Run a study that a TOML file declares. The fields are those of `tune`: data, metric, trials and others."""
     from ranktune import api
 
     if fail_unless_better:
@@ -106,7 +106,7 @@ def resume(
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
-    """Continue a study that was interrupted or killed, or give a finished one more trials."""
+    """Continue a study, or give a finished one more trials."""
     from ranktune import api
 
     if fail_unless_better:
@@ -121,7 +121,7 @@ def resume(
 @commands.command()
 @takes_options(WorkArguments)
 def worker(given: Given) -> None:
-    """Run trials for a study that another process runs, on this machine or on another one.
+    """Run trials for a study of another process, here or elsewhere.
 
     On one host:  ranktune tune train.txt --name N --storage postgresql://host/runs --artifacts /shared/runs
 
@@ -158,7 +158,7 @@ def note(
     remove: Annotated[list[str] | None, typer.Option("--untag", help="A tag to remove. Repeatable.")] = None,
     home: Home = None,
 ) -> None:
-    """Write a note or tags on a study; `list` and the page of all studies show them."""
+    """Write a note or tags on a study. `list` and the page of all studies show them."""
     from ranktune.tuner.study.home import find_folder, home_folder
     from ranktune.tuner.study.labels import change_labels
 
@@ -179,7 +179,7 @@ def show(
     from ranktune.tuner.study.home import find_folder, home_folder
 
     folder = find_folder(home_folder(home), name)
-    if folder.result.exists():
+    if folder.has_result:
         _show(load_result(folder.result), as_json, wide)
         if folder.held():
             print(f"It is being continued: `ranktune dashboard {name}` shows it live.", file=sys.stderr)
@@ -194,6 +194,8 @@ def show(
         if found["state"] == "running":
             next_step = f"It is running: `ranktune dashboard {name}` shows it live"
         print(f"{name}: {counted(found)} trials{ended}{best}. {next_step}.")
+        if found["damage"]:
+            print(f"warning: {found['damage']}", file=sys.stderr)
 
 
 @commands.command()
@@ -204,7 +206,7 @@ def report(
     ] = None,
     home: Home = None,
 ) -> None:
-    """Write the pages of a study into one HTML file that opens without a network."""
+    """Write the pages of a study into one HTML file. It opens without a network."""
     from ranktune.command_line.pages import write
 
     print(write(name, home, output))
@@ -223,7 +225,7 @@ def mlflow(
     home: Home = None,
     follow: Annotated[bool, typer.Option("--follow", hidden=True, help="Log a running study.")] = False,
 ) -> None:
-    """Log a study in MLflow: settings, trials, scores, learning curves, model and report.
+    """Log a study in MLflow. Settings, trials, scores, learning curves, model and report are logged.
 
     What is there already is not logged again. The experiment is "ranktune", unless MLFLOW_EXPERIMENT_NAME names one.
     """
@@ -292,7 +294,7 @@ def _worked_for(given: Given, as_json: bool) -> bool:
         api.work(
             **{own.name: given[own.name] for own in declared(WorkArguments) if own.name in given}, progress=progress
         )
-    if folder.result.exists():
+    if folder.has_result:
         _show(load_result(folder.result), as_json)
     return True
 

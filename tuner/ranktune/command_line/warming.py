@@ -14,12 +14,21 @@ from rich.markup import escape
 from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.compiled import code_folder, compiling
+from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import ALL, NAMES, STANDARD, loadable, solver_class
 from ranktune.studies.readers.text import read_text
-from ranktune.tuner.evaluation.warming import compile_explanations, compile_solver, small_queries
+from ranktune.tuner.evaluation.warming import (
+    METRICS,
+    compile_explanations,
+    compile_solver,
+    small_queries,
+    sparse_queries,
+)
+from ranktune.tuner.one_pass.configurations import RANKERS
+from ranktune.tuner.one_pass.tuning import OnePassTuning
 from ranktune.tuner.workers.workforce import Workforce
 
-READING, EXPLAINING = "reading text", "explanations"
+READING, EXPLAINING, STREAMING = "reading text", "explanations", "one-pass"
 
 
 def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
@@ -32,10 +41,12 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
     names = loadable(dict.fromkeys(every))
     with Workforce(jobs).assembled(apart=True) as executor:
         futures = {executor.submit(compile_reading): READING, executor.submit(compile_explanations): EXPLAINING}
+        if not set(names).isdisjoint(RANKERS):
+            futures[executor.submit(compile_one_pass)] = STREAMING
         futures |= {executor.submit(compile_solver, name): name for name in names}
         seconds = {futures[done]: round(done.result(), 3) for done in as_completed(futures)}
     return {
-        "compiled": {name: seconds[name] for name in (READING, EXPLAINING, *names)},
+        "compiled": {name: seconds[name] for name in (READING, EXPLAINING, STREAMING, *names) if name in seconds},
         "seconds": round(time.monotonic() - begun, 3),
         "cache": code_folder(),
     }
@@ -53,6 +64,15 @@ def compile_reading() -> float:
         file.write_text("\n".join(lines))
         for layout in ("dense", "sparse"):
             read_text(file, layout=layout)
+    return sum(spent)
+
+
+def compile_one_pass() -> float:
+    """Tune in one pass over small data, dense and sparse, and return the seconds spent on compiling."""
+    queries, metric = small_queries(), parse_metric(METRICS[0])
+    with compiling() as spent:
+        for one in (queries, sparse_queries(queries)):
+            OnePassTuning(one, metric, (), configurations=64, survivors=16, seed=0).run()
     return sum(spent)
 
 

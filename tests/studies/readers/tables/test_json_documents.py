@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ranktune.solvers.core.errors import DataError
@@ -146,6 +146,7 @@ VALUES = st.recursive(
 )
 
 
+@example([{"hits": [{"grade": None, "bm25": ""}]}])
 @given(st.lists(VALUES, min_size=1, max_size=3))
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_json_is_read_or_refused(tmp_path: Path, values: list[Any]) -> None:

@@ -1,0 +1,112 @@
+"""What the numbers of each view mean, in words that need no other page: reports are read without a network.
+
+The terms are those of the glossary, docs/explanation/glossary.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+TERMS: Mapping[str, str] = MappingProxyType({
+    "metric": "How good the order of a query's documents is, from 0 to 1. Means are over queries.",
+    "validation score": "The mean of the metric over validation queries. They choose: the best of many is too high.",
+    "fresh folds": "The same on folds that no trial was scored on, where a time limit left time for it.",
+    "test": "The mean of the metric over test queries, which choose nothing.",
+    "estimate": "The metric to expect on new queries: by validation, corrected for the choice of the best of many.",
+    "interval": "The mean lies within it with a probability of 95 percent: a bootstrap over queries.",
+    "gain": "The mean difference over the same queries, chosen model less baseline.",
+    "p value": "The probability of a difference at least as large if the two models were equal, by a paired test.",
+    "Holm": "The correction of p values for the number of comparisons.",
+    "baseline": "Today's ranking, to which the chosen model is compared.",
+    "blend": "A weighted sum of models.",
+    "trial": "One configuration, evaluated.",
+    "default": "The configuration that a solver has without tuning: its first trial.",
+    "incumbent": "The best trial of a search so far.",
+    "early stopping": "A trial ends before its last fold because it is significantly worse than the incumbent.",
+    "path": "The models for many values of one parameter, from one fit. The trial counts as its best.",
+    "fold": "A part of the queries: validated on once, trained on otherwise.",
+    "worker": "A process that evaluates trials.",
+    "search space": "The ranges of the parameters, and when each is active.",
+    "grade": "How relevant a document is for its query.",
+    "score": "What a model gives a document. Documents are ranked by falling score.",
+    "cost": "What the features of a model cost together, as the study was given it.",
+    "us/doc": "Processor time to score one document, in microseconds.",
+    "importance": "What the metric loses when a feature is shuffled among the documents of each query.",
+    "Gaussian process": "A distribution over functions from configurations to scores: what the sampler expects.",
+    "acquisition function": "What the sampler maximises to choose the next configuration.",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a view answers, and the terms that it uses."""
+
+    text: str
+    terms: tuple[str, ...]
+
+
+MEANINGS: Mapping[str, Meaning] = MappingProxyType({
+    "overview": Meaning(
+        "Which model was chosen, how good it will be on new queries, and whether it is better than what there was. "
+        "Look at the estimate and at the gain. Models that do not differ significantly from the chosen one may be "
+        "smaller or faster. Not significantly different does not mean equal: few queries show large differences only.",
+        ("metric", "validation score", "fresh folds", "test", "estimate", "interval", "gain", "p value", "Holm",
+         "baseline", "blend"),
+    ),
+    "progress": Meaning(
+        "How the search went: each trial in its order, the best so far, and where the time went. If the best still "
+        "rises at the end, more trials may help.",
+        ("trial", "incumbent", "early stopping", "worker"),
+    ),
+    "solvers": Meaning(
+        "What each solver reached, in all of its trials and at its defaults, and which solvers differ significantly. A "
+        "solver whose curve still rises would profit from more queries or more trials.",
+        ("default", "interval", "p value", "Holm", "early stopping"),
+    ),
+    "parameters": Meaning(
+        "Which parameters of a solver matter, and where good values lie. If the best values lie at the end of a range, "
+        "a wider range may be better.",
+        ("search space", "path", "trial"),
+    ),
+    "choices": Meaning(
+        "How the choices of a solver compare, such as losses and penalties, one by one and in pairs. An effect is that "
+        "of the choice with all other parameters as they were tried.",
+        ("search space", "interval", "Gaussian process"),
+    ),
+    "queries": Meaning(
+        "For which queries the chosen model is better or worse than another, and the queries that it ranks worst, with "
+        "their documents. Many ties mean that few queries decide.",
+        ("metric", "grade", "score", "p value", "interval"),
+    ),
+    "trade-offs": Meaning(
+        "What quality costs in features, size and time. Models on the line are the best for their cost; take the "
+        "cheapest that is good enough.",
+        ("cost", "us/doc", "trial"),
+    ),
+    "weights": Meaning(
+        "Which features the models use. The importance is comparable between all kinds of models; a weight also "
+        "depends on the unit of its feature.",
+        ("importance", "interval", "blend"),
+    ),
+    "optimiser": Meaning(
+        "What the sampler expected and what happened. About 95 percent of the trials should lie within their "
+        "intervals; otherwise its model of the search does not fit.",
+        ("Gaussian process", "acquisition function", "early stopping", "trial"),
+    ),
+    "trials": Meaning(
+        "Every configuration that was evaluated. Save the table as CSV or JSON to work on it elsewhere.",
+        ("trial", "validation score", "early stopping", "fold"),
+    ),
+    "compare": Meaning(
+        "What differs between studies, and whether their chosen models differ on the queries that they share.",
+        ("metric", "test", "p value", "interval"),
+    ),
+})  # fmt: skip
+
+
+def meaning_json(key: str) -> dict[str, object]:
+    """Return what a view means as JSON: its text, and the terms with what they mean."""
+    own = MEANINGS[key]
+    return {"text": own.text, "terms": [[term, TERMS[term]] for term in own.terms]}

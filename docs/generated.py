@@ -1,0 +1,129 @@
+"""The pages of the reference that follow the code: written before each build, never by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import MISSING
+from pathlib import Path
+
+import ranktune
+import ranktune.solvers
+from ranktune.docs.llms import PLACE, llms_text
+from ranktune.tuner.study.settings import Declared, Settings, declared
+
+FOLDER = Path(__file__).parent / "reference"
+
+SECTIONS = {
+    "Tuning and data": ("ranktune", ranktune.__all__),
+    "Solvers, metrics and models": ("ranktune.solvers", ranktune.solvers.__all__),
+    "Export": ("ranktune.solvers.export", ["export"]),
+    "Results": ("ranktune.tuner.selection.results", ["Result", "Row", "Gain", "Interval"]),
+    "Comparisons": ("ranktune.tuner.statistics.comparisons", ["Comparison"]),
+    "Tuning in one pass": ("ranktune.tuner.one_pass.result", ["OnePassResult"]),
+    "Events": ("ranktune.tuner.study.events", ["read_events"]),
+    "Trials on joblib": ("ranktune.tuner.workers.clusters.joblib_executor", ["JoblibWorkers"]),
+    "Blocks on Dask": ("ranktune.tuner.workers.clusters.dask_blocks", ["DaskBlocks"]),
+    "Blocks on Ray": ("ranktune.tuner.workers.clusters.ray_blocks", ["RayBlocks"]),
+    "LightGBM on Dask": ("ranktune.tuner.workers.clusters.dask_lightgbm", ["fit_lightgbm"]),
+}
+"""Title -> module and its public names, in the order of the page."""
+
+
+def write_pages() -> None:
+    """Write the list of the pages, and those of Python, of the command line and of study files."""
+    PLACE.write_text(llms_text(), encoding="utf-8")
+    pages = {"python.rst": python_page(), "command_line.md": command_line_page(), "study_file.md": _study_file()}
+    for name, text in pages.items():
+        path = FOLDER / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def python_page() -> str:
+    """Return the page of public names."""
+    parts = ["Python", "======", "", "Import what you use from the module that a heading names. Others are not public."]
+    known: set[str] = set()
+    for title, (module, names) in SECTIONS.items():
+        public = [name for name in names if not name.startswith("_") and name not in known]
+        known |= set(public)
+        if public:
+            parts += ["", title, "-" * len(title), "", f"From ``{module}``:", "", f".. currentmodule:: {module}"]
+            parts += ["", ".. autosummary::"]
+            parts += ["   :toctree: api", "   :nosignatures:", "", *(f"   {name}" for name in public)]
+    return "\n".join(parts) + "\n"
+
+
+def command_line_page() -> str:
+    """Return the page of the commands: their help, and the exit codes."""
+    parts = ["# Command line", "", "Results go to standard output, everything else to standard error."]
+    parts += [
+        "",
+        "| exit code | meaning |",
+        "|---|---|",
+        "| 0 | done |",
+        "| 2 | invalid input, which the message names |",
+    ]
+    parts += ["| 3 | every trial of a study failed |", "| 4 | `--fail-unless-better`, and the model is not better |"]
+    parts += ["| 70 | an unexpected error; the message names a file with the details |", "| 130 | interrupted |"]
+    for words in ([], *([name] for name in _commands())):
+        command = " ".join(["ranktune", *words])
+        parts += ["", f"## {command}", "", "```text", _help(words), "```"]
+    return "\n".join(parts) + "\n"
+
+
+def _commands() -> Iterable[str]:
+    from ranktune.command_line.app import app
+
+    for command in app.registered_commands:
+        yield command.name or str(getattr(command.callback, "__name__", "")).removesuffix("_command").replace("_", "-")
+
+
+def _help(words: list[str]) -> str:
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    command = [sys.executable, "-m", "ranktune", *words, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return done.stdout.strip("\n").replace("python -m ranktune", "ranktune", 1)
+
+
+_STUDY_FILE = """# Study files
+
+`ranktune run study.toml` runs a study that a file declares. Its fields are the arguments of `ranktune.tune`: names of options
+with `_` for `-`, but `solvers` for `--solver` and `costs` for `--cost`. Options that may be repeated are lists.
+
+```toml
+data = "train.txt"
+test = "test.txt"
+metric = "ndcg@10"
+also = ["map"]
+solvers = ["RankSVM", "RidgeRanker"]
+trials = 6
+
+[space]
+"RankSVM.C" = { low = 0.001, high = 10.0 }
+"RankSVM.loss" = ["l2"]
+
+[reading]
+missing = "zero"
+```
+
+`[space]` narrows the range of a parameter, or fixes it to some values. `[reading]` has options of readers. How trials run
+(`--jobs`, `--trial-timeout`, `--memory`, `--storage`, ...) is not part of a study: give it to `ranktune run`.
+
+| field | default | meaning |
+|---|---|---|
+"""
+
+
+def _study_file() -> str:
+    rows = ((one.name, _as_toml(one), re.sub(r"([*|])", r"\\\1", one.setting.help)) for one in declared(Settings))
+    return _STUDY_FILE + "".join(f"| `{name}` | {default} | {text} |\n" for name, default, text in rows)
+
+
+def _as_toml(one: Declared) -> str:
+    """Return the default of a field as a study file spells it, nothing where there is none."""
+    return "" if one.default is None or one.default is MISSING else f"`{json.dumps(one.default)}`"

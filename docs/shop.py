@@ -1,0 +1,61 @@
+"""The files that pages speak of: python -m ranktune.docs.shop FOLDER.
+
+A search log of an invented shop: 300 searches with 12 products each. `bought` is 0 (shown), 1 (put in the basket) or 2
+(bought); products are bought that match the query, are cheap for it, and are new. shop.csv holds the older searches,
+new.csv the most recent ones. today.txt has the scores that ranked new.csv, one a line, as today's ranking.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+
+SEARCHES, PRODUCTS, NEW = 300, 12, 60
+COLUMNS = "search day sku brand price rating stock published bm25_title bm25_text bought".split()
+BRANDS = ("Alder", "Birch", "Cedar", "Elm")
+
+
+def write_shop(folder: Path, seed: int = 0) -> None:
+    """Write shop.csv, new.csv and today.txt into a folder."""
+    generator = np.random.default_rng(seed)
+    older, recent, scores = list[list[object]](), list[list[object]](), list[str]()
+    for search in range(SEARCHES):
+        day = date(2026, 1, 1) + timedelta(days=search // 4)
+        price = generator.lognormal(3, 0.6, PRODUCTS).round(2)
+        rating = np.where(generator.random(PRODUCTS) < 0.3, np.nan, generator.normal(4, 0.5, PRODUCTS).clip(1, 5))
+        age = generator.integers(1, 800, PRODUCTS)
+        title, text = generator.gamma(2, 2, PRODUCTS).round(3), generator.gamma(3, 2, PRODUCTS).round(3)
+        brand = generator.integers(0, len(BRANDS), PRODUCTS)
+        wish = title * (0.5 + 0.1 * text) - 0.05 * price + 0.6 * (brand == 1) - age / 400
+        wish = wish + np.nan_to_num(rating - 4) + generator.normal(0, 1.2, PRODUCTS)
+        bought = np.digitize(wish - np.sort(wish)[-3], [0.0, 1.5]) * (wish > 0)
+        for k in generator.permutation(PRODUCTS):
+            published = day - timedelta(days=int(age[k]))
+            stars = "" if np.isnan(rating[k]) else f"{rating[k]:.1f}"
+            stock = int(generator.integers(0, 90))
+            row: list[object] = [
+                f"s{search:03}",
+                day,
+                f"p{search * PRODUCTS + k:05}",
+                BRANDS[brand[k]],
+                price[k],
+                stars,
+                stock,
+            ]
+            row += [published, title[k], text[k], bought[k]]
+            (recent if search >= SEARCHES - NEW else older).append(row)
+            if search >= SEARCHES - NEW:
+                scores.append(f"{title[k] + 0.5 * text[k]:.3f}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in (("shop.csv", older), ("new.csv", recent)):
+        with (folder / name).open("w", newline="") as file:
+            csv.writer(file).writerows([COLUMNS, *rows])
+    (folder / "today.txt").write_text("\n".join(scores) + "\n")
+
+
+if __name__ == "__main__":
+    write_shop(Path(sys.argv[1]))

@@ -1,0 +1,118 @@
+"""The queries that trees are grown on: in memory, or in blocks, of which a library keeps the features in bins.
+
+Labels, weights and metrics need no features, so that those of blocks are read a block at a time: into bins, to score
+them by the model that boosting starts from, and, of some queries, to hold them out or to fit that model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from ranktune.solvers.blocks.blocked import BlockedQueries
+from ranktune.solvers.blocks.workers import LocalBlocks, OpenBlock
+from ranktune.solvers.core.arrays import Array, Floats, Ints
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.grades import with_pairs
+from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.models.base import Model
+
+
+class TrainingQueries(Protocol):
+    """Queries to grow trees on; judged has their grades, weights and lengths, and not always their features."""
+
+    @property
+    def judged(self) -> Queries:
+        """The queries, possibly without features."""
+
+    def select(self, numbers: Ints) -> Queries:
+        """Return the queries of these numbers, ascending, with their features."""
+
+    def scores(self, model: Model) -> Floats:
+        """Return the scores of all documents by a model, (n_documents,)."""
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Queries in memory, or mapped as a whole."""
+
+    judged: Queries
+
+    def select(self, numbers: Ints) -> Queries:
+        """Return the queries of these numbers."""
+        return self.judged.select(numbers)
+
+    def scores(self, model: Model) -> Floats:
+        """Return the scores of all documents by a model, (n_documents,)."""
+        return scores_of(model, self.judged)
+
+
+class InBlocks:
+    """Queries in blocks of this process; only those with documents of different grades if pairs is true.
+
+    Raises DataError for sparse features, and ParameterError where other processes hold the blocks.
+    """
+
+    def __init__(self, data: BlockedQueries, *, pairs: bool) -> None:
+        if not isinstance(data.workers, LocalBlocks):
+            raise ParameterError(
+                "trees are grown in one process, from the bins of all blocks: leave workers out. On a Dask cluster, "
+                "`ranktune.tuner.workers.clusters.dask_lightgbm.fit_lightgbm` grows them."
+            )
+        if data.extent.is_sparse:
+            raise DataError("blocks of sparse features cannot be binned one by one: call fit on all documents.")
+        self._workers, self._pairs, self.n_features = data.workers, pairs, data.n_features
+        parts = data.workers.map(_without_features, pairs)
+        self._first = np.cumsum([0, *(0 if part is None else part.n_queries for part in parts)])
+        self.judged = concatenate([part for part in parts if part is not None])
+
+    def select(self, numbers: Ints) -> Queries:
+        """Return the queries of these numbers, ascending, with their features, in memory."""
+        ends = np.searchsorted(numbers, self._first)
+        own = [numbers[a:b] - first for (a, b), first in zip(pairwise(ends), self._first[:-1], strict=True)]
+        following = iter(own)
+        parts = self._workers.map(lambda block: _selected(block, self._pairs, next(following)))
+        return concatenate([part for part in parts if part is not None])
+
+    def scores(self, model: Model) -> Floats:
+        """Return the scores of all documents by a model, (n_documents,)."""
+        return np.concatenate(self._workers.map(_scored, self._pairs, model))
+
+    def features(self) -> Iterator[Array]:
+        """Yield the features of a block after the other."""
+        yield from self._workers.each(_features, self._pairs)
+
+
+def scores_of(model: Model, queries: Queries) -> Floats:
+    """Return the scores of the documents of queries in their order there."""
+    scores = model.predict(queries)
+    return scores if queries.rows is None else scores[queries.rows]
+
+
+def _numbers(block: OpenBlock, pairs: bool) -> Ints:
+    return np.flatnonzero(with_pairs(block.queries)) if pairs else np.arange(block.queries.n_queries)
+
+
+def _without_features(block: OpenBlock, pairs: bool) -> Queries | None:
+    """Return the queries of a block with a column of zeros as features; None without any."""
+    thin = block.queries.with_features(np.zeros((block.queries.n_documents, 1), dtype=np.float32))
+    numbers = _numbers(block, pairs)
+    return replace(thin.select(numbers), encoding=None, document_ids=None, baseline=None) if len(numbers) else None
+
+
+def _selected(block: OpenBlock, pairs: bool, numbers: Ints) -> Queries | None:
+    return block.queries.select(_numbers(block, pairs)[numbers]) if len(numbers) else None
+
+
+def _scored(block: OpenBlock, pairs: bool, model: Model) -> Floats:
+    scores = scores_of(model, block.queries)
+    return scores[block.queries.documents_of(_numbers(block, pairs))]
+
+
+def _features(block: OpenBlock, pairs: bool) -> Array:
+    rows: Array = np.asarray(block.queries.features[block.queries.documents_of(_numbers(block, pairs))])
+    return rows

@@ -1,0 +1,76 @@
+"""Queries in blocks of whole queries: views of their arrays, so that data larger than memory are used part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.checks import check_count
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.values import csr_of
+
+SCORED_ROWS = 1 << 16
+"""Documents that are scored at a time."""
+
+
+def query_ranges(starts: Ints, max_rows: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges (first query, last query), the last one excluded, of consecutive queries, which cover all.
+
+    A range has as many queries as max_rows documents hold, and at least one, however long it is. starts is as in
+    `Queries`.
+    """
+    check_count("max_rows", max_rows)
+    first, n_queries = 0, len(starts) - 1
+    while first < n_queries:
+        fitting = int(np.searchsorted(starts, starts[first] + max_rows, side="right")) - 1
+        last = max(fitting, first + 1)
+        yield first, last
+        first = last
+
+
+def block_of(queries: Queries, first: int, last: int) -> Queries:
+    """Return the queries from number first to last, which is excluded, as views of the arrays, without `rows`.
+
+    Features were checked with the whole, and are not looked at again. Of a CSR array only the row ends are copied.
+    """
+    a, b = int(queries.starts[first]), int(queries.starts[last])
+    return Queries(
+        rows_of(queries.features, a, b),
+        queries.grades[a:b],
+        queries.starts[first : last + 1] - a,
+        queries.query_ids[first:last],
+        None if queries.document_ids is None else queries.document_ids[a:b],
+        queries.feature_names,
+        query_weights=None if queries.query_weights is None else queries.query_weights[first:last],
+        has_missing=queries.has_missing,
+        encoding=queries.encoding,
+        document_weights=None if queries.document_weights is None else queries.document_weights[a:b],
+        monotone=queries.monotone,
+        baseline=None if queries.baseline is None else queries.baseline[a:b],
+        features_checked=True,
+    )
+
+
+def scores_by_block(queries: Queries, score: Callable[[Queries], Floats]) -> Iterator[Floats]:
+    """Yield the scores of the documents of queries, in their order, a block of whole queries at a time.
+
+    score, which is given a block, returns a score for each of its documents; what it copies is a block then.
+    """
+    if queries.n_documents <= SCORED_ROWS:
+        yield score(queries)
+        return
+    for first, last in query_ranges(queries.starts, SCORED_ROWS):
+        yield score(block_of(queries, first, last))
+
+
+def rows_of(features: Features, first: int, last: int) -> Features:
+    """Return the rows from first to last, which is excluded: views, but for the row ends of a CSR array."""
+    if isinstance(features, np.ndarray):
+        return features[first:last]
+    a, b = int(features.indptr[first]), int(features.indptr[last])
+    ends = features.indptr[first : last + 1] - a
+    matrix = csr_of(features.data[a:b], features.indices[a:b], ends, features.shape[1])
+    matrix.has_canonical_format = features.has_canonical_format
+    return matrix

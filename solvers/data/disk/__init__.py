@@ -1,0 +1,1 @@
+"""Arrays and ids of queries as files."""

@@ -1,0 +1,132 @@
+"""The writer of a folder of queries (see `stored`): documents come in blocks, in constant memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
+from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.data.disk.ids import DocumentIds, as_array, as_json
+from ranktune.solvers.data.disk.npy import Declared, GrowingArray, header_of
+from ranktune.solvers.data.encoding import Encoding
+
+FORMAT, VERSION, INDEX = "ranktune queries", 2, "queries.json"
+CSR_PARTS = ("data", "indices", "indptr")
+
+
+class QueriesWriter:
+    """Writes queries into a folder, whose index comes last: without it a folder holds none.
+
+    Use it as a context manager, which closes the files of a writer that fails.
+    """
+
+    def __init__(
+        self, folder: Path, n_features: int, dtype: DTypeLike | None, *, is_sparse: bool, sync: bool = True
+    ) -> None:
+        """Make the files of features of that type; without one they are in the folder already.
+
+        With sync all files are written through to the disk.
+        """
+        self.folder, self.n_features, self.is_sparse, self.sync = folder, n_features, is_sparse, sync
+        self.n_documents = self.n_values = 0
+        self._arrays: dict[str, GrowingArray] = {}
+        self._declared: dict[str, Declared] = {}
+        self._documents = DocumentIds(folder)
+        if dtype is None:
+            parts = CSR_PARTS if is_sparse else ("features",)
+            self._declared = {part: header_of(folder / f"{part}.npy")[0] for part in parts}
+        elif is_sparse:
+            self._array("data", dtype)
+            self._array("indices", np.int32)
+            self._array("indptr", np.int64).append(np.zeros(1, dtype=np.int64))
+        else:
+            self._array("features", dtype, (n_features,))
+        self._array("grades", np.float64)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for array in self._arrays.values():
+            array.abandon()
+        self._documents.abandon()
+
+    def declare(self, arrays: Mapping[str, Declared]) -> None:
+        """Take note of arrays that are in the folder already."""
+        self._declared.update(arrays)
+
+    def add(
+        self,
+        features: Features | None,
+        grades: Floats,
+        document_ids: Array | None = None,
+        columns: Mapping[str, Floats] | None = None,
+    ) -> None:
+        """Append documents, which need not be whole queries; columns have a number a document, for each block alike."""
+        if features is not None:
+            self._add_features(features)
+        self._arrays["grades"].append(grades)
+        for name, values in (columns or {}).items():
+            self._array(name, np.float64).append(values)
+        self._documents.add(len(grades), document_ids)
+        self.n_documents += len(grades)
+
+    def finish(
+        self,
+        starts: Ints,
+        query_ids: Array,
+        *,
+        query_weights: Floats | None = None,
+        feature_names: tuple[str, ...] | None = None,
+        has_missing: bool = False,
+        monotone: Ints | None = None,
+        encoding: Encoding | None = None,
+        rows: Ints | None = None,
+        source: Json | None = None,
+    ) -> None:
+        """Write what is known at the end, see `Queries`; source says where from."""
+        ids = as_array(query_ids)
+        for name, values in (("starts", starts), ("query_ids", ids), ("weights", query_weights), ("rows", rows)):
+            if values is not None:
+                self._array(name, values.dtype).append(values)
+        declared = self._declared | {name: array.close(sync=self.sync) for name, array in self._arrays.items()}
+        documents = self._documents.finish()
+        if documents is not None:
+            declared["documents"] = documents
+        about = {
+            "format": FORMAT,
+            "version": VERSION,
+            "shape": [self.n_documents, self.n_features],
+            "queries": len(starts) - 1,
+            "arrays": {name: own.as_json() for name, own in declared.items()},
+            "query_ids": as_json(query_ids) if ids is None else None,
+            "feature_names": feature_names,
+            "has_missing": has_missing,
+            "monotone": None if monotone is None else monotone.tolist(),
+            "encoding": None if encoding is None else encoding.as_json(),
+            "source": source,
+        }
+        atomic_write(self.folder / INDEX, json.dumps(about))
+
+    def _add_features(self, features: Features) -> None:
+        if isinstance(features, np.ndarray):
+            assert not self.is_sparse
+            self._arrays["features"].append(features)
+            return
+        assert self.is_sparse
+        self._arrays["data"].append(features.data)
+        self._arrays["indices"].append(features.indices)
+        self._arrays["indptr"].append(features.indptr[1:].astype(np.int64) + self.n_values)
+        self.n_values += len(features.data)
+
+    def _array(self, name: str, dtype: DTypeLike, row_shape: tuple[int, ...] = ()) -> GrowingArray:
+        if name not in self._arrays:
+            self._arrays[name] = GrowingArray(self.folder / f"{name}.npy", dtype, row_shape)
+        return self._arrays[name]

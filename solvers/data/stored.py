@@ -1,0 +1,220 @@
+"""Queries in a folder on disk, whose arrays are mapped rather than read.
+
+A folder holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array; grades.npy and starts.npy; where
+there are such, query_ids.npy, documents.npy (ids), weights.npy, document_weights.npy, baseline.npy and rows.npy; and
+queries.json: the version, type, byte order, shape and checksum of each array, ids that no array can hold, feature
+names, whether values are missing, how columns became features, and the source. Reading runs no code.
+
+The container is .npy because every kernel takes rows of a C-ordered array, or the three arrays of CSR, as they are: a
+mapped file is such an array. Arrow and Parquet hold columns, and zarr and HDF5 chunks, so that each would be copied
+into rows at every start, and would take that memory; .npy files are read by NumPy everywhere, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ranktune.solvers.core.arrays import Array, Features, Json
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.disk.npy import Declared, GrowingArray, check_content, header_of, mapped
+from ranktune.solvers.data.disk.writer import CSR_PARTS, FORMAT, INDEX, VERSION, QueriesWriter
+from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.values import csr_of
+
+CHECKED_ON_OPENING = 256 << 20
+"""Bytes of arrays whose checksums are compared whenever they are opened; of larger ones on demand."""
+
+
+def write_queries(queries: Queries, folder: Path, *, documents: bool = False, source: Json | None = None) -> None:
+    """Write queries into a folder, in place of those that it holds; source says where they are from.
+
+    Ids that are neither text nor whole numbers become text. The ids of documents, and the caller's row of each, are
+    written only if `documents` is true, since there are many.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with QueriesWriter(folder, queries.n_features, queries.features.dtype, is_sparse=queries.is_sparse) as writer:
+        _write(queries, queries.features, writer, documents=documents, source=source)
+
+
+def write_description(
+    queries: Queries,
+    folder: Path,
+    *,
+    documents: bool = False,
+    source: Json | None = None,
+    declared: Mapping[str, Declared] | None = None,
+) -> None:
+    """Write all but the features, which are in the folder already; declared are their arrays, with checksums."""
+    with QueriesWriter(folder, queries.n_features, None, is_sparse=queries.is_sparse) as writer:
+        writer.declare(declared or {})
+        _write(queries, None, writer, documents=documents, source=source)
+
+
+def _write(
+    queries: Queries,
+    features: Features | None,
+    writer: QueriesWriter,
+    *,
+    documents: bool,
+    source: Json | None = None,
+) -> None:
+    columns = {"document_weights": queries.document_weights, "baseline": queries.baseline}
+    writer.add(
+        features,
+        queries.grades,
+        queries.document_ids if documents else None,
+        {name: column for name, column in columns.items() if column is not None},
+    )
+    writer.finish(
+        queries.starts,
+        queries.query_ids,
+        query_weights=queries.query_weights,
+        feature_names=queries.feature_names,
+        has_missing=queries.has_missing,
+        monotone=queries.monotone,
+        encoding=queries.encoding,
+        rows=queries.rows if documents else None,
+        source=source,
+    )
+
+
+def write_array(
+    path: Path, dtype: DTypeLike, row_shape: tuple[int, ...], blocks: Iterable[Array], *, sync: bool = False
+) -> Declared:
+    """Write an array into a file, block by block, with sync through to the disk, and return what it is."""
+    array = GrowingArray(path, dtype, row_shape)
+    try:
+        for block in blocks:
+            array.append(block)
+        return array.close(sync=sync)
+    finally:
+        array.abandon()
+
+
+def read_features(folder: Path, n_features: int) -> Features:
+    """Return the features in folder, mapped; nothing else needs to be there."""
+    names = ("features",) if (folder / "features.npy").exists() else CSR_PARTS
+    paths = {name: folder / f"{name}.npy" for name in names}
+    return _features({name: mapped(path, header_of(path)[0]) for name, path in paths.items()}, n_features, folder)
+
+
+def is_stored(path: Path) -> bool:
+    """Return whether path is a folder of queries."""
+    return path.is_dir() and (path / INDEX).is_file()
+
+
+def read_queries(folder: Path, *, check: bool | None = None) -> Queries:
+    """Return the queries in folder with their arrays mapped, not read: pages load when touched, and are shared.
+
+    Types, byte order, shapes and sizes are compared with what was written before anything is mapped, and whatever
+    kernels rely on. The checksums of the content are compared if check is true, and if it is None where the arrays
+    have at most CHECKED_ON_OPENING bytes. Raises DataError where something differs.
+    """
+    about = _read_index(folder)
+    try:
+        declared = _declared(about, folder)
+        arrays = {name: mapped(folder / f"{name}.npy", own) for name, own in declared.items()}
+        size = sum(own.n_bytes for own in declared.values())
+        if check or (check is None and size <= CHECKED_ON_OPENING):
+            for name, array in arrays.items():
+                check_content(folder / f"{name}.npy", array, declared[name])
+        return _queries(about, arrays, folder)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise _damaged(folder, error) from None
+
+
+def source_of(folder: Path) -> Json:
+    """Return what a folder says of the file that its queries come from; nothing where it has no source."""
+    source = _read_index(folder).get("source")
+    return source if isinstance(source, dict) else {}
+
+
+def _read_index(folder: Path) -> Json:
+    """Return the content of queries.json."""
+    try:
+        about = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        if not isinstance(about, dict) or about.get("format", FORMAT) != FORMAT:
+            raise ValueError(f"it is no index of {FORMAT}")
+    except (OSError, ValueError, RecursionError) as error:
+        raise _damaged(folder, error) from None
+    version = about.get("version", 1)
+    if version not in (1, VERSION):
+        raise DataError(
+            f"{folder}: has version {str(version)[:20]} of the format, and this RankTune reads up to {VERSION}. "
+            "Upgrade RankTune, or convert the source again."
+        )
+    return about
+
+
+def _damaged(folder: Path, error: Exception) -> DataError:
+    reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+    return DataError(f"{folder / INDEX}: cannot be read ({str(reason)[:80]}). Convert the source again.")
+
+
+def _declared(about: Json, folder: Path) -> dict[str, Declared]:
+    """Return the arrays of a folder; the first version did not list them."""
+    if about.get("version", 1) == 1:
+        return {path.stem: header_of(path)[0] for path in sorted(folder.glob("*.npy"))}
+    return {_plain(name): Declared.from_json(value) for name, value in about["arrays"].items()}
+
+
+def _plain(name: str) -> str:
+    if not name.isidentifier():
+        raise ValueError(f"an array is called {name[:20]!r}")
+    return name
+
+
+def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
+    n_documents, n_features = about["shape"]
+    features = _features(arrays, n_features, folder)
+    if features.shape[0] != n_documents:
+        raise ValueError(f"{n_documents} documents, but {features.shape[0]} rows")
+    signs, names, encoding = about.get("monotone"), about["feature_names"], about.get("encoding")
+    documents = folder / "documents.json"
+    document_ids = arrays.get("documents")
+    if document_ids is None and documents.exists():
+        document_ids = _objects(json.loads(documents.read_text(encoding="utf-8")))
+    return Queries(
+        features,
+        arrays["grades"],
+        arrays["starts"],
+        arrays["query_ids"] if "query_ids" in arrays else _objects(about["query_ids"]),
+        document_ids,
+        feature_names=None if names is None else tuple(str(name) for name in names),
+        rows=arrays.get("rows"),
+        query_weights=arrays.get("weights"),
+        has_missing=bool(about.get("has_missing", False)),
+        encoding=None if encoding is None else Encoding.from_json(encoding),
+        document_weights=arrays.get("document_weights"),
+        monotone=None if signs is None else np.array(signs, dtype=np.int64),
+        baseline=arrays.get("baseline"),
+        features_checked=about.get("version", 1) > 1,
+    )
+
+
+def _features(arrays: Mapping[str, Array], n_features: int, folder: Path) -> Features:
+    """Return the features; of a CSR array, numbers that kernels would use as addresses are checked."""
+    if "features" in arrays:
+        features = arrays["features"]
+        if features.ndim != 2 or features.shape[1] != n_features:
+            raise ValueError(f"features of shape {features.shape} for {n_features} columns")
+        return features
+    data, indices, indptr = (arrays[part] for part in CSR_PARTS)
+    whole = data.ndim == 1 and indices.shape == data.shape and indices.dtype.kind == indptr.dtype.kind == "i"
+    if not whole or len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():
+        raise DataError(f"{folder}: is damaged: its row ends are not those of a CSR array. Convert the source again.")
+    if len(indices) and indices.view(f"u{indices.itemsize}").max() >= n_features:  # negative ones are large so
+        raise DataError(f"{folder}: is damaged: it has columns beyond its {n_features}. Convert the source again.")
+    return csr_of(data, indices, indptr, n_features)
+
+
+def _objects(values: Iterable[object]) -> Array:
+    return np.fromiter(values, dtype=np.object_)

@@ -1,0 +1,1 @@
+"""Many configurations of online learners that learn from the same queries at once."""

@@ -1,0 +1,259 @@
+"""The derivatives of the losses of one list by its scores, for many columns of scores at once.
+
+They are those of losses.pair_kernels.list_loss, to rounding. Loops over pairs run over adjacent columns in the inside,
+so that a pair costs little more for sixteen columns than for one. Columns of a group are adjacent.
+
+S, slope  (n, m) scores, and the derivatives      codes  (n,) numbers of the grades, k how many
+bounds    (G + 1,) the first column of each of G groups, and m: a group has one weight, and is logistic or has hinges
+phis      (m,) the loss of each column            margins, means  (m,) its margin, and whether it is the mean of pairs
+cuts      (G,) K, 0 where all pairs weigh 1       ranks     (G, K) v, what a rank counts
+worths    (G, n_documents) u, what a document is worth
+
+A hinge has the slope -(flat + steep short) where it is short of its margin: 1 and 0, or squared 0 and 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Codes, Floats, Ints
+from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses.pair_kernels import HINGE, LOGISTIC, WIDE, PairRule, best, list_loss
+from ranktune.solvers.losses.pairwise import PairwiseLoss
+
+FEW = 4
+"""Columns that are as fast one by one as in whole vectors."""
+
+LONG = 600
+"""With more documents than this, hinges with uniform weights are summed by sorting, a column after the other."""
+
+
+class Losses(NamedTuple):
+    """Losses of the columns; see the notation of the module."""
+
+    bounds: Ints
+    phis: Ints
+    margins: Floats
+    means: Ints
+    cuts: Ints
+    ranks: Floats
+    worths: Floats
+
+
+class Hinges(NamedTuple):
+    """The slopes of hinges: their margins, and flat and steep, (width,) each."""
+
+    margin: Floats
+    flat: Floats
+    steep: Floats
+
+
+def group_of(loss: PairwiseLoss) -> tuple[bool, str]:
+    """Return the key of the group that a column of this loss is in; columns of one key must be adjacent."""
+    return loss.phi == LOGISTIC, repr(loss.weight)
+
+
+def losses_of(losses: Sequence[PairwiseLoss], queries: Queries) -> Losses:
+    """Return the losses of the columns for queries."""
+    rules = [loss.rule(queries) for loss in losses]
+    firsts = [c for c, loss in enumerate(losses) if c == 0 or group_of(loss) != group_of(losses[c - 1])]
+    cuts = np.array([len(rules[c].values) for c in firsts], dtype=np.int64)
+    ranks = np.zeros((len(firsts), max(int(cuts.max()), 1)))
+    for row, c in zip(ranks, firsts, strict=True):
+        row[: len(rules[c].values)] = rules[c].values
+    return Losses(
+        np.array([*firsts, len(losses)], dtype=np.int64),
+        np.array([rule.phi for rule in rules], dtype=np.int64),
+        np.array([rule.margin for rule in rules]),
+        np.array([rule.mean for rule in rules], dtype=np.int64),
+        cuts,
+        ranks,
+        np.array([losses[c].weight.worths(queries.grades) for c in firsts], dtype=np.float64),
+    )
+
+
+@compiled
+def slopes(losses: Losses, S: Floats, codes: Codes, k: int, first: int, slope: Floats) -> None:
+    """Overwrite slope with the derivatives of a list whose documents are those from number first on."""
+    n = len(codes)
+    for g in range(len(losses.cuts)):
+        a, b = losses.bounds[g], losses.bounds[g + 1]
+        logistic, cut = losses.phis[a] == LOGISTIC, losses.cuts[g]
+        worth, ranks = losses.worths[g, first : first + n], losses.ranks[g, :cut]
+        wide = logistic and widest(S, a, b) >= WIDE
+        if wide or (cut == 0 and not logistic and n > LONG):
+            one_by_one(losses, ranks, S, codes, k, worth, a, b, slope)
+        elif cut == 0:
+            all_pairs(logistic, losses, S, codes, k, a, b, slope)
+        else:
+            swaps(logistic, losses, ranks, S, codes, worth, a, b, slope)
+
+
+@compiled
+def hinges_of(losses: Losses, a: int, b: int, width: int) -> Hinges:
+    """Return the slopes of the columns a to b, with room for width columns."""
+    found = Hinges(np.ones(width), np.ones(width), np.zeros(width))
+    for c in range(b - a):
+        found.margin[c] = losses.margins[a + c]
+        if losses.phis[a + c] != HINGE:
+            found.flat[c], found.steep[c] = 0.0, 2.0
+    return found
+
+
+@compiled
+def width_of(m: int, logistic: bool) -> int:
+    """Return the width of a buffer for m columns: whole vectors, where more columns cost less than a rest."""
+    return m if logistic or m <= FEW else (m + 15) // 16 * 16
+
+
+@compiled
+def one_by_one(
+    losses: Losses, ranks: Floats, S: Floats, codes: Codes, k: int, worth: Floats, a: int, b: int, slope: Floats
+) -> None:
+    """Overwrite the columns a to b of slope, a column after the other."""
+    n = len(codes)
+    own, derivative = np.empty(n), np.empty(n)
+    for c in range(a, b):
+        for i in range(n):
+            own[i] = S[i, c]
+        rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1)
+        list_loss(rule, own, codes, k, worth, derivative)
+        for i in range(n):
+            slope[i, c] = derivative[i]
+
+
+@compiled
+def widest(S: Floats, a: int, b: int) -> float:
+    """Return the largest spread of the scores of a column; infinite where one is not a number."""
+    spread = 0.0
+    for c in range(a, b):
+        low = high = S[0, c]
+        for i in range(len(S)):
+            low = S[i, c] if S[i, c] < low else low
+            high = S[i, c] if S[i, c] > high else high
+        own = high - low
+        spread = np.inf if not own < np.inf else max(spread, own)
+    return float(spread)
+
+
+@compiled
+def all_pairs(logistic: bool, losses: Losses, S: Floats, codes: Codes, k: int, a: int, b: int, slope: Floats) -> None:
+    """Overwrite the columns a to b of slope, of losses over all pairs, by one visit to each pair."""
+    n, m = len(codes), width_of(b - a, logistic)
+    ends = np.zeros(k + 1, dtype=np.int64)  # documents in the order of their grades
+    for i in range(n):
+        ends[codes[i] + 1] += 1
+    for c in range(k):
+        ends[c + 1] += ends[c]
+    at, order, pairs = ends.copy(), np.empty(n, dtype=np.int64), 0.0
+    for i in range(n):
+        order[at[codes[i]]] = i
+        at[codes[i]] += 1
+        pairs += ends[codes[i]]
+    T, D, hinges = np.zeros((n, m)), np.zeros((n, m)), hinges_of(losses, a, b, m)
+    margin, flat, steep = hinges.margin, hinges.flat, hinges.steep
+    for p in range(n):
+        for c in range(b - a):
+            T[p, c] = S[order[p], a + c]
+    if logistic:
+        exponentials(T)
+    for p in range(n):
+        mine, by_better = T[p], D[p]
+        for r in range(ends[codes[order[p]]]):
+            theirs, by_worse = T[r], D[r]
+            if logistic:
+                for c in range(m):
+                    x = theirs[c] / (mine[c] + theirs[c])
+                    by_better[c] -= x
+                    by_worse[c] += x
+            else:
+                for c in range(m):
+                    short = margin[c] - (mine[c] - theirs[c])
+                    x = flat[c] + steep[c] * short
+                    x = x if short > 0.0 else 0.0
+                    by_better[c] -= x
+                    by_worse[c] += x
+    for c in range(b - a):
+        scale = 1.0 / pairs if losses.means[a + c] == 1 and pairs > 0.0 else 1.0
+        for p in range(n):
+            slope[order[p], a + c] = D[p, c] * scale
+
+
+@compiled
+def exponentials(T: Floats) -> None:
+    """Overwrite scores with exp(score - highest score of the column)."""
+    for c in range(T.shape[1]):
+        high = T[0, c]
+        for i in range(len(T)):
+            high = T[i, c] if T[i, c] > high else high
+        for i in range(len(T)):
+            T[i, c] = np.exp(T[i, c] - high)
+
+
+@compiled
+def swaps(
+    logistic: bool,
+    losses: Losses,
+    v: Floats,
+    S: Floats,
+    codes: Codes,
+    u: Floats,
+    a: int,
+    b: int,
+    slope: Floats,
+) -> None:
+    """Overwrite the columns a to b of slope, of losses over the pairs that touch the first K ranks.
+
+    A document of rank r and another one, behind it, weigh |u - u'| (v_r - v_r'), which is 0 for those before it.
+    """
+    n, m = len(codes), width_of(b - a, logistic)
+    K = min(len(v), n)
+    T, own, top, hinges = np.zeros((n, m)), np.empty(n), np.empty(K, dtype=np.int64), hinges_of(losses, a, b, m)
+    margin, flat, steep = hinges.margin, hinges.flat, hinges.steep
+    tops, counts = np.zeros((m, K), dtype=np.int64), np.zeros((n, m))
+    for c in range(b - a):
+        for i in range(n):
+            T[i, c] = own[i] = S[i, a + c]
+        best(own, codes, top)
+        for r in range(K):
+            tops[c, r] = top[r]
+            counts[top[r], c] = v[r]
+    if logistic:
+        exponentials(T)
+    D, total = np.zeros((n, m)), np.zeros(m)
+    mine, worth, by_mine = np.empty(m), np.empty(m), np.empty(m)
+    for r in range(K):
+        for c in range(m):
+            mine[c], worth[c], by_mine[c] = T[tops[c, r], c], u[tops[c, r]], 0.0
+        for j in range(n):
+            theirs, counted, by_other, uj, vr = T[j], counts[j], D[j], u[j], v[r]
+            if logistic:
+                for c in range(m):
+                    gap, rest = worth[c] - uj, vr - counted[c]
+                    weight = gap * (rest if rest > 0.0 else 0.0)
+                    worse = theirs[c] if gap > 0.0 else mine[c]
+                    x = weight * (worse / (mine[c] + theirs[c]))
+                    by_mine[c] -= x
+                    by_other[c] += x
+                    total[c] += abs(weight)
+            else:
+                for c in range(m):
+                    gap, rest = worth[c] - uj, vr - counted[c]
+                    weight = gap * (rest if rest > 0.0 else 0.0)
+                    lead = mine[c] - theirs[c]
+                    short = margin[c] - (lead if gap > 0.0 else -lead)
+                    x = flat[c] + steep[c] * short
+                    x = weight * (x if short > 0.0 else 0.0)
+                    by_mine[c] -= x
+                    by_other[c] += x
+                    total[c] += abs(weight)
+        for c in range(b - a):
+            D[tops[c, r], c] += by_mine[c]
+    for c in range(b - a):
+        scale = 1.0 / total[c] if losses.means[a + c] == 1 and total[c] > 0.0 else 1.0
+        for i in range(n):
+            slope[i, a + c] = D[i, c] * scale

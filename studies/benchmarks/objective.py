@@ -1,0 +1,148 @@
+"""Time to an equal objective: RankSVM beside general solvers of the same problem.
+
+The problem is 1/2 w'w + C sum over pairs max(0, 1 - (s_i - s_j))^2. liblinear and L-BFGS solve it on the differences of
+all pairs, which is what one does without a solver for ranking; making the differences counts. liblinear is that of
+scikit-learn's LinearSVC. Each method runs with tolerances from wide to narrow; a line is the shortest run whose
+objective is above the lowest one that any run found by at most so large a share.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import typer
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+from ranktune.solvers import RankSVM
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.data.queries import Queries
+from ranktune.studies.benchmarks.cases import many_queries
+from ranktune.studies.benchmarks.solvers import turns
+from ranktune.studies.benchmarks.tables import Row, Table
+
+TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+"""Of each method's own rule for stopping."""
+GAPS = (1e-2, 1e-4, 1e-6)
+"""Shares by which an objective is above the lowest one."""
+OURS = "RankSVM"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a method reached with a tolerance: the median of its seconds, and the objective of its weights."""
+
+    method: str
+    seconds: float
+    objective: float
+
+
+def differences(queries: Queries) -> Floats:
+    """Return the differences of features of all pairs of different grades in a query, (n_pairs, n_features)."""
+    found = []
+    for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
+        grades = queries.grades[a:b]
+        above, below = np.nonzero(grades[:, None] > grades[None, :])
+        X = np.asarray(queries.features[a:b], dtype=np.float64)
+        found.append(X[above] - X[below])
+    return np.concatenate(found)
+
+
+def objective(D: Floats, C: float, w: Floats) -> tuple[float, Floats]:
+    """Return the objective and its gradient, from the differences of pairs."""
+    slack = np.maximum(0.0, 1.0 - D @ w)
+    return float(0.5 * w @ w + C * slack @ slack), w - 2.0 * C * (slack @ D)
+
+
+def by_ranksvm(queries: Queries, C: float, tolerance: float) -> Floats:
+    """Return the weights of RankSVM, which makes no differences."""
+    ranker = RankSVM(C=C, scaling="none", average="none", tol=tolerance, max_iterations=1000).fit(queries)
+    return np.asarray(ranker.coef_, dtype=np.float64)
+
+
+def by_liblinear(queries: Queries, C: float, tolerance: float, *, dual: bool = False) -> Floats:
+    """Return the weights of liblinear on the differences, every other one with its sign changed: for two classes."""
+    D = differences(queries)
+    signs = np.where(np.arange(len(D)) % 2, -1.0, 1.0)
+    D *= signs[:, None]
+    model = LinearSVC(C=C, dual=dual, fit_intercept=False, tol=tolerance, max_iter=1000, random_state=0).fit(D, signs)
+    return np.asarray(model.coef_[0])
+
+
+def by_lbfgs(queries: Queries, C: float, tolerance: float) -> Floats:
+    """Return the weights of SciPy's L-BFGS on the differences."""
+    D = differences(queries)
+    start = np.zeros(queries.n_features)
+    limit = tolerance * float(np.abs(objective(D, C, start)[1]).max())
+    options = {"gtol": limit, "ftol": 0.0, "maxiter": 5000, "maxfun": 10_000}
+    found = minimize(lambda w: objective(D, C, w), start, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(found.x)
+
+
+METHODS: Mapping[str, Callable[[Queries, float, float], Floats]] = {
+    OURS: by_ranksvm,
+    "liblinear, Newton, all pairs": by_liblinear,
+    "liblinear, dual, all pairs": lambda queries, C, tolerance: by_liblinear(queries, C, tolerance, dual=True),
+    "L-BFGS, all pairs": by_lbfgs,
+}
+
+
+def measure(queries: Queries, C: float, tolerances: Sequence[float], repeats: int) -> list[Reached]:
+    """Return what each method reached with each tolerance; the methods take turns."""
+    D, found = differences(queries), []
+    for tolerance in tolerances:
+        weights: dict[str, Floats] = {}
+
+        def keep(name: str, tolerance: float = tolerance, weights: dict[str, Floats] = weights) -> None:
+            weights[name] = METHODS[name](queries, C, tolerance)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankTuneWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            seconds = turns({name: _call(keep, name) for name in METHODS}, repeats)
+        for name in METHODS:
+            found.append(Reached(name, float(np.median(seconds[name])), objective(D, C, weights[name])[0]))
+    return found
+
+
+def _call(work: Callable[[str], None], name: str) -> Callable[[], None]:
+    return lambda: work(name)
+
+
+def main(
+    queries: Annotated[int, typer.Option(help="Queries, of about 120 documents and 136 features.", min=1)] = 25,
+    penalty: Annotated[
+        list[float] | None, typer.Option("--C", help="Weight of the loss. Repeatable. (default: 0.0001 and 0.01)")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Turns of each.", min=1)] = 1,
+) -> list[Table]:
+    """Compare the seconds until solvers of one problem reach an equal objective."""
+    data = many_queries(queries, 11)
+    n_pairs = len(differences(data))
+    tables = []
+    for C in penalty or (1e-4, 1e-2):
+        with threadpool_limits(1):
+            found = measure(data, C, TOLERANCES, repeats)
+        lowest = min(one.objective for one in found)
+        title = f"Seconds to the lowest objective, C = {C:g}: {data.n_documents:,} documents, {n_pairs:,} pairs"
+        tables.append(Table(title, [_row(name, found, lowest) for name in METHODS]))
+    return tables
+
+
+def _row(name: str, found: Sequence[Reached], lowest: float) -> Row:
+    own, ours = ([_shortest(each, found, lowest * (1.0 + gap)) for gap in GAPS] for each in (name, OURS))
+    seconds = {f"to {gap:g}": one for gap, one in zip(GAPS, own, strict=True)}
+    ratio = own[1] / ours[1] if own[1] is not None and ours[1] is not None else None
+    return {"method": name, **seconds, f"times ours, to {GAPS[1]:g}": ratio}
+
+
+def _shortest(method: str, found: Sequence[Reached], at_most: float) -> float | None:
+    """Return the seconds of the shortest run of a method whose objective is low enough; None where there is none."""
+    return min((one.seconds for one in found if one.method == method and one.objective <= at_most), default=None)

@@ -1,0 +1,132 @@
+"""What learning together saves: the cost of many configurations in one pass beside that of one alone.
+
+Every line compares, in turns, the processor time a document of: one configuration alone, the mean over ALONE of them;
+all of them on all queries, without a race; and a whole pass with its race. Each scores every query before it learns
+from it, and computes the metric. Alone is what progressive of the ranker does, on the same blocks.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import numpy as np
+import typer
+from sklearn.base import clone
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.blocks import block_of, query_ranges
+from ranktune.solvers.data.products import scores
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.joint.learners import JointLearners
+from ranktune.solvers.metrics.metrics import Judgements, Metric, parse_metric
+from ranktune.studies.benchmarks.cases import many_queries, many_sparse_queries
+from ranktune.studies.benchmarks.solvers import turns
+from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
+from ranktune.tuner.one_pass.tuning import BLOCK_ROWS, OnePassTuning
+
+ALONE = 8
+"""Configurations that are also run alone, evenly chosen."""
+
+SURVIVORS = 16
+
+MIXES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("ElasticRank", ("ElasticRank",)),
+    ("SOLAR1", ("SOLAR1",)),
+    ("both", ()),
+)
+
+
+def main(
+    queries: Annotated[
+        int, typer.Option(help="Queries of the dense case; the sparse one has a quarter.", min=40)
+    ] = 4000,
+    features: Annotated[int, typer.Option(help="Features of the sparse case.", min=10)] = 100_000,
+    configurations: Annotated[int, typer.Option(help="Configurations.", min=ALONE)] = 64,
+    repeats: Annotated[int, typer.Option(help="Turns.", min=1)] = 3,
+    quality: Annotated[bool, typer.Option(help="Whether the race is compared with tuning one after the other.")] = True,
+) -> list[Table]:
+    """Compare a pass of many configurations with one alone: time, and what the race finds."""
+    metric = parse_metric("ndcg@10")
+    cases = {
+        "136 dense": many_queries(queries, 11),
+        f"{features} sparse": many_sparse_queries(max(queries // 4, 10), 31, features),
+    }
+    rows: list[Row] = []
+    for name, data in cases.items():
+        for mix, solvers in MIXES:
+            own = measured(data, solvers, configurations, repeats, metric)
+            alone, together, race = (float(np.median(values)) for values in own)
+            of_all, of_race = (float(np.median(values / own[0])) for values in own[1:])
+            rows.append(
+                {
+                    "features": name, "solvers": mix, "alone": alone, f"all {configurations}": together, "race": race,
+                    "all/alone": of_all, "race/alone": of_race,
+                }
+            )  # fmt: skip
+    tables = [Table("Processor microseconds a document", rows)]
+    if quality:
+        tables.append(_quality(many_queries(queries, 11), many_queries(500, 12), configurations, metric))
+    return tables
+
+
+def measured(
+    data: Queries, solvers: tuple[str, ...], count: int, repeats: int, metric: Metric
+) -> tuple[Floats, Floats, Floats]:
+    """Return the microseconds a document of each turn: one alone, all together, and the pass with its race."""
+    space = ConfigurationSpace(solvers, data.is_sparse)
+    all_of_them = space.first(count, np.random.default_rng(0))
+    some = [all_of_them[k] for k in np.linspace(0, count - 1, ALONE).astype(int)]
+    seconds = turns(
+        {
+            "alone": lambda: [progressive_alone(one, data, metric) for one in some],
+            "all": lambda: together(all_of_them, data, metric),
+            "race": lambda: OnePassTuning(data, metric, solvers, count, min(SURVIVORS, count), 0).run(),
+        },
+        repeats,
+        time.process_time,
+    )
+    each = 1e6 / data.n_documents
+    return seconds["alone"] / len(some) * each, seconds["all"] * each, seconds["race"] * each
+
+
+def blocks(data: Queries) -> list[Queries]:
+    """Return the blocks of a pass."""
+    return [block_of(data, *own) for own in query_ranges(data.starts, BLOCK_ROWS)]
+
+
+def progressive_alone(one: Configuration, data: Queries, metric: Metric) -> Floats:
+    """Return the metric of each query before one configuration alone learned from it."""
+    ranker = clone(one.ranker())
+    return np.concatenate([metric.per_query(ranker.progressive(block), block) for block in blocks(data)])
+
+
+def together(configurations: list[Configuration], data: Queries, metric: Metric) -> tuple[Floats, Floats]:
+    """Return the metric of each configuration before learning, (m, n_queries), and its weights, (m, n_features)."""
+    parts = blocks(data)
+    learners = JointLearners(parts[0])
+    learners.join({number: own.ranker() for number, own in enumerate(configurations)})
+    found = []
+    for block in parts:
+        judged = Judgements.of(block)
+        found.append([metric.per_query(own, judged) for own in learners.learn(block)])
+    return np.concatenate(found, axis=1), learners.weights()
+
+
+def _quality(data: Queries, test: Queries, count: int, metric: Metric) -> Table:
+    """Return the test metric of what the race chose beside that of the best of the same configurations in full."""
+    rows: list[Row] = []
+    for seed in range(3):
+        raced = OnePassTuning(data, metric, (), count, min(SURVIVORS, count), seed).run()
+        first = ConfigurationSpace(None, data.is_sparse).first(count, np.random.default_rng(seed))
+        values, weights = together(first, data, metric)
+        means = np.nanmean(values[:, data.n_queries // 2 :], axis=1)
+        tested = [metric.mean(scores(test.features, own), test) for own in weights]
+        of_race = metric.mean(raced.best_model.predict(test), test)
+        rows.append({"seed": seed, "race": of_race, "in full": tested[int(means.argmax())], "best": max(tested)})
+    note = (
+        "in full: of the first configurations, all run to the end, the best before learning on the last half of the "
+        "queries. best: the one of them with the best test value, which nobody can know."
+    )
+    return Table(f"{metric} on {test.n_queries} test queries", rows, note)

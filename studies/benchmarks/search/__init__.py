@@ -1,0 +1,1 @@
+"""Comparisons of samplers and of whole searches, and the problems that they run on."""

@@ -1,0 +1,83 @@
+"""What a benchmark measured, as tables: rows of plain values, the same on the terminal, in a file and on a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table as RichTable
+from rich.text import Text
+
+Cell: TypeAlias = str | int | float | bool | None
+Row: TypeAlias = Mapping[str, Cell]
+MAX_FIGURE = 12
+"""Characters of a string that is kept in one line as a number is."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with a title; note is a remark below. Columns are the keys of the rows, in order of appearance.
+
+    failed: whether the rows say that something went wrong, so that the command ends with 1.
+    """
+
+    title: str
+    rows: Sequence[Row]
+    note: str = ""
+    failed: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    def is_text(self, column: str) -> bool:
+        """Return whether a column holds words, which are aligned to the left."""
+        return any(isinstance(row.get(column), str) and not _is_figure(str(row[column])) for row in self.rows)
+
+
+def text_of(value: Cell) -> str:
+    """Return a cell in words: four significant digits of a number with a fraction, thousands separated."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or (math.isfinite(value) and abs(value) >= 1000):
+        return f"{round(value):,}"
+    return f"{value:.4g}"
+
+
+def _is_figure(text: str) -> bool:
+    """Return whether a string is short and begins as numbers do, as in "+0.01", "3 of 5" and "<= 2"."""
+    return not text or (text[0] in "+-0123456789<>=" and len(text) <= MAX_FIGURE)
+
+
+def drawn(table: Table, width: int) -> RichTable:
+    """Return a table for a terminal of so many columns. Words are folded where they do not fit, numbers are not."""
+    room = min(max(len(table.title), len(table.note)) + 2, width)  # both in one line, if they fit
+    found = RichTable(
+        box=SIMPLE_HEAD, title=Text(table.title), title_justify="left", padding=(0, 1, 0, 0), min_width=room,
+        caption=Text(table.note) if table.note else None, caption_justify="left",
+    )  # fmt: skip
+    for name in table.columns:
+        words = table.is_text(name)
+        found.add_column(name, justify="left" if words else "right", no_wrap=not words, overflow="fold")
+    for row in table.rows:
+        found.add_row(*(Text(text_of(row.get(name))) for name in table.columns))
+    return found
+
+
+def markdown(table: Table) -> str:
+    """Return a table in Markdown, with its title above and its note below."""
+    names = table.columns
+    rule = "|".join("---" if table.is_text(name) else "---:" for name in names)
+    lines = [f"| {' | '.join(names)} |", f"|{rule}|"]
+    lines += [
+        f"| {' | '.join(text_of(row.get(name)).replace('|', chr(92) + '|') for name in names)} |" for row in table.rows
+    ]
+    return "\n".join([f"**{table.title}**", "", *lines, *(["", table.note] if table.note else [])])

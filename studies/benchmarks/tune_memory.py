@@ -1,0 +1,129 @@
+"""Peak memory of a whole study: the coordinator and its workers, from reading the data to the report.
+
+Anonymous memory of all processes is added up, a sample every few milliseconds. The features are mapped from a file by
+all of them, which takes memory that the system can have back at any time: they count once, as far as a process has them
+in memory. The bound, for one process, is 1.5 times the features and 400 MB. Linux only.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import psutil
+import typer
+
+from ranktune.solvers.core.memory import spelled
+from ranktune.studies.benchmarks.tables import Row, Table
+
+FACTOR, EXTRA = 1.5, 400e6
+"""Bound of a study: this multiple of the features, plus so many bytes."""
+FEATURES, LENGTH = 136, 120
+"""Features, and documents of a query."""
+SIZES = (239_000, 1_000_000, 4_000_000)
+"""Documents of the data sets that are measured by default."""
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most bytes of all processes of a command: anonymous, and with mapped features of so many bytes counted once.
+
+    proportional is what the kernel attributes to the processes, shared pages divided among them.
+    """
+
+    anonymous: int
+    with_features: int
+    proportional: int
+
+
+def peak_of(command: Sequence[str], features: int, interval: float = 0.05) -> Peak:
+    """Run a command and return its peak. Raises RuntimeError where it fails."""
+    with tempfile.TemporaryFile() as output:
+        started = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        anonymous = with_features = proportional = 0
+        while started.poll() is None:
+            own = [_sizes(pid) for pid in _family(started.pid)]
+            total = sum(one["RssAnon"] for one in own)
+            mapped = max((one["RssFile"] for one in own), default=0)
+            anonymous = max(anonymous, total)
+            with_features = max(with_features, total + min(mapped, features))
+            proportional = max(proportional, sum(one["Pss"] for one in own))
+            time.sleep(interval)
+        if started.returncode != 0:
+            output.seek(0)
+            raise RuntimeError(f"{' '.join(command)} failed:\n{output.read().decode(errors='replace')[-2000:]}")
+    return Peak(anonymous, with_features, proportional)
+
+
+def _family(pid: int) -> list[int]:
+    try:
+        first = psutil.Process(pid)
+        return [pid, *(child.pid for child in first.children(recursive=True))]
+    except psutil.Error:
+        return []
+
+
+def _sizes(pid: int) -> dict[str, int]:
+    """Return the bytes of a process by kind; 0 once it has ended."""
+    found = {"RssAnon": 0, "RssFile": 0, "Pss": 0}
+    for file in ("status", "smaps_rollup"):
+        try:
+            lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name in found:
+                found[name] = 1024 * int(value.split()[0])
+    return found
+
+
+def write_data(path: Path, n_documents: int, n_features: int = FEATURES) -> int:
+    """Write queries with random features as an .npz file; return the bytes of the features."""
+    generator = np.random.default_rng(0)
+    X = generator.random((n_documents // LENGTH * LENGTH, n_features), dtype=np.float32)
+    score = X[:, :10] @ generator.standard_normal(10) + generator.standard_normal(len(X))
+    y = np.searchsorted(np.quantile(score, [0.5, 0.8, 0.95, 0.99]), score)
+    np.savez(path, X=X, y=y, qid=np.arange(len(X)) // LENGTH)
+    return X.nbytes
+
+
+def tune_command(data: Path, home: Path, jobs: int, *options: str) -> list[str]:
+    """Return the command that tunes on a file."""
+    command = [sys.executable, "-m", "ranktune", "tune", str(data), "--home", str(home), "--jobs", str(jobs)]
+    return [*command, *options]
+
+
+def main(
+    documents: Annotated[
+        list[int] | None, typer.Option(help=f"Documents. Repeatable. (default: {', '.join(map(str, SIZES))})", min=1200)
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Time of each study.", min=1.0)] = 180.0,
+    jobs: Annotated[int, typer.Option(help="Processes that run trials; each has libraries of its own.", min=1)] = 1,
+    memory: Annotated[str | None, typer.Option(help="Limit of each study, such as 4GB.")] = None,
+) -> list[Table]:
+    """Print the peak memory of studies on data of several sizes, beside its bound."""
+    rows: list[Row] = []
+    for count in documents or SIZES:
+        with tempfile.TemporaryDirectory() as name:
+            data = Path(name) / "data.npz"
+            features = write_data(data, count)
+            options = ["--timeout", str(seconds), *(["--memory", memory] if memory else [])]
+            peak = peak_of(tune_command(data, Path(name) / "home", jobs, *options), features)
+        allowed = FACTOR * features + EXTRA
+        rows.append(
+            {
+                "documents": count, "features": spelled(features), "anonymous": spelled(peak.anonymous),
+                "with features": spelled(peak.with_features), "allowed": spelled(allowed),
+                "proportional": spelled(peak.proportional), "within": peak.with_features <= allowed,
+            }
+        )  # fmt: skip
+    limit = f", --memory {memory}" if memory else ""
+    return [Table(f"Peak memory of tune: {seconds:g} s, {jobs} job{'s' * (jobs > 1)}{limit}", rows)]

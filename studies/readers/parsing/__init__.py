@@ -1,0 +1,1 @@
+"""Parts of the parser of ranking text: kernels of entries, and blocks in several threads."""

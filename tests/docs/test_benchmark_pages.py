@@ -1,0 +1,63 @@
+"""The pages of benchmarks come from the stored results: one for each introduction, with its tables and figure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ranktune.docs.pages", reason="wheels do not hold what builds the site: pip install -e .")
+
+from ranktune.docs.benchmark_figures import FIGURES
+from ranktune.docs.benchmark_pages import FOLDER, conditions, page_of, write_benchmark_pages
+from ranktune.studies.benchmarks.__main__ import app
+from ranktune.studies.benchmarks.results import Measurement, Result
+from ranktune.studies.benchmarks.tables import Table
+
+NAMES = sorted(path.stem for path in (FOLDER / "about").glob("*.md"))
+RESULTS = sorted(path.stem for path in (FOLDER / "results").glob("*.json"))
+
+
+def test_every_benchmark_has_an_introduction_a_result_and_a_place_in_the_index() -> None:
+    commands = {command.name for command in app.registered_commands}
+    assert set(NAMES) == commands == set(RESULTS)
+    index = (FOLDER / "index.md").read_text(encoding="utf-8").splitlines()
+    assert all(index.count(name) == 1 for name in NAMES) and set(FIGURES) <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_stored_result_is_that_of_its_command_and_names_no_place(name: str) -> None:
+    result = Result.read(FOLDER / "results" / f"{name}.json")
+    assert result.benchmark == name and f"benchmarks {name}" in result.command
+    assert result.tables and all(table.rows for table in result.tables) and not any(t.failed for t in result.tables)
+    assert not re.search(r"(^|[ '\"=])/", conditions(result))  # a page is the same on every machine
+    assert all(name in result.versions for name in ("ranktune", "numpy", "scikit-learn"))
+
+
+def test_pages_are_written_with_their_figures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for part in ("about", "results"):
+        (tmp_path / part).mkdir()
+        for name in ("metrics", "overhead"):
+            source = next((FOLDER / part).glob(f"{name}.*"))
+            (tmp_path / part / source.name).write_bytes(source.read_bytes())
+    first, second = write_benchmark_pages(tmp_path)
+    assert [first.name, second.name] == ["metrics.md", "overhead.md"]
+    text = first.read_text(encoding="utf-8")
+    assert text.startswith("# Metrics\n") and "(figures/metrics.svg)" in text and "| RankTune ndcg@10 |" in text
+    figure = tmp_path / "figures" / "metrics.svg"
+    assert "figures/" not in second.read_text(encoding="utf-8") and list(figure.parent.iterdir()) == [figure]
+    before = figure.read_bytes()
+    write_benchmark_pages(tmp_path)
+    assert figure.read_bytes() == before
+
+
+def test_a_page_says_how_it_was_measured() -> None:
+    table = Table("what it is", [{"solver": "RankSVM", "s": 0.5}], "A remark.")
+    result = Measurement().result("solvers", ["solvers"], [table])
+    text = page_of("# Solvers\n\nAn introduction.\n", replace(result, load=4.0, source="From elsewhere."), None)
+    assert "| RankSVM | 0.5 |\n\nA remark." in text and f"$ {result.command}" in text and result.processor in text
+    assert "load was 4.0" in text and "From elsewhere." in text
+    assert "load was" not in page_of("# Solvers", replace(result, load=0.1), None)

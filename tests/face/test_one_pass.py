@@ -1,0 +1,128 @@
+"""ranktune.one_pass and `ranktune one-pass`: files that other commands take, tables, resumption after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ranktune
+from ranktune.command_line.app import app
+from ranktune.solvers.core.arrays import dense
+from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
+from ranktune.solvers.models.linear import LinearModel
+from tests.support.pass_samples import linear_queries
+
+
+def written(path: Path, n_queries: int, seed: int) -> Path:
+    """A file of LETOR text."""
+    queries = linear_queries(n_queries, seed, d=6)
+    rows = zip(queries.grades, queries.query_of_document, dense(queries.features), strict=True)
+    path.write_text(
+        "".join(f"{y:g} qid:{q} " + " ".join(f"{k}:{x:.4f}" for k, x in enumerate(row, 1)) + "\n" for y, q, row in rows)
+    )
+    return path
+
+
+def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    data, folder = written(tmp_path / "log.txt", 150, 1), tmp_path / "pass"
+    run = CliRunner().invoke
+    ended = run(app, ["one-pass", str(data), "-o", str(folder), "--configurations", "6", "--metric", "ndcg@5"])
+    assert ended.exit_code == 0, ended.output
+    assert sorted(path.name for path in folder.iterdir()) == ["model.json", "result.json"]
+    assert max(map(len, ended.stdout.replace(str(tmp_path), "").splitlines())) <= 80
+    assert "ndcg@5 before learning, the best of" in ended.stdout and "other queries" in ended.stdout
+    found = json.loads((folder / "result.json").read_text())
+    assert found["queries"] == 135 and found["test"]["queries"] <= 15
+    for command in (
+        ["evaluate", str(folder / "model.json"), str(data)],
+        ["predict", str(folder / "model.json"), str(data)],
+    ):
+        assert run(app, command).exit_code == 0
+    again = run(app, ["one-pass", str(data), "-o", str(folder)])
+    assert isinstance(again.exception, StudyError) and "holds a finished pass" in str(again.exception)
+    asked = [
+        "one-pass",
+        str(data),
+        "-o",
+        str(tmp_path / "other"),
+        "--configurations",
+        "6",
+        "--json",
+        "--solver",
+        "SOLAR1",
+    ]
+    printed = json.loads(run(app, asked).stdout)
+    assert {own["solver"] for own in printed["configurations"]} == {"SOLAR1"}
+
+
+def test_python_with_test_data_and_without() -> None:
+    train, test = linear_queries(120, 2), linear_queries(60, 3)
+    lines: list[str] = []
+    found = ranktune.one_pass(train, test=test, configurations=5, metric="mrr", progress=lines.append)
+    assert found.test is not None and found.queries == 120 and len(lines) == len(found.looks)
+    measured = ranktune.evaluate(found.best_model, test, "mrr")["metrics"]["mrr"]
+    assert found.test["mean"] == pytest.approx(measured["mean"], abs=1e-12)
+    assert repr(found).startswith("OnePassResult(") and "test " in repr(found)
+    again = ranktune.one_pass(train, test=test, configurations=5, metric="mrr")
+    assert again.as_dict() == found.as_dict()
+    assert ranktune.one_pass(train, configurations=2, held_out=0.0).test is None
+
+
+def test_says_which_features_have_no_scale() -> None:
+    queries, lines = linear_queries(80, 6), list[str]()
+    X = dense(queries.features).copy()
+    X[:, 3] = 7.0
+    ranktune.one_pass(queries.with_features(X), configurations=2, progress=lines.append)
+    assert lines[0].startswith("1 of 9 features do not vary within queries among the first ")
+
+
+def test_parameters_out_of_range() -> None:
+    train = linear_queries(30, 4)
+    with pytest.raises(ParameterError, match="held_out=1"):
+        ranktune.one_pass(train, held_out=1.0)
+    with pytest.raises(ParameterError, match="configurations"):
+        ranktune.one_pass(train, configurations=0)
+    with pytest.raises(DataError, match="too few"):
+        ranktune.one_pass((np.eye(3), [0, 1, 2], [1, 1, 1]))
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StudyError, match="cannot make"):
+        ranktune.one_pass(linear_queries(30, 4), folder=tmp_path / "file" / "pass")
+
+
+@pytest.mark.thorough
+def test_a_killed_pass_goes_on(tmp_path: Path) -> None:
+    data, folder = written(tmp_path / "log.txt", 3000, 5), tmp_path / "pass"
+    whole = ranktune.one_pass(data, configurations=8, held_out=0.05)
+    program = (
+        "import sys, ranktune\n"
+        "from ranktune.tuner.one_pass import tuning\n"
+        "tuning.CHECKPOINT_SECONDS, tuning.SHARE_OF_WRITING, tuning.BLOCK_ROWS = 0.0, 1e9, 200\n"
+        "ranktune.one_pass(sys.argv[1], configurations=8, held_out=0.05, folder=sys.argv[2])\n"
+    )
+    call = [sys.executable, "-c", program, str(data), str(folder)]
+    for _ in range(3):
+        process = subprocess.Popen(call)
+        begun = time.monotonic()
+        while not (folder / "checkpoint.npz").exists() and process.poll() is None and time.monotonic() - begun < 60:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    if not (folder / "result.json").exists():
+        subprocess.run(call, check=True)
+    model = ranktune.load_model(folder / "model.json")
+    assert isinstance(model, LinearModel)
+    np.testing.assert_allclose(model.weights, whole.best_model.weights, rtol=1e-9)

@@ -1,0 +1,193 @@
+"""Weights of queries count in everything that a study averages: in Python, at the command line and on the pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from optuna.trial import TrialState
+from typer.testing import CliRunner
+
+import ranktune
+from ranktune.command_line.app import app
+from ranktune.dashboards.records.study import open_study
+from ranktune.dashboards.views import overview, queries
+from ranktune.notebook import StudyResult
+from ranktune.solvers import Int, Queries, parse_metric
+from ranktune.solvers.base.linear import LinearRanker
+from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.space import Parameter
+from ranktune.solvers.names import REGISTERED
+from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.workers.executor import InProcess
+
+METRIC = "ndcg@5"
+STUDY: dict[str, Any] = {
+    "solvers": ["RidgeRanker", "BestFeature"], "trials": 4, "sampler": "random", "folds": 3, "metric": METRIC
+}  # fmt: skip
+
+
+def frame_of(n_queries: int, seed: int) -> pd.DataFrame:
+    """Queries two thirds of which follow the title, and the others, which count much more, the body."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(9 * n_queries, 3))
+    qid = np.arange(len(X)) // 9
+    second = qid % 3 == 2
+    truth = np.where(second, X[:, 1], X[:, 0]) + generator.normal(size=len(X))
+    traffic = np.where(second, 20.0, 1.0) + generator.random(n_queries)[qid]
+    known = {"title": X[:, 0], "body": X[:, 1], "today": X[:, 2] + 0.3 * truth}
+    return pd.DataFrame({"qid": qid, "grade": np.digitize(truth, [0.5, 1.5]), "traffic": traffic, **known})
+
+
+TRAIN, TEST, VALI = frame_of(60, 0), frame_of(45, 1), frame_of(40, 2)
+WEIGHTS = TEST.groupby("qid")["traffic"].first().to_numpy()
+
+
+def tuned(folder: Path, **settings: Any) -> StudyResult:
+    given = STUDY | {"test": TEST, "weight": "traffic", "name": "s"} | settings
+    return ranktune.tune(TRAIN, **given, executor=InProcess(), home=folder)
+
+
+def per_query(scores: Floats, table: pd.DataFrame = TEST) -> Floats:
+    """The metric by query, from plain arrays."""
+    plain = Queries.from_arrays(np.zeros((len(table), 1)), table["grade"].to_numpy(), qid=table["qid"].to_numpy())
+    return parse_metric(METRIC).per_query(scores, plain)
+
+
+def weighted(values: Floats, weights: Floats = WEIGHTS) -> float:
+    known = ~np.isnan(values)
+    return float(np.dot(values[known], weights[known]) / weights[known].sum())
+
+
+def test_every_number_of_a_study_is_weighted(tmp_path: Path) -> None:
+    result = tuned(tmp_path, also="map", baseline="column:today", drop=[])
+    folder = Path(result.folder)
+    own = per_query(result.best_model.predict(TEST))
+    assert abs(weighted(own) - np.nanmean(own)) > 0.01
+    assert result.best.test is not None and result.best.test.mean == pytest.approx(weighted(own), abs=1e-12)
+    assert result.test_metrics[METRIC] == pytest.approx(weighted(own), abs=1e-12)
+    *rows, baseline = result.leaderboard
+    for row in rows[1:]:
+        other = per_query(ranktune.load_model(folder / "models" / f"{row.solver}.json").predict(TEST))
+        assert row.test is not None and row.test.mean == pytest.approx(weighted(other), abs=1e-12)
+        assert row.difference is not None and row.difference.mean == pytest.approx(weighted(other - own), abs=1e-12)
+    today = per_query(TEST["today"].to_numpy())
+    assert baseline.test is not None and baseline.test.mean == pytest.approx(weighted(today), abs=1e-12)
+    assert result.gain is not None and result.gain.comparison.difference == pytest.approx(weighted(own - today))
+    if result.tuning is not None and result.tuning.gain is not None:
+        assert abs(result.tuning.gain.mean) < 0.5
+    evaluated = ranktune.evaluate(result.best_model, TEST, METRIC, against="column:today", weight="traffic")
+    assert evaluated["metrics"][METRIC]["mean"] == pytest.approx(result.best.test.mean, abs=1e-12)
+    versus = evaluated["against"]["comparisons"][METRIC]
+    assert versus["p_randomisation"] == pytest.approx(result.gain.comparison.p_randomisation, abs=0.01)
+
+
+@pytest.mark.parametrize("given", [{}, {"vali": VALI, "refit": False, "folds": None}], ids=["folds", "split"])
+def test_the_values_of_trials_are_weighted_means(tmp_path: Path, given: dict[str, Any]) -> None:
+    result = tuned(tmp_path, **given)
+    weights = given.get("vali", TRAIN).groupby("qid")["traffic"].first().to_numpy()
+    record = Record(Path(result.folder), "s", METRIC)
+    try:
+        whole = [trial for trial in record.trials() if trial.state == TrialState.COMPLETE]
+        values = [trial.value for trial in whole]
+        known = [weighted(record.per_query(trial)[METRIC], weights) for trial in whole]
+    finally:
+        record.close()
+    assert len(values) > 1 and values == pytest.approx(known, abs=1e-12)
+    vali = max(row.vali.mean for row in result.leaderboard if row.vali is not None and not row.is_blend)
+    assert vali == pytest.approx(max(known), abs=1e-12)
+
+
+@pytest.mark.parametrize("test", ["none", "given"])
+def test_the_pages_show_the_same_figures(tmp_path: Path, test: str) -> None:
+    result = tuned(tmp_path, **({"test": "none"} if test == "none" else {}))
+    data = open_study(Path(result.folder))
+    conclusion = overview.panels(data)[0]
+    shown = {row[0]: row[1] for row in conclusion.table.rows}
+    assert "Queries count by their weights" in str(conclusion.note)
+    evidence = read_evidence(Path(result.folder) / EVIDENCE)
+    assert evidence.weights is not None
+    if test == "given":
+        own = per_query(result.best_model.predict(TEST))
+        assert shown[f"test {METRIC}"] == pytest.approx(weighted(own), abs=1e-12)
+        np.testing.assert_array_equal(evidence.weights, WEIGHTS)
+    else:
+        assert shown[f"expected {METRIC}, corrected for selection"] == pytest.approx(result.estimate.mean)
+    (wins,) = (panel for panel in queries.panels(data) if panel.key == "wins")
+    for label, *_, difference, _, _, _ in wins.table.rows:
+        ours, theirs = (evidence.values[METRIC][evidence.labels.index(name)] for name in (evidence.labels[0], label))
+        assert difference == pytest.approx(weighted(ours - theirs, evidence.weights), abs=1e-6)
+
+
+@pytest.mark.thorough
+def test_weights_of_one_and_their_scale_change_no_figure(tmp_path: Path) -> None:
+    def rows(name: str, weight: str | None, factor: float) -> list[tuple[object, ...]]:
+        own = TRAIN.assign(traffic=factor), TEST.assign(traffic=factor)
+        given = STUDY | {"solvers": ["BestFeature"], "trials": 1, "weight": weight, "drop": ["traffic"] * (not weight)}
+        found = ranktune.tune(own[0], test=own[1], **given, name=name, executor=InProcess(), home=tmp_path)
+        numbers = [found.estimate, *(getattr(row, part) for row in found.leaderboard for part in ("vali", "test"))]
+        return [(one.mean, one.low, one.high) for one in numbers if one is not None]
+
+    plain = rows("plain", None, 1.0)
+    for name, factor in (("one", 1.0), ("more", 3.0)):
+        for one, other in zip(rows(name, "traffic", factor), plain, strict=True):
+            assert one == pytest.approx(other, rel=1e-9)
+
+
+class Picks(LinearRanker):
+    """Ranks by one feature, and learns nothing: only the objective tells two configurations apart."""
+
+    weighted: ClassVar[bool] = True
+    space: ClassVar[tuple[Parameter, ...]] = (Int("column", 0, 1),)
+
+    def __init__(self, column: int = 0) -> None:
+        self.column = column
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        self.coef_ = np.eye(queries.n_features)[self.column]
+        yield Step(1, 0.0)
+
+
+@pytest.fixture
+def picks() -> Iterator[None]:
+    before = dict(REGISTERED)
+    ranktune.register_solver("Picks", Picks)
+    yield
+    REGISTERED.clear()
+    REGISTERED.update(before)
+
+
+@pytest.mark.usefixtures("picks")
+def test_the_choice_follows_the_weights_where_fitting_does_not(tmp_path: Path) -> None:
+    table = TRAIN.drop(columns="today")
+    given: dict[str, Any] = {"solvers": ["Picks"], "trials": 4, "sampler": "thompson", "test": "none"}
+    for weight, column in (("traffic", 1), (None, 0)):
+        result = ranktune.tune(
+            table, **STUDY | given, weight=weight, drop=[] if weight else ["traffic"], name=f"w{weight}",
+            executor=InProcess(), home=tmp_path,
+        )  # fmt: skip
+        assert result.best_model.parameters == {"column": column}
+
+
+@pytest.mark.thorough
+def test_the_command_line_weighs_too(tmp_path: Path) -> None:
+    for name, table in (("train", TRAIN), ("test", TEST)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    home = str(tmp_path / "home")
+    given = ["tune", str(tmp_path / "train.csv"), "--test", str(tmp_path / "test.csv"), "--weight", "traffic"]
+    given += f"--solver RidgeRanker --trials 2 --folds 2 --metric {METRIC} --name w --jobs 1".split()
+    ran = CliRunner().invoke(app, [*given, "--home", home, "--json"])
+    assert ran.exit_code == 0, ran.output
+    found = json.loads(ran.stdout)
+    model = tmp_path / "home" / "w" / "model.json"
+    own = per_query(ranktune.load_model(model).predict(TEST))
+    assert found["best"]["test"] == pytest.approx(weighted(own), abs=1e-9)
+    said = CliRunner().invoke(app, ["evaluate", str(model), str(tmp_path / "test.csv"), "--metric", METRIC, "--json"])
+    assert json.loads(said.stdout)["metrics"][METRIC]["mean"] == pytest.approx(found["best"]["test"], abs=1e-9)

@@ -1,0 +1,99 @@
+"""Commands run in forks of one process that has loaded everything: what takes seconds to load is loaded once.
+
+`python -m tests.fuzzing.forked` reads orders from standard input, a line of JSON each: the arguments of `ranktune`, the
+variables of its environment, and the file for what it says. It answers each with the code that the process ended with.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from ranktune import cli
+
+LOADED = (
+    "ranktune.command_line.app",
+    "ranktune.api",
+    "ranktune.tuner.runner.engine",
+    "ranktune.solvers.linear.rank_svm",
+    "ranktune.dashboards.web.report",
+    "polars",
+)
+"""Modules that every command loads, or most."""
+
+
+class Forked:
+    """A process that runs commands in forks of itself; a context manager."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.fuzzing.forked"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | environment,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+    def run(self, arguments: Sequence[str], said: Path, environment: Mapping[str, str] | None = None) -> int:
+        """Run a command and return how it ended, -9 if it was killed; said gets what it writes to standard error."""
+        order = {"arguments": arguments, "said": str(said), "environment": dict(environment or {})}
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+def _command(arguments: Sequence[str]) -> int:
+    """Run a command in this process."""
+    sys.argv = ["ranktune", *arguments]
+    try:
+        cli.main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def _obey(order: Mapping[str, object]) -> int:
+    arguments, said = order["arguments"], str(order["said"])
+    environment = order["environment"]
+    assert isinstance(arguments, list) and isinstance(environment, dict)
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
+        os.dup2(2, 1)
+        os.environ.update(environment)
+        code = _command(arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def main() -> None:
+    """Obey orders until there are no more. Nothing is run in this process: threads do not survive a fork."""
+    for name in LOADED:
+        importlib.import_module(name)
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        answers.write(f"{_obey(json.loads(line))}\n")
+
+
+if __name__ == "__main__":
+    main()

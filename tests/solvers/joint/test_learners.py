@@ -1,0 +1,134 @@
+"""Rankers that learn together end as each of them alone, on dense and sparse data, whoever joins or leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from ranktune.solvers.base.passes import PassRanker
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.joint.learners import JointLearners
+from ranktune.solvers.linear.elastic_rank import ElasticRank
+from ranktune.solvers.online.perceptrons import PairwisePerceptron
+from ranktune.solvers.online.solar import SOLAR1
+from tests.support.pass_samples import linear_queries, parts_of
+
+
+def several(scalings: tuple[str, ...]) -> dict[int, PassRanker]:
+    """Every loss, weight and scaling, strong and weak penalties, and steps of SOLAR1 from tiny to whole."""
+    losses = [
+        (loss, weight) for loss in ("hinge", "squared_hinge", "logistic") for weight in ("uniform", "ndcg", "recall")
+    ]
+    rankers: list[PassRanker] = [
+        ElasticRank(
+            loss,
+            weight,
+            at=3 + k % 4,
+            eta0=(0.02, 0.1, 0.7)[k % 3],
+            l1=(0.0, 1e-3, 0.05)[k % 3],
+            l2=(1e-3, 0.0, 0.1)[k % 3],
+            margin=1.0 + 0.5 * (k % 2),
+            average=("queries", "none")[k % 5 == 4],
+            scaling=scalings[k % len(scalings)],
+            passes=1,
+        )
+        for k, (loss, weight) in enumerate(losses)
+    ]
+    for k, C in enumerate((1e-5, 1e-2, 10.0)):
+        scaling = scalings[k % len(scalings)]
+        rankers += [SOLAR1(C, scaling=scaling, pairs_per_query=limit) for limit in (None, 15)]
+    return dict(enumerate(rankers))
+
+
+def alone(ranker: PassRanker, parts: list[Queries]) -> tuple[Floats, list[Floats]]:
+    """The weights of a ranker that learns from the parts alone, and its scores before."""
+    own = clone(ranker)
+    scores = [own.progressive(part) for part in parts]
+    return own.coef_, scores
+
+
+def centred(scores: Floats, queries: Queries) -> Floats:
+    """Scores less their mean in each query, which is all that a ranking sees."""
+    means = np.add.reduceat(scores, queries.starts[:-1]) / queries.lengths
+    return scores - np.repeat(means, queries.lengths)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_ends_as_each_alone(is_sparse: bool) -> None:
+    parts = parts_of(linear_queries(120, 1, is_sparse=is_sparse), 150)
+    rankers = several(("none", "minmax", "standard"))
+    learners = JointLearners(parts[0])
+    learners.join(rankers)
+    scores = [learners.learn(part) for part in parts]
+    weights = learners.weights()
+    assert learners.numbers == list(rankers)
+    for number, ranker in rankers.items():
+        expected, before = alone(ranker, parts)
+        np.testing.assert_allclose(weights[number], expected, rtol=1e-8, atol=1e-11)
+        for part, ours, theirs in zip(parts, scores, before, strict=True):
+            np.testing.assert_allclose(centred(ours[number], part), centred(theirs, part), rtol=1e-7, atol=1e-10)
+
+
+def test_long_lists_and_wide_scores_take_the_ways_of_one_alone() -> None:
+    generator = np.random.default_rng(0)
+    X = np.round(generator.normal(size=(1500, 4)), 3)
+    queries = Queries.from_arrays(X, np.digitize(X @ [1.0, 2.0, 0.0, -1.0], [0.0, 2.0]), group=[700, 800])
+    parts = [queries, queries, queries]
+    rankers: dict[int, PassRanker] = dict(
+        enumerate(
+            (
+                ElasticRank("hinge", "uniform", passes=1),
+                ElasticRank("squared_hinge", "uniform", passes=1, scaling="none"),
+                ElasticRank("logistic", "ndcg", passes=1, eta0=300.0, l1=0.0, l2=0.0),
+            )
+        )
+    )
+    learners = JointLearners(queries)
+    learners.join(rankers)
+    scores = [learners.learn(part) for part in parts]
+    assert np.ptp(scores[-1][2]) > 250.0
+    for number, ranker in rankers.items():
+        np.testing.assert_allclose(learners.weights()[number], alone(ranker, parts)[0], rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_joining_leaving_and_restoring_change_nothing_for_the_others(is_sparse: bool) -> None:
+    parts = parts_of(linear_queries(150, 2, is_sparse=is_sparse), 120)
+    first, later = several(("none",)), {number + 100: own for number, own in several(("none",)).items()}
+    later = {number: own for number, own in later.items() if getattr(own, "pairs_per_query", None) is None}
+    learners = JointLearners(parts[0])
+    learners.join(first)
+    for part in parts[:3]:
+        learners.learn(part)
+    kept = list(first)[1::2]
+    learners.keep(kept)
+    learners.join(later)
+    learners = JointLearners.restored(parts[0], {**{k: first[k] for k in kept}, **later}, learners.arrays())
+    for part in parts[3:]:
+        learners.learn(part)
+    numbers, weights = learners.numbers, learners.weights()
+    assert numbers == [*kept, *later]
+    for number in kept:
+        np.testing.assert_allclose(
+            weights[numbers.index(number)], alone(first[number], parts)[0], rtol=1e-8, atol=1e-11
+        )
+    for number, own in later.items():
+        expected = alone(own, parts[3:])[0]
+        np.testing.assert_allclose(weights[numbers.index(number)], expected, rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        PairwisePerceptron(),
+        ElasticRank(optimizer="rda"),
+        ElasticRank(schedule="sqrt"),
+        ElasticRank(scaling="list"),
+    ],
+)
+def test_others_are_refused(ranker: PassRanker) -> None:
+    with pytest.raises(ParameterError, match="cannot learn together with others"):
+        JointLearners(linear_queries(5, 0)).join({0: ranker})

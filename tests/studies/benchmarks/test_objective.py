@@ -1,0 +1,42 @@
+"""Solvers of one problem are compared at equal objective: the objective is right, and all methods reach it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranktune.solvers import RankSVM
+from ranktune.studies.benchmarks import objective
+from ranktune.studies.benchmarks.cases import many_queries
+from ranktune.studies.benchmarks.objective import Reached
+
+QUERIES = many_queries(3, 5, n_features=6, mean_length=70)
+
+
+def test_the_objective_is_that_of_the_solver() -> None:
+    ranker = RankSVM(C=0.01, scaling="none", average="none").fit(QUERIES)
+    value, gradient = objective.objective(objective.differences(QUERIES), 0.01, np.asarray(ranker.coef_, np.float64))
+    assert value == pytest.approx(ranker.objective_, rel=1e-6)
+    assert np.linalg.norm(gradient) < 1e-2 * np.linalg.norm(
+        objective.objective(objective.differences(QUERIES), 0.01, np.zeros(6))[1]
+    )
+
+
+@pytest.mark.parametrize("method", objective.METHODS)
+def test_every_method_reaches_the_optimum(method: str) -> None:
+    D = objective.differences(QUERIES)
+    found, best = (
+        objective.objective(D, 0.01, objective.METHODS[name](QUERIES, 0.01, 1e-6))[0]
+        for name in (method, objective.OURS)
+    )
+    assert found == pytest.approx(best, rel=1e-5)
+
+
+def test_a_line_is_the_shortest_run_that_is_low_enough() -> None:
+    runs = [Reached("other", 1.0, 1.1), Reached("other", 3.0, 1.0), Reached(objective.OURS, 0.5, 1.00001)]
+    row = objective._row("other", runs, 1.0)
+    assert (row["to 0.01"], row["to 0.0001"], row["to 1e-06"]) == (3.0, 3.0, 3.0)
+    assert row["times ours, to 0.0001"] == 6.0
+    ours = objective._row(objective.OURS, runs, 1.0)
+    assert ours["to 1e-06"] is None and ours["times ours, to 0.0001"] == 1.0
+    assert [len(table.rows) for table in objective.main(2, [0.001], 1)] == [len(objective.METHODS)]

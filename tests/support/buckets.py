@@ -1,0 +1,27 @@
+"""A bucket of an S3 of our own on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+
+@contextmanager
+def s3_bucket(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[str]:
+    """Serve a bucket, which the environment of this process and of those that it starts leads to."""
+    server = pytest.importorskip("moto.server", reason="moto is not here")
+    import boto3
+
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(variable, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    own = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    own.start()
+    try:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*own.get_host_and_port()))
+        boto3.client("s3").create_bucket(Bucket=name)
+        yield f"s3://{name}"
+    finally:
+        own.stop()

@@ -1,0 +1,112 @@
+"""Clusters on loopback, whose processes are children of the test and are ended by their numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ranktune.solvers.core.compiled import code_folder
+from tests.support.paths import ROOT
+from tests.support.process_samples import SOON
+
+
+class Processes:
+    """Processes that run until end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes: list[subprocess.Popen[bytes]] = []
+        paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))  # functions of tests are there
+        own = {"RANKTUNE_CACHE": str(folder / "cache"), "PYTHONWARNINGS": "ignore", "PYTHONPATH": paths}
+        compiled = code_folder()  # so that workers need not compile what is compiled here
+        self.environment = os.environ | own | ({} if compiled is None else {"NUMBA_CACHE_DIR": str(compiled)})
+
+    def run(self, *command: str) -> int:
+        """Start a process and return its number."""
+        with open(self.folder / f"{len(self.processes)}.log", "wb") as log:
+            process = subprocess.Popen(command, env=self.environment, cwd=self.folder, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process.pid
+
+    def end(self) -> None:
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class DaskCluster(Processes):
+    """A scheduler and workers of Dask."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        file = folder / "scheduler.json"
+        self.start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file), "--no-dashboard")
+        self.address = ""
+        until = time.monotonic() + SOON
+        while not self.address and time.monotonic() < until:
+            time.sleep(0.05)
+            with suppress(OSError, ValueError):  # not yet written, or not all of it
+                self.address = json.loads(file.read_text())["address"]
+
+    def start(self, kind: str, *options: str) -> int:
+        """Start a process of Dask's and return its number."""
+        return self.run(sys.executable, "-m", "distributed.cli.dask_" + kind, *options)
+
+    def worker(self, *options: str) -> int:
+        """Start a worker of one thread."""
+        alone = ("--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1", "--local-directory", str(self.folder))
+        return self.start("worker", self.address, *alone, *options)
+
+
+RAY_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(16),
+}
+"""Of nodes and drivers, read when ray is loaded. Ray listens on the address of the machine, hence the token."""
+
+
+class RayCluster(Processes):
+    """A head node and further nodes of Ray, each a process with children, which `ray start --block` ends with it."""
+
+    def __init__(self, folder: Path, cpus: int) -> None:
+        super().__init__(folder)
+        self.environment |= RAY_ENVIRONMENT
+        self.temporary = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # names of its sockets must be short
+        with socket.create_server(("", 0)) as free:
+            port = free.getsockname()[1]
+        self.node("--head", f"--port={port}", f"--temp-dir={self.temporary}", "--include-dashboard=false", cpus=cpus)
+        self.address = ""
+        until = time.monotonic() + 2 * SOON
+        while not self.address and time.monotonic() < until:
+            time.sleep(0.2)
+            found = re.search(r"ray start --address='([^']+)'", (folder / "0.log").read_text())
+            self.address = found[1] if found else ""
+
+    def node(self, *options: str, cpus: int) -> int:
+        """Start a node and return the number of its process."""
+        where = options or (f"--address={self.address}",)
+        return self.run(
+            sys.executable, "-m", "ray.scripts.scripts", "start", *where, f"--num-cpus={cpus}", "--block",
+            f"--object-store-memory={80 * 2**20}", "--disable-usage-stats",
+        )  # fmt: skip
+
+    def end(self) -> None:
+        super().end()
+        shutil.rmtree(self.temporary, ignore_errors=True)

@@ -1,0 +1,49 @@
+"""Random trees, and what they answer by the definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.models.trees import Trees, one_tree
+
+VALUES = np.array([-2.0, -0.5, 0.0, 0.1, 1.0, 3.0])
+"""Few, so that documents often lie on a threshold to the bit."""
+
+
+def grown(seed: int, splits: int, columns: int, *, values: Floats = VALUES, sides: bool = False) -> Trees:
+    """A tree whose leaves are split at random; with sides, missing values go either way."""
+    generator = np.random.default_rng(seed)
+    left, right = np.zeros(splits, dtype=int), np.zeros(splits, dtype=int)
+    ends: list[tuple[Any, int]] = []  # where each leaf hangs
+    for split in range(splits):
+        if split:
+            side, parent = ends.pop(int(generator.integers(len(ends))))
+            side[parent] = split
+        ends += [(left, split), (right, split)]
+    for leaf, (side, parent) in enumerate(ends):
+        side[parent] = ~leaf
+    value = generator.normal(size=splits + 1)
+    features, thresholds = generator.integers(0, columns, splits), generator.choice(values, splits)
+    missing_left = generator.random(splits) < 0.5 if sides else None
+    return one_tree(features, thresholds, left, right, value, missing_left)
+
+
+def walked(trees: Trees, row: Floats) -> float:
+    """The answer to one document, by the definition."""
+    total = 0.0
+    for tree in range(trees.n_trees):
+        node = int(trees.starts[tree])
+        if node == trees.starts[tree + 1]:
+            node = ~(node + tree)
+        while node >= 0:
+            left, right = (int(child) for child in trees.children[node])
+            x = float(row[trees.feature[node]])
+            goes_left = x <= trees.threshold[node]
+            if np.isnan(x) and trees.missing_left is not None:
+                goes_left = trees.missing_left[node]
+            node = left if goes_left else right
+        total += float(trees.value[~node])
+    return total

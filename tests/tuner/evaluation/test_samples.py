@@ -1,0 +1,57 @@
+"""Where memory is limited, LightGBM is fitted to the largest sample of the queries whose bins fit, which is said."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.data.origins import origin_of
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation import samples
+from ranktune.tuner.evaluation.samples import BYTES_OF_DOCUMENT, BYTES_OF_FIT, read_for_fit, sample
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.plans import PLAN, query_folds
+from ranktune.tuner.splits.store import read_development, write_problem
+
+WIDTH = 4
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    generator = np.random.default_rng(0)
+    development = Queries.from_arrays(
+        generator.normal(size=(400, WIDTH)), generator.integers(0, 3, 400), group=[10] * 40
+    )
+    write_problem(development, {PLAN: query_folds(development, 4, 0)}, tmp_path)
+    return str(tmp_path)
+
+
+def fitted_to(folder: str, solver: str, documents: int | None, monkeypatch: pytest.MonkeyPatch) -> Queries:
+    """Return what a solver is fitted to where the bins of so many documents fit."""
+    room = None if documents is None else BYTES_OF_FIT + documents * (WIDTH + BYTES_OF_DOCUMENT)
+    monkeypatch.setattr(samples, "left", lambda: room)
+    return read_for_fit(Task(folder, ("ndcg@10",), solver, {}, seed=3), np.arange(30))
+
+
+def test_without_need_all_queries_are_fitted(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    development = read_development(folder)
+    for solver, documents in (("LambdaMART", None), ("LambdaMART", 700), ("RankSVM", 1)):
+        found = fitted_to(folder, solver, documents, monkeypatch)
+        assert found.fingerprint == development.select(np.arange(30)).fingerprint
+        assert origin_of(found)[0] is development  # whose bins are shared
+
+
+def test_a_sample_is_fitted_where_bins_do_not_fit(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.warns(RankTuneWarning, match=r"LambdaMART is fitted to a sample of 12 of 30 queries, whose bins the"):
+        found = fitted_to(folder, "LambdaMART", 120, monkeypatch)
+    numbers = sample(np.arange(30), 12, 3)
+    assert found.query_ids.tolist() == read_development(folder).query_ids[numbers].tolist()
+    assert origin_of(found)[0] is found  # the bins of all queries would take more
+
+
+def test_bins_are_not_shared_where_those_of_all_queries_do_not_fit(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = fitted_to(folder, "GBDTRanker", 305, monkeypatch)
+    assert found.n_queries == 30 and origin_of(found)[0] is found

@@ -1,0 +1,72 @@
+"""The race: its looks, its test, and that it keeps what is best on average."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ranktune.tuner.one_pass import race
+
+
+def test_looks_double_the_queries_and_halve_the_places() -> None:
+    found = race.looks(10_000, 64, 16)
+    assert [look.after for look in found] == [156, 312, 625, 1250, 2500, 5000, 10_000]
+    assert [look.places for look in found] == [32, 16, 16, 16, 16, 16, 16]
+    assert [look.fresh for look in found] == [True] * 5 + [False] * 2
+    assert found[0].survivors == 24 and found[-1].survivors == 16
+
+
+@pytest.mark.parametrize(
+    ("n_queries", "configurations", "survivors"), [(1, 1, 1), (64, 3, 16), (65, 64, 1), (500, 5, 2)]
+)
+def test_looks_end_with_the_queries_and_never_leave_no_place(
+    n_queries: int, configurations: int, survivors: int
+) -> None:
+    found = race.looks(n_queries, configurations, survivors)
+    assert found[-1].after == n_queries and not found[-1].fresh
+    assert all(0 < look.survivors <= look.places <= configurations for look in found)
+    assert [look.after for look in found] == sorted({look.after for look in found})
+
+
+def test_the_test_is_students_paired_one() -> None:
+    values = np.random.default_rng(0).normal(size=(5, 60)) + np.array([[0.0], [-0.1], [-0.4], [-0.7], [-2.0]])
+    values[:, ::7] = np.nan
+    known = values[:, ~np.isnan(values[0])]
+    best = int(known.mean(axis=1).argmax())
+    expected = [
+        k != best and stats.ttest_rel(known[k], known[best], alternative="less").pvalue < race.LEVEL / (3 * 4)
+        for k in range(5)
+    ]
+    assert race.significantly_worse(values, 3).tolist() == expected
+    assert 0 < sum(expected) < 4
+
+
+def test_drops_what_is_best_on_average_no_more_often_than_promised() -> None:
+    generator, wrong = np.random.default_rng(1), 0
+    for _ in range(400):
+        values = generator.normal(size=(16, 40))  # all are equally good
+        wrong += bool(race.significantly_worse(values, 1)[0])
+    assert wrong <= 400 * race.LEVEL
+
+
+def test_the_best_wins_where_it_is_best() -> None:
+    generator, won = np.random.default_rng(2), 0
+    gaps = np.linspace(0.0, 0.3, 32)
+    for _ in range(50):
+        rows = np.arange(32)
+        for n, places in ((80, 16), (160, 8), (320, 8), (640, 8)):
+            hard = generator.normal(0.5, 0.3, size=n)
+            values = hard - gaps[rows, None] + generator.normal(0.0, 0.1, size=(len(rows), n))
+            kept, _ = race.going_on(values, places, 4)
+            rows = rows[kept]
+        won += int(rows[0] == 0)
+    assert won >= 45
+
+
+def test_queries_that_are_skipped_or_never_differ_drop_nobody() -> None:
+    equal, skipped = np.ones((3, 50)), np.full((3, 50), np.nan)
+    for values in (equal, skipped):
+        kept, worse = race.going_on(values, 3, 5)
+        assert not worse.any() and kept.tolist() == [0, 1, 2]
+    assert race.judged(np.arange(10.0)[None]).tolist() == [[5.0, 6.0, 7.0, 8.0, 9.0]]

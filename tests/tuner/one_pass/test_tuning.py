@@ -1,0 +1,169 @@
+"""A pass: its metric is that of each ranker alone, an interrupted one ends as a whole one, bad data are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from ranktune.solvers.core.errors import AllFailed, DataError, ParameterError, StudyError
+from ranktune.solvers.core.space import Float
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.one_pass import checkpoint, tuning
+from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
+from ranktune.tuner.one_pass.result import OnePassResult
+from ranktune.tuner.one_pass.tuning import OnePassTuning
+from tests.support.pass_samples import linear_queries
+
+METRIC = parse_metric("ndcg@5")
+
+
+def tuned(queries: Queries, count: int = 12, path: Path | None = None, seed: int = 0) -> OnePassTuning:
+    return OnePassTuning(queries, METRIC, (), count, 6, seed, path)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_the_metric_is_that_of_each_alone_before_it_learns(is_sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "BLOCK_ROWS", 100)
+    queries = linear_queries(300, 3, is_sparse=is_sparse)
+    found = tuned(queries).run()
+    assert len(found.entries) > 12
+    assert found.entries[0] is found.best and found.best.end == ""
+    alone = [entry for entry in found.entries if entry.joined == 0 and not entry.end]
+    for entry in alone:
+        ranker = Configuration(entry.solver, entry.parameters).ranker()
+        values = METRIC.per_query(ranker.progressive(queries), queries)
+        assert entry.mean == pytest.approx(np.nanmean(values), abs=1e-9)
+        error = np.nanstd(values, ddof=1) / np.count_nonzero(~np.isnan(values)) ** 0.5
+        assert entry.high - entry.mean == pytest.approx(1.959964 * error, rel=1e-6)
+    assert len(alone) > 1
+
+
+def test_the_model_is_the_best_configuration_fitted_once() -> None:
+    queries = linear_queries(300, 4)
+    found = OnePassTuning(queries, METRIC, ("ElasticRank",), 4, 4, 0).run()
+    assert found.best.joined == 0, "the sample's best is one of the first, for this seed"
+    alone = clone(Configuration(found.best.solver, found.best.parameters).ranker()).partial_fit(queries)
+    np.testing.assert_allclose(found.best_model.weights, alone.coef_, rtol=1e-8, atol=1e-11)
+    assert found.best_model.solver == "ElasticRank" and found.best_model.metric == "ndcg@5"
+
+
+def test_finds_good_parameters_among_bad_ones() -> None:
+    found = tuned(linear_queries(1200, 5, noise=0.3), 24).run()
+    first = {entry.number: entry for entry in found.entries if entry.joined == 0}
+    reached = METRIC.mean(found.best_model.predict(other := linear_queries(200, 6, noise=0.3)), other)
+    singles = [
+        METRIC.mean(
+            Configuration(e.solver, e.parameters)
+            .ranker()
+            .partial_fit(linear_queries(1200, 5, noise=0.3))
+            .predict(other),
+            other,
+        )
+        for e in first.values()
+    ]
+    assert reached > np.median(singles)
+    assert reached > max(singles) - 0.01
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_an_interrupted_pass_ends_as_a_whole_one(
+    is_sparse: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tuning, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(tuning, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(tuning, "SHARE_OF_WRITING", 1e9)
+    queries, path = linear_queries(300, 7, is_sparse=is_sparse), tmp_path / "checkpoint.npz"
+    whole = tuned(queries).run()
+    learn, blocks = OnePassTuning._learn, 0
+
+    def interrupted(self: OnePassTuning) -> None:
+        nonlocal blocks
+        blocks += 1
+        if blocks % 5 == 0:
+            raise KeyboardInterrupt
+        learn(self)
+
+    monkeypatch.setattr(OnePassTuning, "_learn", interrupted)
+    for _ in range(100):
+        try:
+            found = tuned(queries, path=path).run()
+            break
+        except KeyboardInterrupt:
+            continue
+    assert blocks > 20
+    assert _plain(found) == _plain(whole)
+    np.testing.assert_array_equal(found.best_model.weights, whole.best_model.weights)
+
+
+def _plain(found: OnePassResult) -> object:
+    return found.as_dict()
+
+
+def test_a_checkpoint_of_something_else_or_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    queries, path = linear_queries(100, 8), tmp_path / "checkpoint.npz"
+    tuned(queries, path=path).save()
+    tuned(queries, path=path).run()
+    with pytest.raises(StudyError, match="another pass: its configurations is 12, not 13"):
+        tuned(queries, 13, path)
+    with pytest.raises(StudyError, match="another pass: its data"):
+        tuned(linear_queries(100, 9), path=path)
+    content = path.read_bytes()
+    for damaged in (content[: len(content) // 2], b"", content[:900] + b"!" + content[901:], b"PK" + content[2:600]):
+        path.write_bytes(damaged)
+        with pytest.raises(StudyError, match=r"is damaged|another pass"):
+            tuned(queries, path=path)
+    checkpoint.save(path, {"format": 99}, {})
+    with pytest.raises(StudyError, match="has the format 99"):
+        checkpoint.load(path)
+
+
+def test_what_a_pass_cannot_use_is_refused() -> None:
+    queries = linear_queries(40, 10)
+    with pytest.raises(DataError, match="missing values"):
+        tuned(replace(queries, has_missing=True))
+    with pytest.raises(DataError, match="weights"):
+        tuned(queries.weighted_by(np.full(40, 2.0)))
+    with pytest.raises(DataError, match="monotone"):
+        tuned(queries.constrained({0: 1}))
+    with pytest.raises(DataError, match="nothing to learn"):
+        tuned(replace(queries, grades=np.ones(queries.n_documents)))
+    with pytest.raises(ParameterError, match=r"cannot learn in one pass.*SOLAR1"):
+        OnePassTuning(queries, METRIC, ("SOLAR",), 4, 4, 0)
+
+
+def test_configurations_that_overflow_leave_the_pass() -> None:
+    queries = linear_queries(200, 11, is_sparse=True)
+    huge = replace(queries, features=queries.features.astype(float) * 1e150)
+    with pytest.raises(AllFailed, match="overflowed"):
+        OnePassTuning(huge, METRIC, ("ElasticRank",), 4, 4, 0).run()
+
+
+def number_of(one: Configuration, name: str) -> float:
+    value = one.parameters[name]
+    assert isinstance(value, float)
+    return value
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_drawn_configurations_are_inside_their_space(is_sparse: bool) -> None:
+    space, generator = ConfigurationSpace(None, is_sparse), np.random.default_rng(0)
+    found = space.first(64, generator)
+    assert len(found) == 64 and {one.solver for one in found} == {"ElasticRank", "SOLAR1"}
+    assert 8 <= sum(one.solver == "SOLAR1" for one in found) <= 24
+    for one in [*found]:
+        found += [space.near(one, generator), space.drawn(generator)]
+    for one in found:
+        one.ranker()._check_parameters()
+        values = one.parameters
+        assert not (values.get("loss") == "logistic" and values["weight"] == "uniform")
+        assert values["scaling"] == "none" if is_sparse else values["scaling"] in ("standard", "minmax")
+        for parameter in space.spaces[one.solver]:
+            if isinstance(parameter, Float) and parameter.name in values:
+                assert parameter.low <= number_of(one, parameter.name) <= parameter.high
+    rates = np.sort([number_of(one, "eta0") for one in found[2:64] if one.solver == "ElasticRank"])
+    assert rates[0] < 0.006 and rates[-1] > 0.5

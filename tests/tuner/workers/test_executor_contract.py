@@ -1,0 +1,252 @@
+"""What every executor promises, on processes of this machine and on clusters."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import ParameterError, ResultRefused, StudyError, TooLong, WorkerLost
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.archive import pack_problem, store
+from ranktune.tuner.splits.plans import PLAN, query_folds
+from ranktune.tuner.splits.store import read_development, write_problem
+from ranktune.tuner.workers.clusters.joblib_executor import JoblibWorkers
+from ranktune.tuner.workers.executor import EXECUTORS, Executor, Limits, make_executor
+from tests.support.engine_samples import judged
+from tests.support.process_samples import SOON, alive, pid_in, soon
+
+Open: TypeAlias = "Callable[[], Any]"
+
+CLUSTERS = tuple(pytest.param(kind, marks=pytest.mark.thorough) for kind in EXECUTORS if kind != "processes")
+
+
+JOBLIB = tuple(pytest.param(f"joblib {name}", marks=pytest.mark.thorough) for name in ("loky", "threading"))
+
+
+@pytest.fixture(params=["processes", *CLUSTERS, *JOBLIB])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def address(kind: str, request: pytest.FixtureRequest) -> str | None:
+    return None if kind == "processes" or "joblib" in kind else str(request.getfixturevalue(f"{kind}_cluster").address)
+
+
+def opened(kind: str, address: str | None) -> Executor:
+    if kind.startswith("joblib"):
+        return JoblibWorkers(2, kind.partition(" ")[2])
+    return make_executor(2, None, kind, address)
+
+
+@contextmanager
+def connected(kind: str, address: str | None) -> Iterator[Executor]:
+    """An executor of two jobs at least, as soon as the cluster has them."""
+    until = time.monotonic() + 2 * SOON
+    while True:
+        try:
+            executor = opened(kind, address)
+            if executor.jobs >= 2:
+                break
+            executor.__exit__(None, None, None)
+        except StudyError:
+            assert time.monotonic() < until
+        time.sleep(0.2)
+    with executor:
+        yield executor
+
+
+@pytest.fixture
+def executor(kind: str, address: str | None) -> Iterator[Executor]:
+    with connected(kind, address) as executor:
+        yield executor
+
+
+def test_results_warnings_and_exceptions_come_back(executor: Executor) -> None:
+    def own(number: int) -> tuple[int, int]:
+        return number * number, os.getpid()
+
+    found = [future.result(SOON) for future in [executor.submit(own, number) for number in range(12)]]
+    assert [square for square, _ in found] == [number * number for number in range(12)]
+    assert os.getpid() not in {pid for _, pid in found}
+    with pytest.raises(ZeroDivisionError) as caught:
+        executor.submit(divmod, 1, 0).result(SOON)
+    assert "In the worker process" in caught.value.__notes__[0]
+    with pytest.raises(ResultRefused, match="cannot be pickled"):
+        executor.submit(lambda: (number for number in range(3))).result(SOON)
+    with pytest.raises(ResultRefused, match="more than 64 MiB"):
+        executor.submit(bytes, 2**27).result(SOON)
+
+    def warned() -> int:
+        warnings.warn("odd", UserWarning, stacklevel=1)
+        return 7
+
+    with pytest.warns(UserWarning, match="odd"):
+        assert executor.call(warned) == 7
+    assert executor.call(os.getpid) != os.getpid()
+
+
+def test_limits_are_kept_and_are_those_of_one_function(executor: Executor) -> None:
+    with pytest.raises(TooLong, match=r"0\.5 seconds"):
+        executor.submit(time.sleep, 1000.0, limits=Limits(seconds=0.5)).result(SOON)
+
+    def takes(size: int) -> int:
+        return len(np.empty(size, np.uint8))
+
+    with pytest.raises(MemoryError, match="more than the 1024 MiB"):
+        executor.submit(takes, 2**32, limits=Limits(bytes=2**30)).result(SOON)
+    assert executor.submit(takes, 2**31).result(SOON) == 2**31
+
+
+def test_a_worker_that_dies_loses_its_function_only(executor: Executor, tmp_path: Path) -> None:
+    def sleeps(name: str) -> None:
+        (tmp_path / name).write_text(f"{os.getpid()}\n")
+        time.sleep(1000.0)
+
+    other, killed = executor.submit(sleeps, "other"), executor.submit(sleeps, "killed")
+    os.kill(pid_in(tmp_path / "killed"), signal.SIGKILL)
+    with pytest.raises(WorkerLost, match="killed by signal 9"):
+        killed.result(SOON)
+    with pytest.raises(WorkerLost, match="exited with code 3"):
+        executor.submit(os._exit, 3).result(SOON)
+    assert [executor.submit(abs, -number).result(SOON) for number in range(4)] == [0, 1, 2, 3]
+    assert alive(pid_in(tmp_path / "other")) and not other.done()
+    executor.stop(other)
+    with pytest.raises(WorkerLost, match="stopped"):
+        other.result(SOON)
+    assert soon(lambda: not alive(pid_in(tmp_path / "other")))
+
+
+def test_what_waits_can_be_stopped_and_leaving_early_ends_all(kind: str, address: str | None, tmp_path: Path) -> None:
+    def sleeps(number: int) -> None:
+        (tmp_path / str(number)).write_text(f"{os.getpid()}\n")
+        time.sleep(1000.0)
+
+    with pytest.raises(KeyboardInterrupt), connected(kind, address) as executor:
+        futures = [executor.submit(sleeps, number) for number in range(executor.jobs + 1)]
+        pids = [pid_in(tmp_path / str(number)) for number in range(executor.jobs)]
+        executor.stop(futures[-1])
+        with pytest.raises(WorkerLost, match="stopped"):
+            futures[-1].result(SOON)
+        assert all(alive(pid) for pid in pids)
+        raise KeyboardInterrupt
+    assert all(isinstance(future.exception(SOON), WorkerLost) for future in futures)
+    assert soon(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_workers_end_with_a_driver_that_is_killed(kind: str, address: str | None, tmp_path: Path) -> None:
+    code = f"""
+import os, time
+from ranktune.tuner.workers.executor import make_executor
+from ranktune.tuner.workers.clusters.joblib_executor import JoblibWorkers
+def begins():
+    print(os.getpid(), file=open({str(tmp_path / "begun")!r}, "w"), flush=True)
+    time.sleep(1000)
+if __name__ == "__main__":
+    if {kind!r}.startswith("joblib"):
+        executor = JoblibWorkers(2, {kind!r}.partition(" ")[2])
+    else:
+        executor = make_executor(2, None, {kind!r}, {address!r})
+    executor.submit(begins).result()
+"""
+    (tmp_path / "run.py").write_text(code)
+    with subprocess.Popen([sys.executable, str(tmp_path / "run.py")]) as driver:
+        pid = pid_in(tmp_path / "begun")
+        driver.kill()
+    assert soon(lambda: not alive(pid))
+
+
+@pytest.mark.parametrize("kind", CLUSTERS)
+def test_a_member_that_dies_loses_its_functions_which_are_not_begun_again(
+    kind: str, executor: Executor, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    def begins() -> None:
+        with open(tmp_path / "begun", "a") as file:
+            file.write(f"{os.getppid()}\n")
+        time.sleep(1000.0)
+
+    jobs, future = executor.jobs, executor.submit(begins)
+    os.kill(pid_in(tmp_path / "begun"), signal.SIGKILL)
+    with pytest.raises(WorkerLost, match="left or died"):
+        future.result(SOON)
+    assert [executor.submit(abs, -number).result(SOON) for number in range(4)] == [0, 1, 2, 3]
+    if kind == "dask":  # the node of Ray is still there, and gets a new actor
+        request.getfixturevalue("dask_cluster").worker("--no-nanny")
+    assert soon(lambda: executor.jobs == jobs)
+    time.sleep(1.0)  # time for the engine to begin it again
+    assert len((tmp_path / "begun").read_text().splitlines()) == 1
+
+
+def mapped(folder: str) -> tuple[int, int]:
+    """The process, and how often it has read the data."""
+    read_development(folder)
+    return os.getpid(), read_development.cache_info().misses
+
+
+def test_the_data_are_mapped_once_a_worker(executor: Executor, tmp_path: Path) -> None:
+    queries: Queries = judged(20, 0)
+    folder = tmp_path / "home" / "all-0123"
+    write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, folder)
+    found = [future.result(SOON) for future in [executor.submit(mapped, str(folder)) for _ in range(10)]]
+    assert {misses for _, misses in found} == {1}
+
+
+@pytest.mark.parametrize("kind", CLUSTERS)
+def test_the_data_are_sent_once(
+    kind: str,
+    executor: Executor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    queries = judged(20, 0)
+    folder = tmp_path / "home" / f"all-{kind}"
+    write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, folder)
+    task = Task(str(folder), ("ndcg@10",), "RidgeRanker", {}, 0)
+    here = evaluate(task)
+    packed = []
+
+    def pack_and_move(path: Path) -> bytes:  # the workers are to find no such folder
+        packed.append(pack_problem(path))
+        shutil.move(path, tmp_path / "away")
+        return packed[-1]
+
+    monkeypatch.setattr("ranktune.tuner.workers.clusters.base.pack_problem", pack_and_move)
+    outcomes = [future.result(4 * SOON) for future in [executor.submit(evaluate, task) for _ in range(6)]]
+    for outcome in outcomes:
+        assert outcome.error is None
+        np.testing.assert_array_equal(outcome.per_query["ndcg@10"], here.per_query["ndcg@10"])
+    assert len(packed) == 1
+    monkeypatch.setenv("RANKTUNE_CACHE", str(request.getfixturevalue(f"{kind}_cluster").folder / "cache"))
+    assert len([path for path in store().iterdir() if path.name.startswith(folder.name)]) == 1
+    read_development.cache_clear()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in EXECUTORS if kind != "processes"])
+def test_a_cluster_and_an_address_go_together(kind: str) -> None:
+    with pytest.raises(ParameterError, match=f"executor='{kind}' and address=.* go together"):
+        make_executor(2, None, kind)
+    with pytest.raises(ParameterError, match="go together"):
+        make_executor(2, None, address="tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "nonsense", "no.such.host.invalid:6379"])
+def test_an_address_where_no_cluster_of_ray_is(address: str) -> None:
+    pytest.importorskip("ray", reason="ray is not here: pip install 'ranktune[ray]'")
+    with pytest.raises(StudyError, match=f"no Ray cluster answers at '{address}'") as caught:
+        make_executor(2, None, "ray", address)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,279 @@
+"""The pass: blocks of queries are scored by all configurations, then learned from; looks decide who goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Array, Floats
+from ranktune.solvers.core.errors import AllFailed, DataError, StudyError
+from ranktune.solvers.data.blocks import block_of, query_ranges
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.joint.learners import JointLearners
+from ranktune.solvers.metrics.metrics import Judgements, Metric
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.optimizers.one_pass import OVERFLOW
+from ranktune.tuner.one_pass import checkpoint, race
+from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
+from ranktune.tuner.one_pass.result import Entry, OnePassResult
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+
+SAMPLE_ROWS = 32_768
+"""Documents of the first queries, from which the scales of features are learned."""
+
+BLOCK_ROWS = 16_384
+"""Documents of a block: their scores by all configurations stay in cache."""
+
+CHECKPOINT_SECONDS = 10.0
+"""Seconds between two checkpoints; more where writing one takes a noticeable part of that."""
+
+SHARE_OF_WRITING = 0.05
+"""The largest share of the time that is spent on checkpoints."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a pass is: a checkpoint goes on only under the same one."""
+
+    metric: str
+    solvers: tuple[str, ...]
+    configurations: int
+    survivors: int
+    seed: int
+    data: str
+
+
+class OnePassTuning:
+    """A pass over queries, from the first on or from where a checkpoint was written."""
+
+    def __init__(
+        self,
+        queries: Queries,
+        metric: Metric,
+        solvers: tuple[str, ...],
+        configurations: int,
+        survivors: int,
+        seed: int,
+        path: Path | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        check_usable(queries)
+        self._queries, self._metric, self._path = queries, metric, path
+        self._report = progress or (lambda text: None)
+        self._space = ConfigurationSpace(solvers or None, queries.is_sparse)
+        self._declared = Declaration(str(metric), solvers, configurations, survivors, seed, digest_of(queries))
+        self._looks = race.looks(queries.n_queries, configurations, survivors)
+        self._generator = np.random.default_rng(seed)
+        self._entries: list[Entry] = []
+        self._log: list[dict[str, Any]] = []
+        self._window: list[Floats] = []
+        self._done, self._look = 0, 0
+        sample = block_of(queries, *next(query_ranges(queries.starts, SAMPLE_ROWS)))
+        found = None if path is None else checkpoint.load(path)
+        if found is None:
+            self._learners = JointLearners(sample)
+            if not queries.is_sparse and (count := self._learners.n_without_scale):
+                self._report(
+                    f"{count} of {queries.n_features} features do not vary within queries among the first "
+                    f"{sample.n_documents} documents, which set the scales: they are left out"
+                )
+            self._join(self._space.first(configurations, self._generator))
+        else:
+            self._restore(sample, *found)
+
+    def run(self) -> OnePassResult:
+        """Learn from all queries that are left; return what was found, without a test."""
+        last, cost = time.monotonic(), 0.0
+        while self._done < self._queries.n_queries:
+            self._learn()
+            if self._done >= self._looks[self._look].after:
+                self._decide()
+            now = time.monotonic()
+            if self._path is not None and now - last > max(CHECKPOINT_SECONDS, cost / SHARE_OF_WRITING):
+                self.save()
+                last, cost = time.monotonic(), time.monotonic() - now
+        return self._result()
+
+    def _learn(self) -> None:
+        """Score the next block by all configurations, and learn from it."""
+        end = min(self._done + _fitting(self._queries, self._done), self._looks[self._look].after)
+        block = block_of(self._queries, self._done, end)
+        judged = Judgements.of(block)
+        numbers = self._learners.numbers
+        scores = self._learners.learn(block)
+        self._done = end
+        diverged = np.logical_not((np.abs(scores) < OVERFLOW).all(axis=1))
+        if diverged.any():
+            kept = [number for number, lost in zip(numbers, diverged.tolist(), strict=True) if not lost]
+            for number in set(numbers) - set(kept):
+                self._entries[number].end = "diverged"
+            if not kept:
+                raise AllFailed(
+                    "the weights of all configurations overflowed: the features are too large for them as they are. "
+                    "Scale the features, for example to [0, 1]."
+                )
+            self._learners.keep(kept)
+            self._window = [values[~diverged] for values in self._window]
+            numbers, scores = kept, scores[~diverged]
+        values = np.array([self._metric.per_query(own, judged) for own in scores])
+        for number, own in zip(numbers, values, strict=True):
+            self._entries[number].add(own)
+        self._window.append(values)
+
+    def _decide(self) -> None:
+        """Look: drop configurations, let fresh ones join, and begin a new window."""
+        look, numbers = self._looks[self._look], self._learners.numbers
+        values = race.judged(np.concatenate(self._window, axis=1))
+        rows, worse = race.going_on(values, look.survivors, len(self._looks))
+        best, gaps, errors, _ = race.differences(values)
+        kept = sorted(numbers[row] for row in rows)
+        for row, number in enumerate(numbers):
+            self._entries[number].difference, self._entries[number].error = float(gaps[row]), float(errors[row])
+            if number not in kept:
+                self._entries[number].end = "worse" if worse[row] else "places"
+        dropped = {why: [n for n in numbers if self._entries[n].end == why] for why in ("worse", "places")}
+        joined = [] if not look.fresh else self._fresh(kept, look.places - len(kept))
+        self._learners.keep(kept)
+        first = len(self._entries)
+        self._join(joined)
+        self._window, self._look = [], min(self._look + 1, len(self._looks) - 1)
+        mean = float(np.nanmean(values[best])) if not np.isnan(values[best]).all() else float("nan")
+        self._log.append(
+            {
+                "after": self._done,
+                "judged": values.shape[1],
+                "best": numbers[best],
+                "mean": None if np.isnan(mean) else mean,
+                "going_on": kept,
+                **dropped,
+                "joined": list(range(first, len(self._entries))),
+            }
+        )
+        self._report(
+            f"{self._done} of {self._queries.n_queries} queries: {self._metric} {mean:.4f} before learning, best "
+            f"configuration {numbers[best]} ({self._entries[numbers[best]].solver}), {len(kept)} go on, "
+            f"{len(joined)} join"
+        )
+
+    def _fresh(self, kept: list[int], count: int) -> list[Configuration]:
+        """Return fresh configurations: every second one is near one that goes on, the others are drawn."""
+        found = []
+        for index in range(count):
+            if index % 2 == 0:
+                parent = self._entries[kept[int(self._generator.integers(len(kept)))]]
+                found.append(self._space.near(Configuration(parent.solver, parent.parameters), self._generator))
+            else:
+                found.append(self._space.drawn(self._generator))
+        return found
+
+    def _join(self, configurations: list[Configuration]) -> None:
+        first = len(self._entries)
+        for number, own in enumerate(configurations, start=first):
+            self._entries.append(Entry(number, own.solver, own.parameters, self._done))
+        self._learners.join({number: own.ranker() for number, own in enumerate(configurations, start=first)})
+
+    def _result(self) -> OnePassResult:
+        """Return what was found: the best at the last look, with its weights now."""
+        best = self._entries[self._log[-1]["best"]]
+        weights = self._learners.weights()[self._learners.numbers.index(best.number)]
+        model = LinearModel(
+            weights,
+            best.solver,
+            dict(best.parameters),
+            feature_names=self._queries.feature_names,
+            metric=str(self._metric),
+            fingerprint=self._declared.data,
+            encoding=self._queries.encoding,
+        )
+
+        def place(entry: Entry) -> tuple[object, ...]:
+            last = entry.joined + entry.queries
+            return entry is not best, -last, -entry.difference if np.isfinite(entry.difference) else np.inf
+
+        entries = sorted(self._entries, key=place)
+        queries = self._queries
+        return OnePassResult(
+            model, best, entries, self._log, str(self._metric), None, queries.n_queries, queries.n_documents
+        )
+
+    def save(self) -> None:
+        """Write a checkpoint of the state between two blocks."""
+        assert self._path is not None
+        about = {
+            "declared": asdict(self._declared),
+            "done": self._done,
+            "look": self._look,
+            "generator": self._generator.bit_generator.state,
+            "entries": [entry.as_json() for entry in self._entries],
+            "log": self._log,
+        }
+        window = np.concatenate(self._window, axis=1) if self._window else np.zeros((0, 0))
+        checkpoint.save(self._path, about, {**self._learners.arrays(), "window": window})
+
+    def _restore(self, sample: Queries, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        declared = Declaration(**{**about["declared"], "solvers": tuple(about["declared"]["solvers"])})
+        if declared != self._declared:
+            ours, theirs = asdict(self._declared), asdict(declared)
+            different = next(name for name in ours if ours[name] != theirs[name])
+            raise StudyError(
+                f"{self._path} is the checkpoint of another pass: its {different} is {theirs[different]!r}, not "
+                f"{ours[different]!r}. Give what was given then, or another folder."
+            )
+        self._done, self._look, self._log = about["done"], about["look"], about["log"]
+        self._generator.bit_generator.state = about["generator"]
+        self._entries = [Entry(**entry) for entry in about["entries"]]
+        rankers = {
+            entry.number: Configuration(entry.solver, entry.parameters).ranker()
+            for entry in self._entries
+            if not entry.end
+        }
+        self._learners = JointLearners.restored(sample, rankers, arrays)
+        self._window = [arrays["window"]] if arrays["window"].size else []
+        self._report(f"going on after {self._done} of {self._queries.n_queries} queries")
+
+
+def _fitting(queries: Queries, first: int) -> int:
+    """Return how many queries from number first on make a block."""
+    a, b = next(query_ranges(queries.starts[first:], BLOCK_ROWS))
+    return b - a
+
+
+def check_usable(queries: Queries) -> None:
+    """Raise DataError for what configurations that learn together cannot use."""
+    if queries.has_missing:
+        raise DataError("a pass needs features without missing values. Read the data with missing='zero'.")
+    if queries.is_weighted:
+        raise DataError("a pass counts all queries and documents alike: leave their weights out, or call tune.")
+    if queries.monotone is not None:
+        raise DataError("a pass does not honour monotone constraints: leave them out, or call tune.")
+    if not queries.has_pairs:
+        raise DataError("no query has two different grades, so that there is nothing to learn. Check the grades.")
+
+
+def digest_of(queries: Queries) -> str:
+    """Return a digest by which other data are noticed: of shape, grades, groups, and the features of two blocks."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{queries.features.shape}{queries.is_sparse}".encode())
+    for part in (queries.grades, queries.starts):
+        digest.update(np.ascontiguousarray(part).data)
+    *_, last = query_ranges(queries.starts, BLOCK_ROWS)
+    for block in (next(query_ranges(queries.starts, BLOCK_ROWS)), last):
+        digest.update(block_of(queries, *block).fingerprint.encode())
+    return digest.hexdigest()
+
+
+def tested(model: LinearModel, queries: Queries, metric: Metric, seed: int) -> dict[str, Any]:
+    """Return the metric of model on queries that were not learned from, with its interval, a block at a time."""
+    values = []
+    for first, last in query_ranges(queries.starts, SAMPLE_ROWS):
+        block = block_of(queries, first, last)
+        values.append(metric.per_query(model.predict(block), block))
+    per_query = np.concatenate(values)
+    found = bootstrap_interval(per_query, np.random.default_rng(seed))
+    return {**asdict(found), "queries": int(np.count_nonzero(~np.isnan(per_query)))}

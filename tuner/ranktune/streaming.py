@@ -1,0 +1,145 @@
+"""Tuning in one pass over the data: the function one_pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from ranktune.solvers.core.checks import check_count
+from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
+from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.data.blocks import block_of
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import chosen_metric
+from ranktune.studies import catalogue
+from ranktune.studies.readers.options import ReadOptions
+from ranktune.tuner.one_pass.result import OnePassResult
+from ranktune.tuner.one_pass.tuning import OnePassTuning, tested
+
+CHECKPOINT, MODEL, RESULT = "checkpoint.npz", "model.json", "result.json"
+"""The files of a pass in its folder; the first one is there until the pass has ended."""
+
+
+def one_pass(
+    data: object,
+    *,
+    test: object = None,
+    metric: str = "ndcg@10",
+    solvers: Sequence[str] | str = (),
+    configurations: int = 64,
+    survivors: int = 16,
+    held_out: float = 0.1,
+    folder: str | Path | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+    **options: Unpack[ReadOptions],
+) -> OnePassResult:
+    """Tune linear rankers in one pass over the data, for data that are too large, or too many, to be read often.
+
+    Many configurations learn from each block of queries while it is in cache. Each query is scored by all of them
+    before they learn from it, so that their means are those on data they had not seen (progressive validation). When
+    the number of queries has doubled, those significantly worse than the best, paired by query, are dropped, at most
+    half of the places stay, and fresh configurations join, half of them near survivors. The best one at the end is the
+    model. Each configuration ends as it would have alone. Queries are taken in their order, which is best that of time.
+    The first 32,768 documents set the scales of dense features; one that does not vary there is left out.
+
+    Parameters
+    ----------
+    data : str, Path, data frame, tuple or Queries
+        What read takes. A stored data set is mapped, and never in memory as a whole.
+    test : str, Path, data frame, tuple or Queries, optional
+        Test queries; by default the last ones of data, as many as held_out says.
+    metric : str, default="ndcg@10"
+        The metric.
+    solvers : str or sequence of str, optional
+        "ElasticRank" (by FOBOS with AdaGrad), "SOLAR1", or both, the default.
+    configurations : int, default=64
+        Configurations that learn from the first query on.
+    survivors : int, default=16
+        The number that looks do not go below by halving the places.
+    held_out : float, default=0.1
+        The share of the queries, the last ones, that are not learned from but judge the model; 0 for none. Without
+        effect if test is given.
+    folder : str or Path, optional
+        A folder for model.json, result.json and, while the pass is under way, a checkpoint: called again after an
+        interruption, the pass goes on from there. Without it nothing is written.
+    seed : int, default=0
+        Seed of the configurations that are drawn.
+    progress : callable, optional
+        Called with a line of text at each look.
+    **options
+        Options of read, such as qid="session" for a table.
+
+    Returns
+    -------
+    OnePassResult
+        The model, its metric on the test queries, all configurations with the metric before learning, and the looks.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read, or have missing values or weights, which a pass cannot use.
+    ParameterError
+        A parameter is out of its range.
+    StudyError
+        The folder holds a finished pass, a damaged checkpoint, or that of another pass.
+
+    Examples
+    --------
+    >>> import ranktune
+    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]] * 60
+    >>> found = ranktune.one_pass((X, [1, 0, 1, 0] * 60, [n // 2 for n in range(240)]), configurations=8)
+    >>> found.queries, round(found.test["mean"], 3), found.best_model.n_features
+    (108, 1.0, 2)
+    """
+    check_count("configurations", configurations)
+    check_count("survivors", survivors)
+    if not 0.0 <= held_out < 1.0:
+        raise ParameterError(f"held_out={held_out}: the share of the queries must be at least 0 and below 1.")
+    home = None if folder is None else _opened(Path(folder))
+    train, tests = _parts(data, test, held_out, options)
+    chosen = chosen_metric(metric, train, tests)
+    names = (solvers,) if isinstance(solvers, str) else tuple(solvers)
+    path = None if home is None else home / CHECKPOINT
+    tuning = OnePassTuning(train, chosen, names, configurations, survivors, seed, path, progress)
+    try:
+        found = tuning.run()
+    except KeyboardInterrupt:
+        if path is not None and path.exists() and progress is not None:
+            progress(f"the checkpoint in {home} stays: the same call goes on from there")
+        raise
+    if tests is not None:
+        found = replace(found, test=tested(found.best_model, tests, chosen, seed))
+    if home is not None:
+        found.best_model.save(home / MODEL)
+        atomic_write(home / RESULT, json.dumps(found.as_dict(), indent=1))
+        (home / CHECKPOINT).unlink(missing_ok=True)
+    return found
+
+
+def _opened(folder: Path) -> Path:
+    """Return a folder for a pass, made if it is missing."""
+    if (folder / RESULT).exists():
+        raise StudyError(f"{folder} holds a finished pass. Give another folder, or remove {folder / RESULT}.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StudyError(f"cannot make {folder}: {error.strerror}. Give a folder you may write to.") from None
+    return folder
+
+
+def _parts(data: object, test: object, held_out: float, options: ReadOptions) -> tuple[Queries, Queries | None]:
+    """Return the training and the test queries."""
+    splits = catalogue.load(data, test=test, **options)
+    if len(splits) > 1:
+        raise DataError(f"{data} has {len(splits)} folds, and a pass goes over one data set. Give one of its files.")
+    train, tests = splits[0].train, splits[0].test
+    if tests is not None or held_out == 0.0:
+        return train, tests
+    last = train.n_queries - max(1, round(held_out * train.n_queries))
+    if last < 1:
+        raise DataError(f"{train.n_queries} queries are too few to hold out some. Give held_out=0, or test queries.")
+    return block_of(train, 0, last), block_of(train, last, train.n_queries)

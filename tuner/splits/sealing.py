@@ -1,0 +1,76 @@
+"""Digests of single files of a study, each in digests/NAME beside the file, by which damage to it is noticed.
+
+A digest is removed before its file is replaced and written afterwards: wherever a process ends in between, the file is
+as it was or as it shall be, and unproven. Files of studies of older releases are unproven too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ranktune.solvers.core.files import Content, atomic_write
+from ranktune.tuner.splits.proof import Damaged
+
+FOLDER = "digests"
+_ATTEMPTS = 3
+
+
+def write_sealed(path: Path, content: Content) -> None:
+    """Write a file atomically, and its digest. Raises OSError."""
+    with sealing(path):
+        atomic_write(path, content)
+
+
+@contextmanager
+def sealing(path: Path) -> Iterator[None]:
+    """Let the block write the file at path, and then write its digest. Raises OSError."""
+    seal = _seal_of(path)
+    seal.unlink(missing_ok=True)
+    yield
+    seal.parent.mkdir(exist_ok=True)
+    atomic_write(seal, f"{_digest(path)}\n")
+
+
+def is_written(path: Path) -> bool:
+    """Return whether the file at path was written, even if it is gone since."""
+    return path.exists() or _seal_of(path).exists()
+
+
+def check_sealed(path: Path) -> None:
+    """Raise Damaged where the file at path is gone, or is not what was written there."""
+    for attempt in range(_ATTEMPTS):
+        before = _known(path)
+        if before is None:
+            return
+        try:
+            found = _digest(path)
+        except FileNotFoundError:
+            found = ""
+        except OSError as error:
+            raise Damaged(f"cannot read {path}: {error.strerror}.") from None
+        if found == before:
+            return
+        if _known(path) == before and attempt:  # else it is being replaced at this moment
+            raise Damaged(f"{path} is {'damaged: it is not what was written there' if found else 'missing'}.")
+
+
+def _seal_of(path: Path) -> Path:
+    return path.parent / FOLDER / path.name
+
+
+def _known(path: Path) -> str | None:
+    """Return the digest of a file, None where it has none."""
+    try:
+        return _seal_of(path).read_text(encoding="ascii", errors="replace").strip()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Damaged(f"cannot read {_seal_of(path)}: {error.strerror}.") from None
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

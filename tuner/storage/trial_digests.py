@@ -1,0 +1,42 @@
+"""The digest of a finished trial, kept among its attributes: SQLite has no checksums of its own.
+
+Trials of older releases, and those that another tool wrote, have none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.splits.proof import Damaged
+
+DIGEST = "sha256"
+"""The attribute that holds it."""
+
+
+def trial_digest(
+    state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
+) -> str:
+    """Return the digest of what a trial says: its state, value, parameters and other attributes."""
+    plain = {name: _plain(own) for name, own in parameters.items()}
+    others = {name: own for name, own in attributes.items() if name != DIGEST}
+    text = json.dumps([state, value, plain, others], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Value) -> Value:
+    """Return a number as float: whether it is whole is not stored."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def check_trial(
+    state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
+) -> None:
+    """Raise Damaged for a trial that is not what was written."""
+    if DIGEST in attributes and attributes[DIGEST] != trial_digest(state, value, parameters, attributes):
+        raise Damaged(
+            f"trial {attributes.get('number')} of the record is damaged: it is not what was written there. Restore the "
+            "record from a backup, or begin a study of another name."
+        )

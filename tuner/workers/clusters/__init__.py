@@ -1,0 +1,1 @@
+"""The workers of clusters: those of Dask, Ray and backends of joblib."""
