@@ -30,6 +30,9 @@ GAINS = ("linear", "exponential")
 
 LOGISTIC, INSENSITIVE, SQUARED_INSENSITIVE = 0, 1, 2
 
+EDGE = 1e-15
+"""Largest excess of an epsilon-insensitive loss that counts as none, relative to what it is the difference of."""
+
 
 class PointwiseLoss:
     """A loss of single documents; subclasses differ in l and in their targets."""
@@ -204,7 +207,8 @@ def _terms(kind: int, epsilon: float, rounding: float, z: float, t: float) -> tu
         return max(z, 0.0) - t * z + np.log1p(small), share - t, share * (1.0 - share)
     off = z - t
     excess, sign = abs(off) - epsilon, 1.0 if off > 0.0 else -1.0
-    if not excess > 0.0:
+    # Two grades that are 2 epsilon apart can both lie on the edge, where an excess is nothing but rounding.
+    if not excess > EDGE * (abs(z) + abs(t) + epsilon):
         return 0.0, 0.0, 0.0
     if kind == SQUARED_INSENSITIVE:
         return excess * excess, 2.0 * sign * excess, 2.0

@@ -173,6 +173,18 @@ def test_they_learn_to_rank(ranker: Callable[..., PointwiseRanker], centre: str)
     assert pairwise.mean(ranker(centre=centre).fit(queries).predict(queries), queries) > 0.85
 
 
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+@pytest.mark.parametrize("centre", ["query", "none"])
+def test_two_grades_that_both_fit_within_epsilon_leave_nothing_to_minimise(loss: str, centre: str) -> None:
+    """An intercept puts grades 0 and 1 on both edges of epsilon = 0.5, up to rounding, whatever their shares are."""
+    X = np.random.default_rng(8).normal(100.0, size=(100, 2))
+    for relevant in range(1, 100):
+        ranker = svr_ranker(epsilon=0.5, loss=loss, centre=centre)
+        ranker.fit(X, np.arange(100) < relevant, qid=np.zeros(100))
+        assert ranker.converged_
+        assert ranker.objective_ == 0.0
+
+
 def test_logistic_that_does_not_converge_warns_in_our_words() -> None:
     X, y, qid = data(7)
     with pytest.warns(RankTuneWarning, match="LogisticRanker stopped before it converged") as caught:
