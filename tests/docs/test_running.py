@@ -107,7 +107,7 @@ def test_refresh_writes_what_is_printed_and_nothing_else(tmp_path: Path) -> None
 
 
 def marked(page: Path) -> Any:
-    """Return a page as a parameter: continuous integration runs the tutorial and the guides, the others are by hand."""
+    """Return a page as a parameter: the tutorial and the guides are thorough tests, the others slow ones."""
     place = page.relative_to(FOLDER)
     often = place.parts[0] in ("tutorial", "howto")
     return pytest.param(page, marks=() if often else pytest.mark.slow, id=str(place.with_suffix("")))
