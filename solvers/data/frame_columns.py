@@ -228,7 +228,7 @@ def finite(values: Matrix, name: str, what: str, missing: str) -> Matrix:
     if missing == "error":
         remedy = ', or keep them: missing="keep"' if of_feature else ""
         raise DataError(
-            f"the {what} column {name!r} has {len(absent)} missing values, the first in row {absent[0]}. "
+            f"the {what} column {name!r} has missing values: {len(absent)}, the first in row {absent[0]}. "
             f"Fill them in, remove those rows{remedy}."
         )
     return values if missing == "keep" else np.where(bad, values.dtype.type(0), values)

@@ -20,6 +20,8 @@ def numeric(values: object, name: str) -> Array:
         array = np.asarray(values)
         if array.dtype == object and any(isinstance(value, str | bytes) for value in array.flat):
             raise DataError(f"{name} is not numeric: it holds text. Encode text as numbers before.")
+        if array.dtype == object and hasattr(values, "to_numpy"):  # nullable types of pandas, whose NA is no number
+            array = values.to_numpy(dtype=np.float64, na_value=np.nan)
         if array.dtype.kind not in KINDS:
             return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -30,6 +30,7 @@ from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.missing import refuse_missing
 from ranktune.solvers.data.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.values import numeric
 from ranktune.solvers.models.fields import Content, field_of, optional_field
 from ranktune.solvers.models.files import read_manifest, read_names, write_manifest
 
@@ -214,7 +215,7 @@ class Model(ABC):
         else:
             values = self._columns_of(X)
             if not sparse.issparse(values):
-                values = np.asarray(values)
+                values = numeric(values, "X")
             if values.ndim == 2:
                 self._check_width(values.shape[1])
                 if values.shape[0] == 0:
@@ -296,6 +297,10 @@ class Model(ABC):
 
     def _columns_of(self, X: Any) -> Any:
         """Return the model's features of a data frame in the model's order; anything else as it is."""
+        if isinstance(X, tuple):
+            raise DataError("X is a tuple: give the features alone, and the queries as qid= or group=.")
+        if hasattr(X, "collect_schema") and hasattr(X, "collect"):  # a lazy frame
+            X = X.collect()
         columns = getattr(X, "columns", None)
         if columns is None or self.feature_names is None:
             return X

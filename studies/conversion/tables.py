@@ -29,7 +29,7 @@ from ranktune.studies.readers.frames import Known, Table, as_eager, queries_of
 from ranktune.studies.readers.judgments import read_judgments
 from ranktune.studies.readers.options import Missing, ReadOptions
 from ranktune.studies.readers.query_runs import group_file
-from ranktune.studies.readers.tables.cells import check_cells
+from ranktune.studies.readers.tables.cells import check_cells, without_empty_rows
 from ranktune.studies.readers.tables.files import csv_titles, polars_options, with_whole_ids
 from ranktune.studies.readers.tables.kinds import (
     ARROW,
@@ -37,6 +37,7 @@ from ranktune.studies.readers.tables.kinds import (
     PARQUET,
     SEPARATORS,
     count_cells,
+    dialect_of,
     first_line,
     table_kind,
 )
@@ -170,15 +171,16 @@ def _scan(path: Path, wanted: Wanted) -> _Scan | None:
     if kind == PARQUET or kind == ARROW:
         with _reading():
             return _Scan(path, polars, (polars.scan_parquet if kind == PARQUET else polars.scan_ipc)(path))
-    separator = SEPARATORS[str(kind)]
-    if group_file(path) is not None or count_cells(first_line(path), separator):
+    dialect = dialect_of(path, str(kind))
+    if group_file(path) is not None or count_cells(first_line(path), dialect.separator):
         return None  # a file without titles
-    check_cells(path, separator)
-    ids = id_columns(csv_titles(path, separator), wanted)
-    options = polars_options(polars, separator, ids)
+    has_empty_lines = check_cells(path, dialect.separator)
+    ids = id_columns(csv_titles(path, dialect.separator), wanted)
+    options = polars_options(polars, dialect, ids)
     with _reading():  # the types of the columns are found once: that takes a pass over the file
         schema = polars.scan_csv(path, **options).collect_schema()
-        lazy = polars.scan_csv(path, separator=separator, null_values=options["null_values"], schema=schema)
+        lazy = polars.scan_csv(path, **dialect._asdict(), null_values=options["null_values"], schema=schema)
+        lazy = without_empty_rows(polars, lazy) if has_empty_lines else lazy
     return _Scan(path, polars, lazy, ids)
 
 

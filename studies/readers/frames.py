@@ -27,7 +27,10 @@ from ranktune.studies.readers.options import Missing, check_missing
 
 def is_frame(value: object) -> bool:
     """Return whether value is a data frame that narwhals supports, eager or lazy."""
-    return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    try:
+        return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    except Exception:  # of a frame: as_eager says why it cannot be used
+        return True
 
 
 def from_frame(
@@ -252,7 +255,7 @@ def as_eager(frame: object) -> Frame:
         if isinstance(table, nw.LazyFrame):
             table = table.collect()
     except Exception as error:  # each backend has its own, for example for columns of one name
-        raise DataError(f"the frame cannot be used: {error}") from error
+        raise DataError(f"the frame cannot be used: {' '.join(str(error).split())}") from error
     if not isinstance(table, nw.DataFrame):
         raise DataError(f"expected a data frame (pandas, polars, pyarrow ...), got {type(frame).__name__}.")
     if len(set(table.columns)) < len(table.columns):

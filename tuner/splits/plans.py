@@ -58,7 +58,8 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeat
         raise ParameterError(f"folds={folds}: cross-validation needs at least 2 folds.")
     if queries.n_queries < folds:
         raise DataError(
-            f"{queries.n_queries} queries cannot be dealt into {folds} folds: a query is never split. "
+            f"{queries.n_queries} {'query' if queries.n_queries == 1 else 'queries'} cannot be dealt into {folds} "
+            "folds: a query is never split. "
             f"Give a validation file, or fewer folds, or more queries{_grouping_hint(queries)}."
         )
     content = distinct(queries)

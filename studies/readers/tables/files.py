@@ -17,7 +17,7 @@ from ranktune.studies.readers.columns import Wanted, id_columns
 from ranktune.studies.readers.frames import Table, as_eager
 from ranktune.studies.readers.query_runs import group_file, group_sizes
 from ranktune.studies.readers.streams import Position, line_blocks
-from ranktune.studies.readers.tables.cells import check_cells
+from ranktune.studies.readers.tables.cells import check_cells, without_empty_rows
 from ranktune.studies.readers.tables.json_documents import read_documents
 from ranktune.studies.readers.tables.kinds import (
     ARROW,
@@ -26,8 +26,9 @@ from ranktune.studies.readers.tables.kinds import (
     JSON_LINES,
     PARQUET,
     RUN,
-    SEPARATORS,
+    Dialect,
     count_cells,
+    dialect_of,
     first_line,
 )
 from ranktune.studies.readers.tables.runs import read_run, read_runs, runs_in
@@ -53,13 +54,19 @@ def read_table(path: Path, kind: str, wanted: Wanted | None = None, texts: Seque
         return Table(_frame_of(path, documents), logged, path=path)
     if kind in (PARQUET, ARROW):
         return Table(_read_binary(path, kind), path=path)
-    return _read_csv(path, SEPARATORS[kind], wanted or Wanted(), texts)
+    return _read_csv(path, dialect_of(path, kind), wanted or Wanted(), texts)
 
 
-def _read_csv(path: Path, separator: str, wanted: Wanted, texts: Sequence[str]) -> Table:
+def _read_csv(path: Path, dialect: Dialect, wanted: Wanted, texts: Sequence[str]) -> Table:
+    separator = dialect.separator
     sizes_file = group_file(path)
     sizes = None if sizes_file is None else group_sizes(sizes_file)
-    cells = count_cells(first_line(path), separator)
+    first = first_line(path)
+    if not first:
+        raise DataError(
+            f"{path}: has no rows: the first line must hold the titles of the columns, each other one a document."
+        )
+    cells = count_cells(first, separator)
     if cells and sizes is None:
         raise DataError(
             f"{path}: its first line holds numbers. Give the columns titles there, or the number of documents of each "
@@ -70,7 +77,7 @@ def _read_csv(path: Path, separator: str, wanted: Wanted, texts: Sequence[str]) 
     packed = None
     if path.suffix in COMPRESSED:
         packed = b"".join(bytes(block) for block in line_blocks(Position(path)))
-    check_cells(path, separator)
+    has_empty_lines = check_cells(path, separator)
 
     def read(options: Mapping[str, object]) -> object:
         return _called(path, library, "read_csv", path if packed is None else io.BytesIO(packed), options)
@@ -78,12 +85,13 @@ def _read_csv(path: Path, separator: str, wanted: Wanted, texts: Sequence[str]) 
     ids = () if titles else id_columns(_titles(path, read, separator, library), wanted)
     options: dict[str, object]
     if library.__name__ == "polars":
-        options = polars_options(library, separator, (*ids, *texts), titles)
+        options = polars_options(library, dialect, (*ids, *texts), titles)
         frame = _read_by_first_rows(read, options)
+        frame = without_empty_rows(library, frame) if has_empty_lines else frame
     else:
         options = {
             "sep": separator, "names": titles, "header": None if titles else 0,
-            "dtype": dict.fromkeys((*ids, *texts), str),
+            "dtype": dict.fromkeys((*ids, *texts), str), "decimal": "," if dialect.decimal_comma else ".",
         }  # fmt: skip
         frame = read(options)
     return Table(with_whole_ids(frame, ids), sizes=sizes, path=path)
@@ -107,11 +115,11 @@ def _read_by_first_rows(read: Callable[[Mapping[str, object]], object], options:
 
 
 def polars_options(
-    polars: ModuleType, separator: str, texts: Sequence[str], titles: Sequence[str] | None = None
+    polars: ModuleType, dialect: Dialect, texts: Sequence[str], titles: Sequence[str] | None = None
 ) -> dict[str, object]:
     """Return how polars reads a csv or tsv file; titles are those of a file that has none, texts columns of text."""
     return {
-        "separator": separator, "infer_schema_length": None, "null_values": _EMPTY_CELLS,
+        **dialect._asdict(), "infer_schema_length": None, "null_values": _EMPTY_CELLS,
         "has_header": titles is None, "new_columns": titles,
         "schema_overrides": dict.fromkeys(texts, polars.String),
     }  # fmt: skip
@@ -182,7 +190,8 @@ def _called(path: Path, library: ModuleType, name: str, source: object, options:
     except BaseException as error:  # each library has its own kinds, and polars one that is no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
             raise
-        raise DataError(f"{path}: {library.__name__} cannot read it ({error}).") from error
+        remedy = " Save it as UTF-8." if "utf-8" in str(error).lower() else ""
+        raise DataError(f"{path}: {library.__name__} cannot read it ({error}).{remedy}") from error
     return frame
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from ranktune.studies.readers.streams import Position, line_blocks
 from ranktune.studies.readers.tables.runs import is_run_line, runs_in
@@ -17,6 +20,15 @@ ENDINGS: Mapping[str, str] = {
 
 COMPRESSED = (".gz", ".bz2", ".xz")
 SEPARATORS = {CSV: ",", TSV: "\t"}
+_OTHER_SEPARATORS = ";\t|"
+_DECIMAL_COMMA = re.compile(r'"?[+-]?\d+,\d+"?')
+
+
+class Dialect(NamedTuple):
+    """What separates the cells of a csv or tsv file, and whether a comma is the decimal sign of its numbers."""
+
+    separator: str
+    decimal_comma: bool
 
 
 def ending(path: Path) -> str:
@@ -39,12 +51,24 @@ def table_kind(path: Path) -> str | None:
 
 def first_line(path: Path) -> str:
     """Return the first line that is neither empty nor a comment, "" if there is none."""
+    return next(_text_lines(path), "")
+
+
+def _text_lines(path: Path) -> Iterator[str]:
     for block in line_blocks(Position(path), size=1 << 16):
         for line in block.tobytes().splitlines():
             text = line.decode(errors="replace").strip()
             if text and not text.startswith("#"):
-                return text
-    return ""
+                yield text
+
+
+def dialect_of(path: Path, kind: str) -> Dialect:
+    """Return that of a csv or tsv file: the separator of its ending, unless only another one is in the first line."""
+    title, *rows = [*islice(_text_lines(path), 100)] or [""]
+    own = SEPARATORS[kind]
+    separator = own if own in title else next((sign for sign in _OTHER_SEPARATORS if sign in title), own)
+    cells = (cell for row in rows for cell in row.split(separator)) if separator != "," else ()
+    return Dialect(separator, any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells))
 
 
 def count_cells(line: str, separator: str) -> int:

@@ -83,6 +83,22 @@ def test_what_cannot_be_scored_is_refused(model: LinearModel) -> None:
     doubled = pd.DataFrame(np.zeros((1, 4)), columns=["bm25", "bm25", "title length", "page rank"])
     with pytest.raises(DataError, match="several columns 'bm25'"):
         model.predict(doubled)
+    with pytest.raises(DataError, match="X is a tuple: give the features alone"):
+        model.predict((np.zeros((2, 3)), np.zeros(2), [1, 1]))
+
+
+def test_missing_values_of_pandas_own_types_are_nan() -> None:
+    model = LinearModel(np.array([1.0, 2.0]), "RankSVM", feature_names=("count", "flag"))
+    frame = pd.DataFrame({"count": pd.array([1, 2], dtype="Int64"), "flag": pd.array([True, None], dtype="boolean")})
+    assert model.predict(frame[:1]).tolist() == [3.0]
+    with pytest.raises(DataError, match=r"feature 'flag' is missing \(NaN\)"):
+        model.predict(frame)
+
+
+def test_a_lazy_frame_is_collected(model: LinearModel) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(np.random.default_rng(4).normal(size=(5, 3)), ["page rank", "bm25", "title length"])
+    np.testing.assert_array_equal(model.predict(frame.lazy()), model.predict(frame))
 
 
 def test_list_scaling_looks_at_each_query_alone() -> None:

@@ -118,6 +118,16 @@ def test_options_of_columns(tmp_path: Path, as_a_whole: list[object]) -> None:
     assert as_a_whole == []
 
 
+@pytest.mark.parametrize("has_empty_lines", [False, True])
+def test_a_decimal_comma_and_empty_lines(has_empty_lines: bool, tmp_path: Path, as_a_whole: list[object]) -> None:
+    plain = written(with_missing(frame()), "csv", tmp_path)
+    text = plain.read_text().replace(",", ";").replace(".", ",")
+    other = tmp_path / "other.csv"
+    other.write_text(text.replace("\n", "\n\n") + "\n" if has_empty_lines else text)
+    same(ranktune.convert(other, tmp_path / "made"), ranktune.read(plain))
+    assert as_a_whole == []
+
+
 @pytest.mark.parametrize("missing", ["keep", "zero"])
 def test_missing_values(missing: Any, tmp_path: Path) -> None:
     path = written(with_missing(with_kinds(frame())), "csv", tmp_path)

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.studies.catalogue import read
 from ranktune.studies.readers.frames import from_frame, is_frame
 
 COLUMNS: dict[str, list[Any]] = {
@@ -101,7 +102,7 @@ def test_missing_values_stay_missing(library: Any, name: str, values: list[Any])
     assert queries.has_missing and queries.feature_names is not None
     found = queries.in_caller_order(queries.features[:, queries.feature_names.index(name)])
     np.testing.assert_array_equal(found, np.array(values, dtype=np.float64))
-    with pytest.raises(DataError, match=rf"'{name}'.*missing values, the first in row"):
+    with pytest.raises(DataError, match=rf"'{name}'.*missing values: .*, the first in row"):
         from_frame(frame, missing="error")
     zeros = from_frame(frame, missing="zero")
     assert not zeros.has_missing and np.isfinite(zeros.features).all()
@@ -120,6 +121,12 @@ def test_missing_values_of_pandas_own_types(column: Any) -> None:
     assert queries.feature_names is not None
     found = queries.in_caller_order(queries.features[:, queries.feature_names.index("clicks")])
     assert np.isnan(found).tolist() == [False, True, False] and found[0] == float(column[0])
+
+
+def test_a_frame_with_two_columns_of_one_name_is_refused_as_data() -> None:
+    frame = pd.DataFrame(COLUMNS)
+    with pytest.raises(DataError, match=r"the frame cannot be used: .*bm25"):
+        read(pd.concat([frame, frame[["bm25"]]], axis=1))
 
 
 @frames

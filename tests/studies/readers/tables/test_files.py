@@ -141,6 +141,47 @@ def test_ids_that_differ_as_text_stay_different(tmp_path: Path, library: str) ->
         read(path)
 
 
+PLAIN = "qid,grade,a,b\n1,1,0.5,-3\n1,0,-0.25,4\n2,2,1.125,5\n2,0,7.5,6\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", ";").replace(".", ","),
+        PLAIN.replace(",", "|"),
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace(",", "\t").replace(".", ","),
+        PLAIN.replace("2,2", "\n2,2") + "\n\n",
+        PLAIN.replace("\n", "\r\n") + "\r\n",
+        '"qid","grade","a","b"\n' + PLAIN.partition("\n")[2].replace("0.5", '"0.5"') + "\n",
+    ],
+    ids=["semicolon", "decimal comma", "bar", "tab", "tab, decimal comma", "empty lines", "CRLF", "quoted"],
+)
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
+def test_what_other_programs_call_csv(text: str, name: str, tmp_path: Path, library: str) -> None:
+    (tmp_path / "plain.csv").write_text(PLAIN)
+    content = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    assert read(tmp_path / name).fingerprint == read(tmp_path / "plain.csv").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "has no rows"),
+        (b"\n" + PLAIN.encode(), r"data\.csv:1: is empty"),
+        (b"\n" + PLAIN.replace("qid", '"qid"').encode(), r"data\.csv:1: is empty"),
+        (PLAIN.replace("a,b", "a,größe").encode("latin-1"), "Save it as UTF-8"),
+    ],
+    ids=["empty", "empty first line", "empty first line, quoted", "Latin-1"],
+)
+def test_what_is_no_csv_is_refused(content: bytes, words: str, tmp_path: Path, library: str) -> None:
+    (tmp_path / "data.csv").write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        read(tmp_path / "data.csv")
+
+
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.tsv"])
 def test_two_columns_of_one_title_are_refused(tmp_path: Path, library: str, name: str) -> None:
     path = tmp_path / name
