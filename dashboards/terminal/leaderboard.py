@@ -165,9 +165,10 @@ def _trials(result: JsonView) -> str:
     failed = sum(failure.get("number") is not None for failure in result["failures"])
     stopped = result.get("stopped", 0)
     others = [f"{count} {how}" for count, how in ((stopped, "stopped early"), (failed, "failed")) if count]
+    counted = f"{result['trials']} trial{'' if result['trials'] == 1 else 's'}"
     if not others:
-        return f"{result['trials']} trials"
-    return f"{result['trials']} trials ({result['trials'] - stopped - failed} evaluated in full, {', '.join(others)})"
+        return counted
+    return f"{counted} ({result['trials'] - stopped - failed} evaluated in full, {', '.join(others)})"
 
 
 def _outside(result: JsonView) -> str:
