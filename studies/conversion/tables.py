@@ -29,7 +29,7 @@ from ranktune.studies.readers.frames import Known, Table, as_eager, queries_of
 from ranktune.studies.readers.judgments import read_judgments
 from ranktune.studies.readers.options import Missing, ReadOptions
 from ranktune.studies.readers.query_runs import group_file
-from ranktune.studies.readers.tables.cells import check_cells, without_empty_rows
+from ranktune.studies.readers.tables.cells import check_cells
 from ranktune.studies.readers.tables.files import csv_titles, polars_options, with_whole_ids
 from ranktune.studies.readers.tables.kinds import (
     ARROW,
@@ -174,13 +174,13 @@ def _scan(path: Path, wanted: Wanted) -> _Scan | None:
     dialect = dialect_of(path, str(kind))
     if group_file(path) is not None or count_cells(first_line(path), dialect.separator):
         return None  # a file without titles
-    has_empty_lines = check_cells(path, dialect.separator)
+    rows = check_cells(path, dialect.separator)
     ids = id_columns(csv_titles(path, dialect.separator), wanted)
     options = polars_options(polars, dialect, ids)
     with _reading():  # the types of the columns are found once: that takes a pass over the file
         schema = polars.scan_csv(path, **options).collect_schema()
         lazy = polars.scan_csv(path, **dialect._asdict(), null_values=options["null_values"], schema=schema)
-        lazy = without_empty_rows(polars, lazy) if has_empty_lines else lazy
+        lazy = lazy if rows is None else lazy.head(rows - 1)  # polars makes rows of the empty lines at the end
     return _Scan(path, polars, lazy, ids)
 
 

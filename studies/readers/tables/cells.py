@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -16,12 +14,13 @@ from ranktune.studies.readers.streams import Position, line_blocks, lines_of
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 
 
-def check_cells(path: Path, separator: str) -> bool:
-    """Return whether there are empty lines, which are no rows.
+def check_cells(path: Path, separator: str) -> int | None:
+    """Return the number of rows, titles included, where the file ends with empty lines, else None.
 
-    Raises DataError for a row that has another number of cells than the first one, and for an empty first line.
+    Raises DataError for a row that has another number of cells than the first one, and for an empty line before a row.
     """
-    position, expected, sign, has_empty = Position(path), 0, ord(separator), False
+    position, expected, sign = Position(path), 0, ord(separator)
+    rows, empty = 0, 0  # the line of the first empty one, 0 without
     for text in line_blocks(position):
         if (text == _QUOTE).any():
             return _check_quoted(path, separator)
@@ -34,38 +33,37 @@ def check_cells(path: Path, separator: str) -> bool:
         lengths = np.diff(ends, prepend=-1) - 1
         cells = np.diff(np.searchsorted(np.flatnonzero(text == sign), ends), prepend=0) + 1
         cells[(lengths == 0) | ((lengths == 1) & (text[ends - 1] == _RETURN))] = 0
-        present = np.flatnonzero(cells)
-        has_empty = has_empty or len(present) < len(cells)
-        if has_empty and not expected and (not len(present) or present[0] > 0):
-            raise _no_titles(path)
+        present, absent = np.flatnonzero(cells), np.flatnonzero(cells == 0)
+        if len(absent) and not empty:
+            empty = position.lines + int(absent[0]) + 1
         if len(present):
+            if empty and empty <= position.lines + int(present[-1]):
+                raise _empty(path, empty)
             expected = expected or int(cells[present[0]])
             wrong = present[cells[present] != expected]
             if len(wrong):
                 raise _wrong(path, position.lines + int(wrong[0]) + 1, int(cells[wrong[0]]), expected)
+        rows += len(present)
         position.lines += len(ends)
-    return has_empty
+    return rows if empty else None
 
 
-def _check_quoted(path: Path, separator: str) -> bool:
-    position, expected, has_empty = Position(path), 0, False
+def _check_quoted(path: Path, separator: str) -> int | None:
+    position, expected, rows, empty = Position(path), 0, 0, 0
     reader = csv.reader(_lines(position), delimiter=separator)
     try:
         for row in reader:
-            has_empty = has_empty or not row
-            if has_empty and not expected:
-                raise _no_titles(path)
-            expected = expected or len(row)
-            if row and len(row) != expected:
+            if not row:
+                empty = empty or position.lines
+                continue
+            if empty:
+                raise _empty(path, empty)
+            rows, expected = rows + 1, expected or len(row)
+            if len(row) != expected:
                 raise _wrong(path, position.lines, len(row), expected)
     except csv.Error as error:
         raise DataError(f"{path}:{position.lines}: {error}.") from None
-    return has_empty
-
-
-def without_empty_rows(polars: ModuleType, frame: Any) -> Any:
-    """Return a frame of polars, lazy or not, without the rows that empty lines become."""
-    return frame.filter(~polars.all_horizontal(polars.all().is_null()))
+    return rows if empty else None
 
 
 def _lines(position: Position) -> Iterator[str]:
@@ -73,10 +71,8 @@ def _lines(position: Position) -> Iterator[str]:
         yield f"{line}\n"
 
 
-def _no_titles(path: Path) -> DataError:
-    return DataError(
-        f"{path}:1: is empty, and must hold the titles of the columns. Remove the empty lines before them."
-    )
+def _empty(path: Path, line: int) -> DataError:
+    return DataError(f"{path}:{line}: is empty, and rows follow. Remove the line, or give it a cell for each column.")
 
 
 def _wrong(path: Path, line: int, found: int, expected: int) -> DataError:

@@ -17,7 +17,7 @@ from ranktune.studies.readers.columns import Wanted, id_columns
 from ranktune.studies.readers.frames import Table, as_eager
 from ranktune.studies.readers.query_runs import group_file, group_sizes
 from ranktune.studies.readers.streams import Position, line_blocks
-from ranktune.studies.readers.tables.cells import check_cells, without_empty_rows
+from ranktune.studies.readers.tables.cells import check_cells
 from ranktune.studies.readers.tables.json_documents import read_documents
 from ranktune.studies.readers.tables.kinds import (
     ARROW,
@@ -77,7 +77,7 @@ def _read_csv(path: Path, dialect: Dialect, wanted: Wanted, texts: Sequence[str]
     packed = None
     if path.suffix in COMPRESSED:
         packed = b"".join(bytes(block) for block in line_blocks(Position(path)))
-    has_empty_lines = check_cells(path, separator)
+    rows = check_cells(path, separator)
 
     def read(options: Mapping[str, object]) -> object:
         return _called(path, library, "read_csv", path if packed is None else io.BytesIO(packed), options)
@@ -87,7 +87,8 @@ def _read_csv(path: Path, dialect: Dialect, wanted: Wanted, texts: Sequence[str]
     if library.__name__ == "polars":
         options = polars_options(library, dialect, (*ids, *texts), titles)
         frame = _read_by_first_rows(read, options)
-        frame = without_empty_rows(library, frame) if has_empty_lines else frame
+        if rows is not None:  # polars makes rows of the empty lines at the end
+            frame = as_eager(frame).head(rows - (titles is None)).to_native()
     else:
         options = {
             "sep": separator, "names": titles, "header": None if titles else 0,

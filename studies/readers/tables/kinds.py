@@ -21,7 +21,8 @@ ENDINGS: Mapping[str, str] = {
 COMPRESSED = (".gz", ".bz2", ".xz")
 SEPARATORS = {CSV: ",", TSV: "\t"}
 _OTHER_SEPARATORS = ";\t|"
-_DECIMAL_COMMA = re.compile(r'"?[+-]?\d+,\d+"?')
+_DECIMAL_COMMA = re.compile(r'"?[+-]?(0,\d+|\d+,(\d\d?|\d{4,}))"?')
+_DECIMAL_POINT = re.compile(r'"?[+-]?\d+\.\d+"?')
 
 
 class Dialect(NamedTuple):
@@ -63,12 +64,17 @@ def _text_lines(path: Path) -> Iterator[str]:
 
 
 def dialect_of(path: Path, kind: str) -> Dialect:
-    """Return that of a csv or tsv file: the separator of its ending, unless only another one is in the first line."""
+    """Return that of a csv or tsv file: the separator of its ending, unless only another one is in the first line.
+
+    1,234 may be a thousand: a comma is the decimal sign where a number is there that can only be meant so, as 0,5 is,
+    and none has a point.
+    """
     title, *rows = [*islice(_text_lines(path), 100)] or [""]
     own = SEPARATORS[kind]
     separator = own if own in title else next((sign for sign in _OTHER_SEPARATORS if sign in title), own)
-    cells = (cell for row in rows for cell in row.split(separator)) if separator != "," else ()
-    return Dialect(separator, any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells))
+    cells = [cell for row in rows for cell in row.split(separator)] if separator != "," else []
+    commas, points = (any(map(sign.fullmatch, cells)) for sign in (_DECIMAL_COMMA, _DECIMAL_POINT))
+    return Dialect(separator, commas and not points)
 
 
 def count_cells(line: str, separator: str) -> int:

@@ -152,11 +152,11 @@ PLAIN = "qid,grade,a,b\n1,1,0.5,-3\n1,0,-0.25,4\n2,2,1.125,5\n2,0,7.5,6\n"
         PLAIN.replace(",", "|"),
         PLAIN.replace(",", "\t"),
         PLAIN.replace(",", "\t").replace(".", ","),
-        PLAIN.replace("2,2", "\n2,2") + "\n\n",
+        PLAIN + "\n\n",
         PLAIN.replace("\n", "\r\n") + "\r\n",
         '"qid","grade","a","b"\n' + PLAIN.partition("\n")[2].replace("0.5", '"0.5"') + "\n",
     ],
-    ids=["semicolon", "decimal comma", "bar", "tab", "tab, decimal comma", "empty lines", "CRLF", "quoted"],
+    ids=["semicolon", "decimal comma", "bar", "tab", "tab, decimal comma", "empty last lines", "CRLF", "quoted"],
 )
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
 def test_what_other_programs_call_csv(text: str, name: str, tmp_path: Path, library: str) -> None:
@@ -172,9 +172,22 @@ def test_what_other_programs_call_csv(text: str, name: str, tmp_path: Path, libr
         (b"", "has no rows"),
         (b"\n" + PLAIN.encode(), r"data\.csv:1: is empty"),
         (b"\n" + PLAIN.replace("qid", '"qid"').encode(), r"data\.csv:1: is empty"),
+        (PLAIN.replace("\n2,2", "\n\n2,2").encode(), r"data\.csv:4: is empty"),
+        (PLAIN.replace("\n2,2", '\n\n"2",2').encode(), r"data\.csv:4: is empty"),
+        (b"qid;grade;a\n1;1;1,234\n1;0;987\n", "no feature can be made of 'a'"),
+        (b"qid;grade;a;b\n1;1;0,5;0.5\n1;0;0,25;1.5\n", "no feature can be made of 'a'"),
         (PLAIN.replace("a,b", "a,größe").encode("latin-1"), "Save it as UTF-8"),
     ],
-    ids=["empty", "empty first line", "empty first line, quoted", "Latin-1"],
+    ids=[
+        "empty",
+        "empty first line",
+        "empty first line, quoted",
+        "empty line",
+        "empty line, quoted",
+        "thousands",
+        "comma and point",
+        "Latin-1",
+    ],
 )
 def test_what_is_no_csv_is_refused(content: bytes, words: str, tmp_path: Path, library: str) -> None:
     (tmp_path / "data.csv").write_bytes(content)
