@@ -39,7 +39,7 @@ def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
     title = f"Importance of the features: what {data.metric} loses without each"
     columns = ("Feature", f"Loss of {data.metric}", "Low", "High")
     if not measured:
-        note = f"There was no time to measure it at the end of the study: {COMMAND} does."
+        note = f"The model uses no feature, or it was not measured at the end of the study: {COMMAND} does."
         return Panel("importance", title, Table(columns, []), None, note)
     losses = [{one.feature: one.loss for one in own.importance} for own in measured]
     names = list(dict.fromkeys(name for own in losses for name in own))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+from ranktune.dashboards.figures.panels import Panel, Table
 from ranktune.dashboards.records.study import StudyData, open_study
-from ranktune.dashboards.views.registry import view_json
+from ranktune.dashboards.views.registry import panels_json, view_json
 from ranktune.dashboards.web.page import (
     content_policy,
     filled,
@@ -17,8 +18,13 @@ from ranktune.dashboards.web.page import (
     study_json,
     views_json,
 )
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.left_out import or_left_out
+
+REMEDY = "The other pages are written."
+"""What a warning says of a page that fails."""
 
 
 def report_html(data: StudyData) -> str:
@@ -28,7 +34,7 @@ def report_html(data: StudyData) -> str:
         "kind": "study",
         "name": data.name,
         "study": study_json(data),
-        "views": [view | view_json(str(view["key"]), data) for view in views_json()],
+        "views": [_filled(view, data) for view in views_json()],
     }
     plotly, script, style = plotly_js().decode("utf-8"), static("page.js"), static("page.css")
     hashes = f"{source_hash(plotly)} {source_hash(script)}"
@@ -40,6 +46,13 @@ def report_html(data: StudyData) -> str:
         scripts=f'<script>{plotly}</script>\n<script type="module">{script}</script>',
         policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
     )
+
+
+def _filled(view: Json, data: StudyData) -> Json:
+    """Return a view with its panels, with one that says so where they cannot be made."""
+    absent = Panel("failed", str(view["title"]), Table(("Value",), []), None, "This page failed and is left out.")
+    what, instead = f"the page '{view['title']}' of the report", {"panels": panels_json([absent])}
+    return view | or_left_out(what, lambda: view_json(str(view["key"]), data), instead, REMEDY, raised=())
 
 
 def write_report(folder: Path, output: Path) -> Path:

@@ -65,6 +65,8 @@ def is_exact(model: Model) -> bool:
 def linear_terms(model: LinearModel, queries: Queries) -> Floats:
     """Return what each used feature of each document adds to its score, (n_documents, n_used)."""
     used = model.used_features
+    if len(used) == 0:
+        return np.zeros((queries.n_documents, 0))
     X = dense_columns(queries, used)
     missing = np.isnan(X)
     if model.list_scaling:

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.compiled import remark_on_cache
 from ranktune.solvers.core.errors import StudyError, listed
+from ranktune.solvers.core.left_out import or_left_out
 from ranktune.solvers.core.version import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.runner.joining import Declaration, share
@@ -248,7 +249,8 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
         baseline = None if study.baseline is None else run.executor.call(baseline_values, study, problem)
         run.executor.call(save_entries, entries, problem, own, baseline)
         seconds = time_for(time.monotonic() - begun, deadline.left)
-        run.executor.call(save_explanations, entries, problem, study.metric, own, seconds)
+        explain = partial(run.executor.call, save_explanations, entries, problem, study.metric, own, seconds)
+        or_left_out("the explanation of the models", explain, None)
         expected = _estimate(study, entries[0].candidate, [*choice.ordered, *found], found, record)
         return _Part(
             problem.name,

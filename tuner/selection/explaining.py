@@ -11,6 +11,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.left_out import or_left_out
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import contributions, dense_columns, is_exact
 from ranktune.solvers.explanation.effects import POINTS, grid_of, partial_effects
@@ -56,8 +57,13 @@ def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, o
     """Write the explanations of the models, the first of which is the chosen one, into the folder of a split."""
     queries, part = (problem.development, "training") if problem.test is None else (problem.test, "test")
     queries, model = replace(queries, rows=None), entries[0].model
-    tried, count, repeats = _importance(model, queries, parse_metric(metric), IMPORTANCE * seconds)
+    tried, count, repeats = or_left_out(
+        "the importance of features",
+        lambda: _importance(model, queries, parse_metric(metric), IMPORTANCE * seconds),
+        ((), 0, 0),
+    )
     by_query = entries[0].test.get(metric)
+    worst = np.zeros(0, dtype=np.int64) if by_query is None else _worst(by_query)
     found = Explanations(
         label=entries[0].candidate.solver,
         part=part,
@@ -66,9 +72,11 @@ def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, o
         total=queries.n_queries,
         repeats=repeats,
         importance=tried,
-        effects=_effects(model, queries, tried, EFFECTS * seconds),
-        spreads=_spreads(entries, queries, SPREADS * seconds),
-        closely=() if by_query is None else _closely(model, queries, _worst(by_query), CLOSELY * seconds),
+        effects=or_left_out("the effect of features", lambda: _effects(model, queries, tried, EFFECTS * seconds), ()),
+        spreads=or_left_out("the spread of contributions", lambda: _spreads(entries, queries, SPREADS * seconds), {}),
+        closely=or_left_out(
+            "the explanation of single queries", lambda: _closely(model, queries, worst, CLOSELY * seconds), ()
+        ),
     )
     with writing(own):
         write_explanations(found, own / EXPLANATIONS)
@@ -127,7 +135,7 @@ def _worst(by_query: Floats) -> Ints:
 
 def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> tuple[ExplainedQuery, ...]:
     """Return the contributions in the queries of these numbers, as many as there is time for."""
-    if not is_exact(model):
+    if not is_exact(model) or model.nonzeros == 0:
         return ()
     trees = sum(part.trees.n_trees for part in _parts(model) if isinstance(part, TreeModel))
     found, cost = [], 0.0

@@ -14,6 +14,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
+from ranktune.solvers.core.left_out import or_left_out
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -25,10 +26,11 @@ from ranktune.tuner.selection.baseline_values import BaselineValues
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, query_documents, select_queries, write_evidence
+from ranktune.tuner.selection.explanations import EXPLANATIONS
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
 from ranktune.tuner.splits.plans import Fold, query_folds
-from ranktune.tuner.splits.sealing import sealing
+from ranktune.tuner.splits.sealing import remove_sealed, sealing
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.deadline import Deadline
@@ -272,8 +274,13 @@ def _entry(study: Study, problem: Problem, candidate: Candidate, made: Refitted)
 
 
 def save_entries(entries: Sequence[Entry], problem: Problem, own: Path, baseline: BaselineValues | None = None) -> None:
-    """Save the chosen model, those of all rows, and what they and the baseline scored by query."""
+    """Save the chosen model, those of all rows, and what they and the baseline scored by query.
+
+    What was found of former models is removed.
+    """
     with writing(own):
+        for name in (EVIDENCE, EXPLANATIONS):
+            remove_sealed(own / name)
         with sealing(own / "model.json"):
             entries[0].model.save(own / "model.json")
         shutil.rmtree(own / MODELS, ignore_errors=True)
@@ -285,7 +292,9 @@ def save_entries(entries: Sequence[Entry], problem: Problem, own: Path, baseline
         files = tuple(f"{MODELS}/{label}.json" for label in labels)
         if baseline is not None:
             labels, files = [*labels, BASELINE], (*files, "")
-        write_evidence(_evidence(entries, problem, tuple(labels), files, baseline), own / EVIDENCE)
+        evidence = partial(_evidence, entries, problem, tuple(labels), files, baseline)
+        if (found := or_left_out("what each model scores by query", evidence, None)) is not None:
+            write_evidence(found, own / EVIDENCE)
 
 
 def _evidence(

@@ -11,11 +11,13 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.core.left_out import or_left_out
 from ranktune.solvers.models.base import IN_WORDS, Model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import STANDARD, loadable
@@ -61,8 +63,8 @@ def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: C
     best = next((entry for entry in others if entry.candidate.solver == unrestricted.solver), None)
     loss = None
     if best is not None and _seconds(best, problem) < deadline.left - reporting(problem):
-        loss = _loss(study, problem, best.model)
-        copy = None if loss is None else _copied(study, problem, best, loss)
+        what = f"the copy for {listed(study.serve)}"
+        loss, copy = or_left_out(what, partial(_loss_and_copy, study, problem, best), (None, None))
         if copy is not None and (not able or copy.candidate.merit >= able[0].candidate.merit):
             ordered = [copy, *ordered]
     first = ordered[0].candidate
@@ -80,6 +82,11 @@ def _difference(one: Candidate, other: Candidate) -> Floats:
 def _seconds(entry: Entry, problem: Problem) -> float:
     """Return the estimated seconds that a copy of an entry takes."""
     return PASSES * 1e-6 * entry.microseconds * problem.development.n_documents
+
+
+def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats | None, Entry | None]:
+    loss = _loss(study, problem, best.model)
+    return loss, None if loss is None else _copied(study, problem, best, loss)
 
 
 def _loss(study: Study, problem: Problem, model: Model) -> Floats | None:

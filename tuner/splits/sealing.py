@@ -34,6 +34,12 @@ def sealing(path: Path) -> Iterator[None]:
     atomic_write(seal, f"{_digest(path)}\n")
 
 
+def remove_sealed(path: Path) -> None:
+    """Remove a file and its digest, if they are there. Raises OSError."""
+    _seal_of(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
 def is_written(path: Path) -> bool:
     """Return whether the file at path was written, even if it is gone since."""
     return path.exists() or _seal_of(path).exists()

@@ -341,11 +341,10 @@ def _finish(result: Result, as_json: bool, fail_unless_better: bool) -> None:
 def _report(result: Result, as_json: bool) -> None:
     """Print the result of a study, and write its report."""
     from ranktune.command_line.pages import write
-    from ranktune.solvers.core.errors import RankTuneError
+    from ranktune.solvers.core.left_out import or_left_out
 
     _show(result.as_dict(), as_json)
     folder = Path(result.folder)
-    try:
-        print(f"Report: {write(folder.name, folder.parent, None)}", file=sys.stderr)
-    except RankTuneError as error:  # the study itself is finished and saved
-        print(f"warning: no report was written: {error} `ranktune report {folder.name}` tries again.", file=sys.stderr)
+    remedy = f"The study is finished and saved; `ranktune report {folder.name}` tries again."
+    if report := or_left_out("the report", lambda: write(folder.name, folder.parent, None), None, remedy, raised=()):
+        print(f"Report: {report}", file=sys.stderr)
