@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from ranktune.solvers.models.blend import BlendModel, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.deployment.copying import copied, copy_loss, is_significant
+from ranktune.tuner.selection import serving
 from ranktune.tuner.selection.results import BLEND, DISTILLED, TREE_BLEND, Result, load_result
 from tests.support.export_samples import random_trees
 
@@ -52,6 +54,17 @@ def free(home: Path) -> Result:
 @pytest.fixture(scope="module")
 def for_solr(home: Path) -> Result:
     return tuned(home, "solr", "lightgbm", solvers=("GBDTRanker", "LambdaMART"))
+
+
+def test_a_copy_that_fails_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> NoReturn:
+        raise ZeroDivisionError("by design")
+
+    monkeypatch.setattr(serving, "copy_loss", failing)
+    with pytest.warns(RankTuneWarning, match=r"^the copy for solr failed and is left out: .*: by design\."):
+        found = tuned(tmp_path, "solr")
+    assert found.restriction is not None and not found.restriction.distilled and found.best.is_served
+    assert export(found.best_model, "solr")
 
 
 def test_without_systems_nothing_is_said_of_them(free: Result) -> None:

@@ -1,0 +1,150 @@
+"""The end of a study: explanations, pages and copies that fail are said and left out, and the result is saved."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.dashboards.records.study import open_study
+from ranktune.dashboards.views import trials as page
+from ranktune.dashboards.web.report import write_report
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
+from ranktune.solvers.core.left_out import or_left_out
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.tuner.runner import engine
+from ranktune.tuner.selection import explaining, finals
+from ranktune.tuner.selection.explanations import EXPLANATIONS, read_explanations
+
+LIST_SCALED = {
+    "ElasticRank.optimizer": "psgd", "ElasticRank.threshold": 1.0, "ElasticRank.scaling": "list",
+    "ElasticRank.eta0": 0.01, "ElasticRank.passes": 1,
+}  # fmt: skip
+"""Weights below 1 are set to 0 after each ten queries, of which random grades leave none."""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Random grades of 25 queries, on which no feature is of use: 20 are left without those of the test."""
+    generator = np.random.default_rng(0)
+    X, grades = generator.normal(size=(200, 3)), generator.integers(0, 3, size=200)
+    rows = [f"q{k // 8},{grade},{','.join(map(str, x))}" for k, (grade, x) in enumerate(zip(grades, X, strict=True))]
+    (tmp_path / "data.csv").write_text("\n".join(["qid,grade,a,b,c", *rows]))
+    return tmp_path / "data.csv"
+
+
+def tuned(data: Path, **more: Any) -> ranktune.StudyResult:
+    options = {"solvers": ["RidgeRanker"], "trials": 2, "sampler": "random", "jobs": 1, **more}
+    return ranktune.tune(data, name="s", home=data.parent, **options)
+
+
+def failing(*_: object, **__: object) -> NoReturn:
+    raise ZeroDivisionError("by design")
+
+
+def test_a_study_whose_model_uses_no_feature_ends_and_is_resumed(data: Path) -> None:
+    result = tuned(data, solvers=["ElasticRank"], space=LIST_SCALED)
+    model = result.best_model
+    assert isinstance(model, LinearModel) and model.list_scaling and model.nonzeros == 0
+    found = read_explanations(data.parent / "s" / EXPLANATIONS)
+    assert (found.importance, found.effects, found.closely) == ((), (), ())
+    assert found.spreads == {"ElasticRank": {"list": {}}}
+    assert write_report(data.parent / "s", data.parent / "out.html").exists()
+    assert ranktune.resume("s", trials=3, home=data.parent, jobs=1).trials == 3
+    assert ranktune.explain(model, data)["features"] == []
+
+
+def test_the_command_line_ends_such_a_study_too(data: Path) -> None:
+    space = "\n".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in LIST_SCALED.items())
+    declared = 'name = "s"\ndata = "data.csv"\nsolvers = ["ElasticRank"]\ntrials = 2\n[space]\n'
+    (data.parent / "s.toml").write_text(f"{declared}{space}\n")
+    for words in (["run", "s.toml"], ["resume", "s", "--trials", "3"]):
+        command = [sys.executable, "-m", "ranktune", *words, "--jobs", "1"]
+        done = subprocess.run(command, cwd=data.parent, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert "Report: " in done.stderr and "left out" not in done.stderr
+    assert json.loads((data.parent / "ranktune-runs" / "s" / "result.json").read_text())["trials"] == 3
+
+
+FAILURES: dict[str, tuple[object, str]] = {
+    "the importance of features": (explaining, "_importance"),
+    "the effect of features": (explaining, "partial_effects"),
+    "the spread of contributions": (explaining, "contribution_spread"),
+    "the explanation of single queries": (explaining, "contributions"),
+    "the explanation of the models": (engine, "save_explanations"),
+    "what each model scores by query": (finals, "_evidence"),
+}
+
+
+@pytest.mark.parametrize("what", FAILURES)
+def test_what_fails_at_the_end_is_said_and_left_out(what: str, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(*FAILURES[what], failing)
+        with pytest.warns(RankTuneWarning) as said:
+            result = tuned(data)
+    (line,) = {str(one.message) for one in said}
+    assert line.startswith(f"{what} failed and is left out: ZeroDivisionError in test_left_out.py, line ")
+    assert line.endswith(": by design. The result is saved without it.")
+    assert json.loads((data.parent / "s" / "result.json").read_text())["best"]["solver"] == result.best.solver
+    assert open_study(data.parent / "s").splits[0].damage == ""
+    write_report(data.parent / "s", data.parent / "out.html")
+    assert ranktune.resume("s", trials=3, home=data.parent, jobs=1).trials == 3
+    assert read_explanations(data.parent / "s" / EXPLANATIONS).spreads["RidgeRanker"]
+
+
+def test_what_was_found_of_a_former_model_is_gone(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned(data)
+    monkeypatch.setattr(engine, "save_explanations", failing)
+    with pytest.warns(RankTuneWarning, match="the explanation of the models failed"):
+        ranktune.resume("s", trials=3, home=data.parent, jobs=1)
+    (split,) = open_study(data.parent / "s").splits
+    assert split.explanations is None and split.evidence is not None and split.damage == ""
+
+
+def test_a_page_that_fails_leaves_the_others(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned(data)
+    monkeypatch.setattr(page, "panels", failing)
+    with pytest.warns(RankTuneWarning, match="the page 'Trials' of the report failed and is left out"):
+        assert write_report(data.parent / "s", data.parent / "out.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("error", [StudyError("no room"), KeyboardInterrupt()])
+def test_errors_of_the_study_and_interrupts_are_raised(
+    error: BaseException, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(explaining, "write_explanations", ended)
+    with pytest.raises(type(error)):
+        tuned(data)
+    assert not (data.parent / "s" / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            DataError("the data are bad: give others."),
+            "the page failed and is left out: the data are bad: give others. N",
+        ),
+        (ValueError(), r"the page failed and is left out: ValueError in test_left_out.py, line \d+. N"),
+        (ValueError("x" * 999), r"line \d+: x{297}. N"),
+    ],
+)
+def test_the_cause_is_said(error: Exception, said: str) -> None:
+    def make() -> NoReturn:
+        raise error
+
+    with pytest.warns(RankTuneWarning, match=said):
+        assert or_left_out("the page", make, 3, "N") == 3
+
+
+def test_what_does_not_fail_is_returned() -> None:
+    assert or_left_out("the page", lambda: 2, 3) == 2
