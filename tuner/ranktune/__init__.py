@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ranktune.tuner.study.declaration import Study
     from ranktune.tuner.study.registering import register_metric, register_solver
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 __all__ = [
     "ElasticRank",

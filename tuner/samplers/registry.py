@@ -57,7 +57,7 @@ def make_sampler(
         case "skopt":
             if importlib.util.find_spec("skopt") is None:
                 raise ParameterError(
-                    "sampler 'skopt' is scikit-optimize's, which is not installed: pip install \"ranktune[skopt]\". "
+                    "sampler 'skopt' is scikit-optimize's, which cannot be loaded here: pip install scikit-optimize. "
                     "Or take sampler 'thompson', which needs nothing more."
                 )
             from ranktune.tuner.samplers.skopt import SkoptSampler  # imports for most of a second

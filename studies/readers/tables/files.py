@@ -202,4 +202,4 @@ def _library(path: Path) -> ModuleType:
             return importlib.import_module(name)
         except ImportError:
             continue
-    raise DataError(f"{path}: reading it needs polars (or pandas): pip install polars.")
+    raise DataError(f"{path}: reading it needs polars, which is missing here: pip install polars pyarrow.")
