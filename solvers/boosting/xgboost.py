@@ -30,10 +30,11 @@ from ranktune.solvers.boosting.base import (
     rows_of,
 )
 from ranktune.solvers.core import libraries
-from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, dense, stored_values
+from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, dense, stored_values
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.data.missing import lacking_of
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
@@ -70,7 +71,7 @@ class XGBoostData:
         if start is not None:
             data.set_base_margin(start)
         booster = self.library.Booster({**self.parameters, **limits, "seed": seed}, [data])
-        return XGBoostGrowth(booster, data, part.has_missing)
+        return XGBoostGrowth(booster, data, lacking_of(part))
 
     def _binned(self, part: Queries, labels: Floats) -> Any:
         """Return queries in the bins of XGBoost, a byte per cell; sparse rows are made dense in batches."""
@@ -85,8 +86,8 @@ class XGBoostData:
 class XGBoostGrowth:
     """Trees that XGBoost grows."""
 
-    def __init__(self, booster: Any, data: Any, has_missing: bool) -> None:
-        self._booster, self._data, self._has_missing = booster, data, has_missing
+    def __init__(self, booster: Any, data: Any, lacking: Mask | None) -> None:
+        self._booster, self._data, self._lacking = booster, data, lacking
         self._rounds = 0
 
     def grow(self) -> bool:
@@ -97,7 +98,7 @@ class XGBoostGrowth:
 
     def trees(self, first: int, last: int) -> Trees:
         """Return the trees of the rounds from number first up to but without last."""
-        return trees_of(self._booster[first:last].save_raw("json"), self._has_missing)
+        return trees_of(self._booster[first:last].save_raw("json"), self._lacking)
 
 
 def _batches(library: Any, queries: Queries, labels: Floats) -> object:
@@ -207,7 +208,7 @@ class XGBoostRanker(BoostedRanker):
     needs_pairs: ClassVar[bool] = True
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("trees", 30, 500, log=True),
+        Int("trees", 10, 1000, log=True),
         Float("learning_rate", 0.02, 0.3, log=True),
         Int("depth", 2, 8),
         Float("min_weight", 0.1, 100.0, log=True),
@@ -326,10 +327,14 @@ def _check_fits(queries: Queries) -> None:
         )
 
 
-def trees_of(raw: bytes | bytearray, has_missing: bool) -> Trees:
-    """Return the trees in the JSON of a booster of numerical features, with sides for missing values if there are."""
+def trees_of(raw: bytes | bytearray, lacking: Mask | None) -> Trees:
+    """Return the trees in the JSON of a booster of numerical features, with sides for missing values if there are.
+
+    lacking, (n_features,), are the features of which XGBoost has seen missing values: it sends those of others
+    anywhere, ours go where 0 goes.
+    """
     found = json.loads(bytes(raw))["learner"]["gradient_booster"]["model"]["trees"]
-    return joined([_tree(tree, has_missing) for tree in found])
+    return joined([_tree(tree) for tree in found]).with_sides_of(lacking)
 
 
 def last_below(limits: ArrayLike) -> Floats:
@@ -342,7 +347,7 @@ def last_below(limits: ArrayLike) -> Floats:
     return threshold
 
 
-def _tree(tree: JsonView, has_missing: bool) -> Trees:
+def _tree(tree: JsonView) -> Trees:
     """Return one tree, whose nodes XGBoost keeps in one list: a leaf has no left child, and its value as condition."""
     left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
     splits = left >= 0
@@ -357,7 +362,7 @@ def _tree(tree: JsonView, has_missing: bool) -> Trees:
         number[left[inner]],
         number[right[inner]],
         conditions[leaves].astype(np.float64),
-        np.array(tree["default_left"])[inner] != 0 if has_missing else None,
+        np.array(tree["default_left"])[inner] != 0,
     )
 
 

@@ -19,6 +19,7 @@ from ranktune.solvers.boosting.xgboost import last_below
 from ranktune.solvers.boosting.xgboost import trees_of as trees_of_xgboost
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
+from ranktune.solvers.data.missing import lacking_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import base as models
 from ranktune.solvers.models.base import CUSTOM, TREES, Model, Origin
@@ -123,7 +124,7 @@ def _of_lightgbm(estimator: Any, sample: Queries, origin: Origin) -> Model:
 
 
 def _of_xgboost(estimator: Any, sample: Queries, origin: Origin) -> Model:
-    trees = trees_of_xgboost(estimator.get_booster().save_raw("json"), sample.has_missing)
+    trees = trees_of_xgboost(estimator.get_booster().save_raw("json"), lacking_of(sample))
     return TreeModel(trees, sample.n_features, **origin)
 
 
@@ -134,11 +135,11 @@ def _of_trees(estimator: Any, sample: Queries, origin: Origin) -> Model:
     else:
         trees = list(np.ravel(estimator.estimators_))
         factor = 1.0 / len(trees) if _kind(estimator).name in FORESTS else float(estimator.learning_rate)
-    ours = joined([_tree(one.tree_, sample.has_missing).scaled(factor) for one in trees])
+    ours = joined([_tree(one.tree_).scaled(factor) for one in trees]).with_sides_of(lacking_of(sample))
     return TreeModel(ours, sample.n_features, **origin)
 
 
-def _tree(tree: Any, has_missing: bool) -> Trees:
+def _tree(tree: Any) -> Trees:
     """Return one tree of scikit-learn: a node without a left child is a leaf; nodes stand in preorder."""
     inner = np.flatnonzero(tree.children_left >= 0)
     leaves = np.flatnonzero(tree.children_left < 0)
@@ -150,5 +151,5 @@ def _tree(tree: Any, has_missing: bool) -> Trees:
     thresholds = last_below(np.nextafter(below, np.float32(np.inf)))
     values = np.asarray(tree.value, dtype=np.float64).reshape(tree.node_count)
     left, right = number[tree.children_left[inner]], number[tree.children_right[inner]]
-    sides = np.asarray(tree.missing_go_to_left)[inner] != 0 if has_missing else None
+    sides = np.asarray(tree.missing_go_to_left)[inner] != 0
     return one_tree(tree.feature[inner], thresholds, left, right, values[leaves], sides)

@@ -1,6 +1,7 @@
 """Missing values (NaN) for methods that need a number everywhere: the median of the feature, and indicators.
 
-An indicator is a further column, 1 where a feature is missing and 0 elsewhere. A feature gets one if documents that
+A feature that no training document lacks is 0 where it is missing later: that is what engines mean by absence. An
+indicator is a further column, 1 where a feature is missing and 0 elsewhere. A feature gets one if documents that
 lack it have other grades than the rest of their query: then it is informative that the value is missing.
 
 n_features features, n_indicators further columns
@@ -15,7 +16,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix, stored_values
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Mask, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
@@ -41,12 +42,14 @@ class Imputation:
 
     @classmethod
     def learn(cls, queries: Queries, *, indicators: bool) -> Self:
-        """Return medians of the features, 0 for one that no document has, and the indicators if there are to be any.
+        """Return medians of the features that documents lack, and the indicators if there are to be any.
 
-        A document counts by its weight and that of its query.
+        The fill is 0 for a feature that no document lacks, and for one that none has. A document counts by its weight
+        and that of its query.
         """
-        informative = _informative(queries) if indicators else np.zeros(0, dtype=np.int64)
-        return cls(_medians(queries), informative)
+        absent = np.flatnonzero(is_lacking(queries.features))
+        informative = _informative(queries, absent) if indicators else np.zeros(0, dtype=np.int64)
+        return cls(_medians(queries, absent), informative)
 
     @classmethod
     def within_queries(cls) -> Self:
@@ -134,17 +137,17 @@ def query_means(queries: Queries) -> Floats:
     return np.divide(sums, present, out=np.zeros_like(sums), where=present > 0.0)
 
 
-def _medians(queries: Queries) -> Floats:
-    """Return the lower median of what documents have of each feature, (n_features,)."""
+def _medians(queries: Queries, columns: Ints) -> Floats:
+    """Return the lower median of what documents have of each of some features, (n_features,), 0 of the others."""
     weights = queries.weight_of_document if queries.is_weighted else None
     X, medians = queries.features, np.zeros(queries.n_features)
     if isinstance(X, np.ndarray):
-        for first in range(0, X.shape[1], BLOCK_COLUMNS):
-            block = np.ascontiguousarray(X[:, first : first + BLOCK_COLUMNS].T)
-            medians[first : first + BLOCK_COLUMNS] = [_median(column, weights) for column in block]
+        for first in range(0, len(columns), BLOCK_COLUMNS):
+            own = columns[first : first + BLOCK_COLUMNS]
+            medians[own] = [_median(column, weights) for column in np.ascontiguousarray(X[:, own].T)]
         return medians
     by_column = sparse.csc_array(X)
-    for f in range(X.shape[1]):
+    for f in columns.tolist():
         a, b = by_column.indptr[f], by_column.indptr[f + 1]
         column = np.zeros(queries.n_documents)
         column[by_column.indices[a:b]] = by_column.data[a:b]
@@ -165,8 +168,10 @@ def _median(column: Matrix, weights: Floats | None) -> float:
     return float(values[order][np.searchsorted(shares, 0.5 * shares[-1] * (1.0 - 1e-12))])
 
 
-def _informative(queries: Queries) -> Ints:
-    """Return the features whose absence goes with other grades within queries than their presence, ascending.
+def _informative(queries: Queries, absent: Ints) -> Ints:
+    """Return those of some features whose absence goes with other grades within queries than their presence.
+
+    absent, (n_absent,) ascending, are the features that documents lack.
 
     c_q is the sum, over the documents of query q that lack the feature, of their grades less the mean of the query;
     the sum of c_q must exceed MIN_Z standard errors.
@@ -175,7 +180,6 @@ def _informative(queries: Queries) -> Ints:
     if queries.document_weights is not None:
         own = own * queries.document_weights
     X, found = queries.features, []
-    absent = np.flatnonzero(_lacking(X))
     for first in range(0, len(absent), BLOCK_COLUMNS):
         columns = absent[first : first + BLOCK_COLUMNS]
         marks = missing_in(X[:, columns])
@@ -186,15 +190,20 @@ def _informative(queries: Queries) -> Ints:
     return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
-def _lacking(features: Features) -> Ints:
-    """Return how many values of each feature are missing, (n_features,)."""
+def lacking_of(queries: Queries) -> Mask | None:
+    """Return whether some document lacks each feature, (n_features,); None for data without missing values."""
+    return is_lacking(queries.features) if queries.has_missing else None
+
+
+def is_lacking(features: Features) -> Mask:
+    """Return whether some document lacks each feature, (n_features,)."""
     if isinstance(features, np.ndarray):
-        counts = np.zeros(features.shape[1], dtype=np.int64)
+        found = np.zeros(features.shape[1], dtype=np.bool_)
         for a in range(0, len(features), BLOCK_ROWS):
-            counts += np.count_nonzero(np.isnan(features[a : a + BLOCK_ROWS]), axis=0)
-        return counts
+            found |= np.isnan(features[a : a + BLOCK_ROWS]).any(axis=0)
+        return found
     missing = np.isnan(stored_values(features))
-    return np.bincount(features.indices[missing], minlength=features.shape[1])
+    return np.bincount(features.indices[missing], minlength=features.shape[1]) > 0
 
 
 def _beside(features: Features, more: Features) -> Features:

@@ -107,6 +107,8 @@ def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | No
         found = _as_trees(model, queries, spread / STEPS)
     else:
         found = _learnt(model, queries, spread, trees or LEARNT_TREES)
+    if model.takes_missing and found.missing_left is None:
+        found = replace(found, missing_left=found.zero_left)
     return TreeModel(found, model.n_features, **_origin(model))
 
 
@@ -146,7 +148,10 @@ def _as_trees(model: Model, queries: Queries, step: float) -> Trees:
 
 
 def _staircase(part: LinearModel, column: int, values: Floats, step: float) -> Trees:
+    """Return the staircase of a weight, and of what a missing value adds; where it adds what 0 does, it goes with 0."""
     missing = None if part.missing is None else float(part.missing[column])
+    if missing == 0.0 and not np.isnan(values).any():
+        missing = None
     return staircase(column, float(part.weights[column]), values, step, missing)
 
 

@@ -59,7 +59,7 @@ def _tree(trees: Trees, t: int, first: int, last: int) -> str:
 
 
 def _decisions(trees: Trees, first: int, last: int) -> list[int]:
-    if trees.missing_left is None:
+    if trees.missing_left is None:  # LightGBM takes NaN for 0 there
         return [_NUMERICAL] * (last - first)
     return [_LEFT if side else _RIGHT for side in trees.missing_left[first:last].tolist()]
 

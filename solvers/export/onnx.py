@@ -2,7 +2,8 @@
 
 The input holds only the features that influence a score, in the order of metadata_props: feature_names (JSON), and
 columns (JSON), their columns in the training data, from 0. Operators: MatMul and Add of ai.onnx 17,
-TreeEnsembleRegressor of ai.onnx.ml 3; IsNaN, Where and Cast where weights know missing values, which are NaN.
+TreeEnsembleRegressor of ai.onnx.ml 3; IsNaN and Where for weights, and Cast where they know missing values. These are
+NaN, and count as 0 where training documents lacked none.
 """
 
 from __future__ import annotations
@@ -41,17 +42,19 @@ def onnx_graph(source: Source) -> bytes:
 
 
 def _weighted_sum(onnx: ModuleType, source: Source, weights: Floats, score: str) -> tuple[list[object], list[object]]:
-    """Return the nodes and constants of the weighted sum, and of what missing values add."""
+    """Return the nodes and constants of the weighted sum of what is not missing, and of what missing values add."""
     node, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
     check_single(source, weights)
-    constants = [constant(weights.astype(np.float32)[:, None], "weights")]
-    if source.missing is None:
-        return [node("MatMul", ["features", "weights"], [score])], constants
-    check_single(source, source.missing)
-    constants += [constant(source.missing.astype(np.float32)[:, None], "missing"), constant(np.float32(0.0), "zero")]
+    constants = [constant(weights.astype(np.float32)[:, None], "weights"), constant(np.float32(0.0), "zero")]
     nodes = [
         node("IsNaN", ["features"], ["is_missing"]),
         node("Where", ["is_missing", "zero", "features"], ["present"]),
+    ]
+    if source.missing is None:
+        return [*nodes, node("MatMul", ["present", "weights"], [score])], constants
+    check_single(source, source.missing)
+    constants.append(constant(source.missing.astype(np.float32)[:, None], "missing"))
+    nodes += [
         node("MatMul", ["present", "weights"], ["of_present"]),
         node("Cast", ["is_missing"], ["marks"], to=onnx.TensorProto.FLOAT),
         node("MatMul", ["marks", "missing"], ["of_missing"]),
@@ -76,11 +79,9 @@ def _ensemble(source: Source, trees: Trees) -> Json:
     def both(of_splits: Array, of_leaves: Array) -> object:
         return np.concatenate([of_splits, of_leaves])[order].tolist()
 
-    missing = {}
-    if trees.missing_left is not None:
-        sides = trees.missing_left.astype(np.int64)
-        missing = {"nodes_missing_value_tracks_true": both(sides, none)}
-    return missing | {
+    sides = trees.zero_left if trees.missing_left is None else trees.missing_left
+    return {
+        "nodes_missing_value_tracks_true": both(sides.astype(np.int64), none),
         "n_targets": 1,
         "nodes_treeids": both(tree_of_split, tree_of_leaf),
         "nodes_nodeids": both(splits, leaves),

@@ -1,7 +1,7 @@
 """Models as PMML 4.4: a RegressionModel, or a MiningModel that adds TreeModels and, for a blend, a RegressionModel.
 
-Numbers are in double precision. A field that is missing counts as 0, unless the model has learned from missing values:
-then as the number that adds as much, and trees send it to their default child. Field names are the feature names; only
+Numbers are in double precision. A field that is missing counts as 0, unless training documents lacked it: then as the
+number that adds as much, and trees send it to their default child. Field names are the feature names; only
 characters that XML cannot hold are replaced by codes (see escaped).
 """
 
@@ -29,7 +29,7 @@ def pmml(source: Source) -> str:
     if trees is None:
         _schema(model, fields, _replacements(source))
     else:
-        _schema(model, fields, None if source.model.takes_missing else [0.0] * len(fields))
+        _schema(model, fields, None if source.knows_missing else [0.0] * len(fields))
     output = SubElement(model, "Output")
     SubElement(output, "OutputField", name="score", optype="continuous", dataType="double", feature="predictedValue")
     if trees is None:

@@ -16,12 +16,13 @@ from ranktune.solvers.export.source import Source, check_distinct
 
 _SCORE = '''
 
-def score(features: Mapping[str, float]) -> float:
-    """Return the score of one document; higher ranks first. A feature that is not there counts as 0."""
+def score(features: Mapping[str, float | None]) -> float:
+    """Return the score of one document; higher ranks first. A feature that is not there, None or NaN counts as 0."""
+    known = {name: x for name, x in features.items() if x is not None and x == x}
 '''
 _ADD_WEIGHTS = """\
     for name, weight in WEIGHTS.items():
-        total += weight * features.get(name, 0.0)
+        total += weight * known.get(name, 0.0)
 """
 _SCORE_MISSING = '''
 
@@ -55,7 +56,7 @@ def python(source: Source) -> str:
     """Return a module with the function score."""
     check_distinct(source)
     tables, values, additions = "", "", ""
-    missing = source.model.takes_missing
+    missing = source.knows_missing
     if source.weights is not None:
         own = [(k, (weight, source.added(k)) if missing else weight) for k, weight in source.weighted()]
         pairs = "".join(f"    {source.names[position]!a}: {weight!r},\n" for position, weight in own)
@@ -68,7 +69,8 @@ def python(source: Source) -> str:
         more = ", missing_left" if missing else ""
         tables += f"# Each tree: feature, threshold, left, right, value{more}. A child below 0 is the leaf ~child.\n"
         tables += f"TREES = (\n{trees})\n"
-        values = f"    values = [features.get(name{'' if missing else ', 0.0'}) for name in NAMES]\n"
+        got = "features.get(name)" if missing else "known.get(name, 0.0)"
+        values = f"    values = [{got} for name in NAMES]\n"
         additions += _ADD_TREES_MISSING if missing else _ADD_TREES
     about = f"{source.title}. Made by RankTune."
     head = f"{about!a}\n\nfrom __future__ import annotations\n\nfrom collections.abc import Mapping\n\n"
@@ -81,7 +83,7 @@ def plain_json(source: Source) -> str:
     """Return names and columns with weights, and trees, as JSON; the score adds the weighted features and the trees.
 
     For models that learned from missing values also what a missing value of each feature adds to the weighted sum
-    (missing), and whether each split sends it left (missing_left).
+    (missing), and whether each split sends it left (missing_left). Without them a missing value counts as 0.
     """
     check_distinct(source)
     rows = zip(source.names, source.columns.tolist(), strict=True)
@@ -110,9 +112,16 @@ def plain_json(source: Source) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def _sides(source: Source) -> list[bool] | None:
+    """Return whether each split sends a missing value left; None where a missing value is 0 everywhere in the model."""
+    if source.trees is None or not source.knows_missing:
+        return None
+    return source.sides() or source.trees.zero_left.tolist()
+
+
 def _flat(source: Source) -> list[Json]:
-    """Return the lists of each tree, numbered within it: with missing_left where the model has it."""
-    trees, positions = source.trees, source.positions().tolist()
+    """Return the lists of each tree, numbered within it, with missing_left if the model knows missing values."""
+    trees, positions, sides = source.trees, source.positions().tolist(), _sides(source)
     if trees is None:
         return []
     found: list[Json] = []
@@ -128,6 +137,6 @@ def _flat(source: Source) -> list[Json]:
                 "value": trees.value[first + t : last + t + 1].tolist(),
             }
         )
-        if trees.missing_left is not None:
-            found[-1]["missing_left"] = trees.missing_left[first:last].tolist()
+        if sides is not None:
+            found[-1]["missing_left"] = sides[first:last]
     return found

@@ -2,8 +2,9 @@
 
 Solr sends a document left where x <= threshold + 1e-6, the plugins where x < threshold; both add single-precision
 numbers. The written thresholds compensate for this, so that a single-precision x takes the same path as in the model.
-A feature that a document lacks is 0, unless the model has learned from missing values: then a tree sends it to its own
-side, in Solr (9.2 and later) where the feature has "defaultValue": "NaN" in the feature store. Weights cannot tell.
+A feature that a document lacks is 0, unless training documents lacked it: then a tree sends it to its own side, in Solr
+(9.2 and later) where the feature has "defaultValue": "NaN" in the feature store. Weights cannot tell. A feature that no
+training document lacked is 0 to trees even where it is NaN.
 
 Source: apache/solr, LinearModel.java and MultipleAdditiveTreesModel.java; o19s/elasticsearch-learning-to-rank,
 LinearRankerParser.java, XGBoostJsonParser.java and NaiveAdditiveDecisionTree.java.
@@ -75,13 +76,13 @@ def plugin(source: Source) -> str:
         check_distinct(source)
         check_single(source, trees.value)
         limits = np.nextafter(single_thresholds(source, trees), np.float32(np.inf)).tolist()
-        sides = source.sides()
+        sides = source.sides() or trees.zero_left.tolist()
 
         def split(number: int, position: int, left: Json, right: Json) -> Json:
             return {
                 "split": source.names[position],
                 "split_condition": limits[number],
-                "missing_left": bool(trees.threshold[number] >= 0.0) if sides is None else sides[number],
+                "missing_left": sides[number],
                 "children": [left, right],
             }
 

@@ -89,8 +89,25 @@ class Source:
         return 0.0 if self.missing is None else float(self.missing[position])
 
     def sides(self) -> list[bool] | None:
-        """Return whether each split sends a missing value left; None where that is not known."""
-        return None if self.trees is None or self.trees.missing_left is None else self.trees.missing_left.tolist()
+        """Return whether each split sends a missing value left; None where each sends it where 0 goes."""
+        trees = self.trees
+        return (
+            None
+            if trees is None or trees.missing_left is None or not trees.knows_missing
+            else trees.missing_left.tolist()
+        )
+
+    @property
+    def knows_missing(self) -> bool:
+        """Whether a missing value of some feature is something else than 0."""
+        return self.missing is not None or self.sides() is not None
+
+    def is_zero_where_missing(self) -> list[bool]:
+        """Return whether a missing value of each feature counts as 0, (n_used,): if no training document lacked it."""
+        found = np.ones(len(self.names), dtype=np.bool_) if self.missing is None else self.missing == 0.0
+        if self.trees is not None and self.trees.missing_left is not None:
+            found[self.positions()[self.trees.missing_left != self.trees.zero_left]] = False
+        return found.tolist()
 
     def positions(self) -> Ints:
         """Return the position among the columns of the feature that each split compares, (n_splits,)."""

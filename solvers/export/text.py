@@ -1,7 +1,7 @@
 """Models for RankLib and liblinear: text in which features are numbers, from 1.
 
-RankLib reads features in single precision; an absent feature is 0. Weights are in double precision, trees in single.
-The format of liblinear has a line for every feature; its type of a plain weighted sum is L2R_L2LOSS_SVR.
+RankLib reads features in single precision; an absent feature and NaN are 0. Weights are in double precision, trees in
+single. The format of liblinear has a line for every feature; its type of a plain weighted sum is L2R_L2LOSS_SVR.
 
 Source: RankLib, CoorAscent.java, Ensemble.java and Split.java, which goes left where x <= threshold.
 """

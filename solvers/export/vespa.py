@@ -2,13 +2,14 @@
 
 Every feature is a function of the profile, so that its meaning can be changed in one place. A name that is a rank
 feature of Vespa with arguments, such as bm25(title), means that rank feature, any other the attribute of that name,
-which is NaN where the document has no value: missing.
+which is NaN where the document has no value: missing. A feature that no training document lacked is 0 then.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Set
 
 from ranktune.solvers.export.source import Source, check_distinct, escaped
 
@@ -18,7 +19,7 @@ _RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\([A-Za-z0-9_.]+(, ?[A-Za-z0-
 
 def vespa(source: Source) -> str:
     """Return a rank profile whose second phase is the weighted sum, the sum of trees as nested ifs, or that of both."""
-    return _written(source, "", "")
+    return _written(source, _may_be_nan(source), "", "")
 
 
 def vespa_phases(source: Source, first: Source, window: int) -> str:
@@ -27,33 +28,44 @@ def vespa_phases(source: Source, first: Source, window: int) -> str:
     The features of the first model are some of those of the second. window is the number of documents, on each node.
     """
     words = [escaped(name, k, LETTERS) for name, k in zip(first.names, first.columns.tolist(), strict=True)]
-    terms = [_term(words[k], first.added(k), first.missing is not None, repr(weight)) for k, weight in first.weighted()]
+    may_be_nan = _may_be_nan(first) | _may_be_nan(source)
+    terms = [
+        _term(words[k], first.added(k), first.names[k] in may_be_nan, repr(weight)) for k, weight in first.weighted()
+    ]
     total = " +\n            ".join(terms)
     phase = f"    first-phase {{\n        expression {{\n            {total}\n        }}\n    }}\n"
-    return _written(source, phase, f"        rerank-count: {window}\n")
+    return _written(source, may_be_nan, phase, f"        rerank-count: {window}\n")
 
 
-def _written(source: Source, first_phase: str, count: str) -> str:
-    """Return a rank profile with a first phase, and a line on the documents of the second."""
+def _may_be_nan(source: Source) -> set[str]:
+    """Return the names of the features whose absence is something else than 0."""
+    return {name for name, is_zero in zip(source.names, source.is_zero_where_missing(), strict=True) if not is_zero}
+
+
+def _written(source: Source, may_be_nan: Set[str], first_phase: str, count: str) -> str:
+    """Return a rank profile with a first phase, and a line on the documents of the second.
+
+    Features with a name of may_be_nan are NaN where they are missing, others are 0.
+    """
     check_distinct(source)
     words = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
     weighted = [(words[k], weight) for k, weight in source.weighted()]
     constants = "".join(f"        w_{word}: {weight!r}\n" for word, weight in weighted)
-    terms = [_term(word, source.added(k), source.missing is not None) for k, word in _positions(source, words)]
-    thresholds, sides = [] if source.trees is None else source.trees.threshold.tolist(), source.sides()
+    terms = [_term(words[k], source.added(k), source.names[k] in may_be_nan) for k, _ in source.weighted()]
+    trees = source.trees
+    thresholds = [] if trees is None else trees.threshold.tolist()
+    sides = [] if trees is None else source.sides() or trees.zero_left.tolist()
 
     def split(number: int, position: int, left: str, right: str) -> str:
         word = words[position]
-        missing = f" || isNan(x_{word}) == 1" if sides is not None and sides[number] else ""
+        is_left = source.names[position] in may_be_nan and sides[number]
+        missing = f" || isNan(x_{word}) == 1" if is_left else ""
         return f"if (x_{word} <= {thresholds[number]!r}{missing}, {left}, {right})"
 
     terms += source.nested(split, repr)
     declared = f"    constants {{\n{constants}    }}\n" if constants else ""
-    return _profile(source, words, declared + first_phase, count, terms)
-
-
-def _positions(source: Source, words: list[str]) -> list[tuple[int, str]]:
-    return [(k, words[k]) for k, _ in source.weighted()]
+    meanings = [_meaning(name, word, name in may_be_nan) for name, word in zip(source.names, words, strict=True)]
+    return _profile(source, words, meanings, declared + first_phase, count, terms)
 
 
 def _term(word: str, added: float, may_be_missing: bool, weight: str = "") -> str:
@@ -62,10 +74,10 @@ def _term(word: str, added: float, may_be_missing: bool, weight: str = "") -> st
     return f"if (isNan(x_{word}) == 1, {added!r}, {product})" if may_be_missing else product
 
 
-def _profile(source: Source, words: list[str], declared: str, count: str, terms: list[str]) -> str:
+def _profile(source: Source, words: list[str], meanings: list[str], declared: str, count: str, terms: list[str]) -> str:
     functions = "".join(
-        f"    # {json.dumps(name)}\n    function x_{word}() {{\n        expression: {_meaning(name, word)}\n    }}\n"
-        for name, word in zip(source.names, words, strict=True)
+        f"    # {json.dumps(name)}\n    function x_{word}() {{\n        expression: {meaning}\n    }}\n"
+        for name, word, meaning in zip(source.names, words, meanings, strict=True)
     )
     total = " +\n            ".join(terms)
     listed = "".join(f"        x_{word}\n" for word in words)
@@ -80,5 +92,9 @@ def _profile(source: Source, words: list[str], declared: str, count: str, terms:
     )
 
 
-def _meaning(name: str, word: str) -> str:
-    return name if len(name) <= 1000 and _RANK_FEATURE.fullmatch(name) else f"attribute({word})"
+def _meaning(name: str, word: str, may_be_nan: bool) -> str:
+    """Return a rank feature, which is 0 where nothing matches, or an attribute, NaN where a document has no value."""
+    if len(name) <= 1000 and _RANK_FEATURE.fullmatch(name):
+        return name
+    own = f"attribute({word})"
+    return own if may_be_nan else f"if (isNan({own}) == 1, 0.0, {own})"

@@ -212,7 +212,7 @@ def needs_of(model: Model) -> frozenset[str]:
     for part in model.parts if isinstance(model, BlendModel) else (model,):
         if isinstance(part, LinearModel) and part.missing is not None and part.missing.any():
             needs.add(MISSING_WEIGHTS)
-        elif isinstance(part, TreeModel) and part.takes_missing:
+        elif isinstance(part, TreeModel) and part.trees.knows_missing:
             needs.add(MISSING_SIDES)
     return frozenset(needs)
 

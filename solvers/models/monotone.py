@@ -27,7 +27,7 @@ def tree_violation(trees: Trees, signs: Ints) -> int | None:
         return None
     suspects = np.zeros(trees.n_splits, dtype=np.bool_)
     _mark_by_bounds(trees.feature, trees.threshold, trees.children, trees.value, signs, suspects)
-    sides = np.zeros(trees.n_splits, dtype=np.bool_) if trees.missing_left is None else trees.missing_left
+    sides = trees.zero_left if trees.missing_left is None else trees.missing_left
     for tree in np.unique(np.searchsorted(trees.starts, np.flatnonzero(suspects), side="right") - 1).tolist():
         a, b = int(trees.starts[tree]), int(trees.starts[tree + 1])
         features, place = np.unique(trees.feature[a:b], return_inverse=True)

@@ -70,6 +70,25 @@ class Trees:
         """The columns that splits compare, ascending."""
         return np.unique(self.feature).astype(np.int64)
 
+    @property
+    def zero_left(self) -> Mask:
+        """Whether each split sends 0 left, (S,): what a missing value is to trees that have not learned from any."""
+        return self.threshold >= 0.0
+
+    @property
+    def knows_missing(self) -> bool:
+        """Whether some split sends a missing value elsewhere than 0."""
+        return self.missing_left is not None and bool((self.missing_left != self.zero_left).any())
+
+    def with_sides_of(self, lacking: Mask | None) -> Trees:
+        """Return the trees with their sides for the features of lacking, (n_features,); those of others go with 0.
+
+        None is for data without missing values: without sides.
+        """
+        if lacking is None or self.missing_left is None:
+            return replace(self, missing_left=None)
+        return replace(self, missing_left=np.where(lacking[self.feature], self.missing_left, self.zero_left))
+
     def on_columns(self, columns: Ints) -> Trees:
         """Return the trees with other columns: columns[k] where they compare k."""
         return replace(self, feature=columns[self.feature].astype(np.int32))
@@ -109,12 +128,10 @@ def joined(parts: Sequence[Trees]) -> Trees:
 
 
 def _joined_sides(parts: Sequence[Trees]) -> Sides:
-    """Return missing_left of all parts; trees of data without missing values send them to the right."""
+    """Return missing_left of all parts; trees of data without missing values send them where 0 goes."""
     if all(part.missing_left is None for part in parts):
         return None
-    return np.concatenate(
-        [np.zeros(part.n_splits, dtype=bool) if part.missing_left is None else part.missing_left for part in parts]
-    )
+    return np.concatenate([part.zero_left if part.missing_left is None else part.missing_left for part in parts])
 
 
 def one_tree(

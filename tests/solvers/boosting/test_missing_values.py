@@ -63,8 +63,9 @@ def test_as_xgboost_sends_them(elsewhere: Any, dtype: Any) -> None:
     params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
     data = xgboost.DMatrix(queries.features, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document)
     booster = xgboost.train(params, data, num_boost_round=20)
-    for X in (holes(3).features, elsewhere):
-        expected = booster.predict(xgboost.DMatrix(X), output_margin=True)
+    for X in (np.asarray(holes(3).features), elsewhere):
+        read = np.column_stack([X[:, :2], np.nan_to_num(X[:, 2:])])  # of the others XGBoost has seen no missing value
+        expected = booster.predict(xgboost.DMatrix(read), output_margin=True)
         np.testing.assert_allclose(ranker.predict(X), expected, rtol=1e-5, atol=1e-6)
 
 
@@ -77,9 +78,10 @@ def test_as_catboost_sends_them(elsewhere: Any, loss: str) -> None:
     options = {"iterations": 30, "depth": 5, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
     model = catboost.CatBoost({"loss_function": loss, "nan_mode": "Min", **options})
     model.fit(catboost.Pool(queries.features, label=queries.grades, group_id=queries.query_of_document))
-    X = np.asarray(holes(3).features)
-    ours = joined(trees_of(model, has_missing=True)).scores(X)
-    np.testing.assert_allclose(ours, model.predict(X), rtol=0.0, atol=1e-12)
+    for X in (np.asarray(holes(3).features), elsewhere):
+        read = np.column_stack([X[:, :2], np.nan_to_num(X[:, 2:])])  # of the others CatBoost has seen no missing value
+        ours = joined(trees_of(model, has_missing=True)).scores(X)
+        np.testing.assert_allclose(ours, model.predict(read), rtol=0.0, atol=1e-12)
 
 
 def test_missing_values_that_tell_nothing_leave_other_trees_as_they_are() -> None:

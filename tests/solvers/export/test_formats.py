@@ -190,7 +190,7 @@ def names_in(format: str, content: str) -> list[str]:
     comments = [json.loads(line.strip()[2:]) for line in lines if line.startswith("    # ")]
     words = re.findall(r"^    function x_(\w*)\(\) \{$", content, flags=re.M)
     known = re.compile(
-        r"(#.*|rank-profile \w+ inherits default \{| *\}|    function x_\w*\(\) \{|        expression: [\w(),. ]+|"
+        r"(#.*|rank-profile \w+ inherits default \{| *\}|    function x_\w*\(\) \{|        expression: [\w(),. =]+|"
         r"    constants \{|        w_\w*: -?[\d.e+-]+|    (second-phase|match-features) \{|        expression \{|"
         r'            w_\w* \* x_\w*( \+)?|        x_\w*|    # ".*")'
     )

@@ -6,6 +6,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -143,9 +144,16 @@ def test_distilled_into_trees_they_are_served_with_their_missing_values(kind: st
     assert copy.takes_missing
     close(by_engine(copy, format), copy)
     close(copy.predict(X), model_of(kind), 0.02)
-    if kind == "RidgeRanker":  # what missing values add is kept exactly
-        nothing = np.full((1, 4), np.nan)
-        assert copy.predict(nothing)[0] == pytest.approx(model_of(kind).predict(nothing)[0], rel=1e-12)
+    nothing, but_clicks = np.full((1, 4), np.nan), np.array([[np.nan, np.nan, 0.0, np.nan]])  # no document lacks clicks
+    assert copy.predict(nothing) == copy.predict(but_clicks)
+
+
+def test_what_missing_values_add_is_kept_exactly_by_copies() -> None:
+    model = model_of("RidgeRanker")
+    assert isinstance(model, LinearModel) and model.missing is not None and model.missing[2] == 0.0
+    model = replace(model, weights=model.weights * [1.0, 1.0, 0.0, 1.0])  # a copy adds about 0 where clicks are 0
+    nothing = np.full((1, 4), np.nan)
+    assert distil(model, QUERIES).predict(nothing)[0] == pytest.approx(model.predict(nothing)[0], rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

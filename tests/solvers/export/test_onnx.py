@@ -73,8 +73,8 @@ def test_blends_rank_as_the_model_does(seed: int) -> None:
 
 def test_a_blend_is_a_product_an_ensemble_and_their_sum() -> None:
     graph = onnx.load_from_string(export(blend(), "onnx")).graph
-    assert [node.op_type for node in graph.node] == ["MatMul", "TreeEnsembleRegressor", "Add"]
-    (weights,) = (onnx.numpy_helper.to_array(one) for one in graph.initializer)
+    assert [node.op_type for node in graph.node] == ["IsNaN", "Where", "MatMul", "TreeEnsembleRegressor", "Add"]
+    weights, _ = (onnx.numpy_helper.to_array(one) for one in graph.initializer)
     np.testing.assert_array_equal(weights, np.array([[1.0 / 3.0], [-2.5e-7], [0.0], [-1.0]], np.float32))
 
 

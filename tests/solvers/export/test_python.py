@@ -30,10 +30,10 @@ from tests.support.export_samples import (
 )
 
 
-def function(model: Model) -> Callable[[Mapping[str, float]], float]:
+def function(model: Model) -> Callable[[Mapping[str, float | None]], float]:
     made: dict[str, Any] = {}
     exec(str(export(model, "python")), made)
-    score: Callable[[Mapping[str, float]], float] = made["score"]
+    score: Callable[[Mapping[str, float | None]], float] = made["score"]
     return score
 
 
@@ -62,7 +62,8 @@ def test_it_imports_only_names_for_types_and_defines_one_function(model: Model) 
     assert modules == {"__future__", "collections.abc"}
     assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))
     (score,) = (node for node in tree.body if isinstance(node, ast.FunctionDef))
-    assert ast.unparse(score.args) == "features: Mapping[str, float]" and ast.unparse(score.returns or score) == "float"
+    assert ast.unparse(score.args) == "features: Mapping[str, float | None]"
+    assert ast.unparse(score.returns or score) == "float"
     assert ast.get_docstring(tree) and ast.get_docstring(score)
 
 
@@ -70,6 +71,8 @@ def test_what_is_not_there_counts_as_0() -> None:
     for model in (linear(), trees(), blend()):
         assert function(model)({}) == pytest.approx(model.predict(np.zeros((1, 5)))[0], rel=1e-14)
         assert function(model)({"nothing": 3.0}) == function(model)({})
+        for nothing in (None, float("nan")):
+            assert function(model)(dict.fromkeys(NAMES, nothing)) == function(model)({})
 
 
 @pytest.mark.parametrize("seed", range(5))

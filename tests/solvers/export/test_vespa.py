@@ -82,13 +82,18 @@ def second_phase(text: str) -> Callable[[Mapping[str, float]], float]:
     constants = re.search(r"constants \{\n(.*?)\n    \}", text, flags=re.S)
     fixed = dict(line.strip().split(": ") for line in constants[1].splitlines()) if constants else {}
     meaning = dict(re.findall(r"function (\w+)\(\) \{\n +expression: (.*)\n", text))
+    or_zero = {word: re.fullmatch(r"if \(isNan\((.*)\) == 1, 0\.0, \1\)", what) for word, what in meaning.items()}
     expression = re.search(r"expression \{\n(.*?)\n        \}", text, flags=re.S)
     listed = re.search(r"match-features \{\n(.*?)\n    \}", text, flags=re.S)
     assert expression and listed and listed[1].split() == list(meaning)
     known = {name: float(number) for name, number in fixed.items()}
 
+    def value(word: str, features: Mapping[str, float]) -> float:
+        found = or_zero[word]
+        return features[meaning[word]] if found is None else float(np.nan_to_num(features[found[1]]))
+
     def score(features: Mapping[str, float]) -> float:
-        reader = Reader(expression[1], known | {word: features[what] for word, what in meaning.items()})
+        reader = Reader(expression[1], known | {word: value(word, features) for word in meaning})
         found = reader.sum()
         assert reader.at == len(reader.tokens)
         return found
@@ -133,20 +138,32 @@ def test_order_on_real_data(letor_folds: dict[str, Path], solver: str) -> None:
     assert sum(ranks_alike(ours[a:b], theirs[a:b]) for a, b in pairs) == count
 
 
+def or_zero(attribute: str) -> str:
+    """An attribute that is 0 where a document has no value."""
+    return f"if (isNan({attribute}) == 1, 0.0, {attribute})"
+
+
 @pytest.mark.parametrize(
     ("name", "meaning"),
     [
         ("bm25(title)", "bm25(title)"),
         ("fieldMatch(title).completeness", "fieldMatch(title).completeness"),
         ("nativeRank(a, b)", "nativeRank(a, b)"),
-        ("bm25(title) * 2", "attribute(bm25_x28_title_x29__x20__x2a__x20_2)"),
-        ("bm25()", "attribute(bm25_x28__x29_)"),
-        ("now", "attribute(now)"),
+        ("bm25(title) * 2", or_zero("attribute(bm25_x28_title_x29__x20__x2a__x20_2)")),
+        ("bm25()", or_zero("attribute(bm25_x28__x29_)")),
+        ("now", or_zero("attribute(now)")),
     ],
 )
-def test_rank_features_stand_for_themselves(name: str, meaning: str) -> None:
+def test_rank_features_stand_for_themselves_and_others_for_attributes(name: str, meaning: str) -> None:
     made = str(export(LinearModel(np.ones(1), "RankSVM", feature_names=(name,)), "vespa"))
     assert f"        expression: {meaning}\n" in made
+
+
+def test_an_attribute_is_0_unless_training_documents_lacked_it() -> None:
+    model = LinearModel(np.ones(2), "RankSVM", feature_names=("price", "age"), missing=np.array([0.5, 0.0]))
+    made = str(export(model, "vespa"))
+    assert "        expression: attribute(price)\n" in made
+    assert f"        expression: {or_zero('attribute(age)')}\n" in made
 
 
 def test_the_profile_has_the_name() -> None:
