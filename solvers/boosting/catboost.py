@@ -135,17 +135,20 @@ def _constant(has_missing: bool) -> Trees:
 def trees_of(model: Any, has_missing: bool) -> list[Trees]:
     """Return the trees of a fitted CatBoost model of numerical features, one of ours for each.
 
-    CatBoost puts missing values below all others: they go left.
+    CatBoost puts missing values below all others: they go left, those of features that no training document lacks with
+    0.
     """
     with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
         file = Path(folder) / "model.json"
         model.save_model(str(file), format="json")
         content: Json = json.loads(file.read_text())
     scale = float(content["scale_and_bias"][0])
-    return [_tree(tree, scale, has_missing) for tree in content["oblivious_trees"]]
+    features = content["features_info"]["float_features"]
+    lacking = np.array([feature["has_nans"] for feature in features], dtype=np.bool_) if has_missing else None
+    return [_tree(tree, scale).with_sides_of(lacking) for tree in content["oblivious_trees"]]
 
 
-def _tree(tree: JsonView, scale: float, has_missing: bool) -> Trees:
+def _tree(tree: JsonView, scale: float) -> Trees:
     """Return one oblivious tree: split k decides on bit k of the number of the leaf.
 
     The last split becomes the root, so that leaves stand in the order of their numbers.
@@ -158,8 +161,8 @@ def _tree(tree: JsonView, scale: float, has_missing: bool) -> Trees:
     left = 2 * np.arange(2**depth - 1) + 1
     left, right = (_child(child, 2**depth - 1) for child in (left, left + 1))
     values = scale * np.array(tree["leaf_values"], dtype=np.float64)
-    sides = np.ones(len(column), dtype=bool) if has_missing else None
-    return one_tree(column, last_below(np.nextafter(borders, np.float32(np.inf))), left, right, values, sides)
+    thresholds = last_below(np.nextafter(borders, np.float32(np.inf)))
+    return one_tree(column, thresholds, left, right, values, np.ones(len(column), dtype=bool))
 
 
 def _child(number: Ints, n_splits: int) -> Ints:
