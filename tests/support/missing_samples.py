@@ -45,8 +45,7 @@ def some_lacking(seed: int, layout: Callable[[Any], Any] = np.asarray) -> Querie
 
 def lacking(queries: Queries) -> Mask:
     """Whether some document lacks each feature."""
-    found: Mask = np.isnan(dense(queries.features)).any(axis=0)
-    return found
+    return np.asarray(np.isnan(dense(queries.features)).any(axis=0))
 
 
 def _made(name: str, queries: Queries, **parameters: Any) -> Model:
