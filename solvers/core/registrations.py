@@ -33,6 +33,7 @@ class Registration:
     make       make(**parameters) returns an estimator with fit(X, y) and predict(X); or an estimator to copy
     space      the search space, whose defaults lie inside
     save, load save(estimator, path) and load(path); a format; or None for the methods of the estimator
+    trusted    full names of further classes, module.Class, that files of the format "skops" may hold
 
     Raises ParameterError for a name or a parameter that cannot be.
     """
@@ -42,6 +43,7 @@ class Registration:
     space: tuple[Parameter, ...] = ()
     save: Hook = None
     load: Hook = None
+    trusted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the name, and give each parameter a default."""
@@ -136,6 +138,7 @@ def described(registration: Registration) -> Json:
         "make": registration.path,
         "space": [_described(parameter) for parameter in registration.space],
         **{name: hook if isinstance(hook, str) or hook is None else path_of(hook) for name, hook in hooks.items()},
+        **({"trusted": list(registration.trusted)} if registration.trusted else {}),
     }
 
 
@@ -161,7 +164,8 @@ def restore(name: str, description: JsonView) -> None:
         )
     objects = {key: named(path) if isinstance(path, str) and ":" in path else path for key, path in paths.items()}
     if find(name) is None:  # importing its module may have registered it
-        add(Registration(name, objects["make"], space_of(description), objects["save"], objects["load"]))
+        trusted = tuple(description.get("trusted", ()))
+        add(Registration(name, objects["make"], space_of(description), objects["save"], objects["load"], trusted))
 
 
 def _described(parameter: Parameter) -> Json:

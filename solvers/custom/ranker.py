@@ -10,16 +10,18 @@ import numpy as np
 from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, nearest
+from ranktune.solvers.core.making import made
 from ranktune.solvers.core.registrations import Registration
 from ranktune.solvers.core.space import Value, defaults
 from ranktune.solvers.custom.conversion import converted, is_convertible, part_of
-from ranktune.solvers.custom.fitting import fitted, made
+from ranktune.solvers.custom.fitting import fitted
 from ranktune.solvers.custom.sweep import check_swept
 from ranktune.solvers.data.monotone import signs_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.custom import CustomModel, estimator_scores, persistence
 from ranktune.solvers.models.monotone import with_constraints
+from ranktune.solvers.models.skops_files import rule_of
 
 
 class CustomRanker(BaseRanker):
@@ -125,3 +127,5 @@ def check(registration: Registration) -> None:
             "file that RankTune knows. Give save=, a function(estimator, path), and load=, a function(path), or the "
             "class a method save(path) and a class method load(path); for estimators of scikit-learn save='skops' does."
         )
+    if registration.save == "skops":
+        rule_of(registration)

@@ -13,25 +13,22 @@ import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from importlib import import_module
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints
-from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError
+from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models import skops_files
 from ranktune.solvers.models.base import Blob, Blobs, Model, Origin, origin_of
 from ranktune.solvers.models.fields import Content, field_of
 from ranktune.solvers.models.files import read_blob
-
-TRUSTED = ("sklearn",)
-"""Packages whose types a file of skops may hold besides those that skops itself knows to be harmless."""
 
 
 class Persistence(NamedTuple):
@@ -44,7 +41,7 @@ class Persistence(NamedTuple):
 def persistence(registration: Registration) -> Persistence | None:
     """Return the functions that save and load the models of a solver; None if nothing loads them."""
     if registration.save == "skops":
-        return Persistence(_save_skops, _load_skops)
+        return Persistence(partial(skops_files.save, registration), partial(skops_files.load, registration))
     make = registration.make
     kind = make if isinstance(make, type) else type(make)
     save, load = registration.save or _save_itself, registration.load or getattr(kind, "load", None)
@@ -53,24 +50,6 @@ def persistence(registration: Registration) -> Persistence | None:
 
 def _save_itself(estimator: Any, path: Path) -> None:
     estimator.save(path)
-
-
-def _save_skops(estimator: Any, path: Path) -> None:
-    _skops().dump(estimator, path)
-
-
-def _load_skops(path: Path) -> Any:
-    """Return the estimator in a file of skops; types of packages that are not TRUSTED are refused."""
-    io = _skops()
-    ours = [name for name in io.get_untrusted_types(file=path) if name.partition(".")[0] in TRUSTED]
-    return io.load(path, trusted=ours)
-
-
-def _skops() -> Any:
-    try:
-        return import_module("skops.io")
-    except ImportError:
-        raise ParameterError('the format "skops" needs another package: pip install skops.') from None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -238,6 +217,8 @@ def _loaded(path: Path, owner: str, data: bytes) -> Any:
         file.write_bytes(data)
         try:
             return load(file)
+        except ModelFormatError as error:
+            raise ModelFormatError(f"{path}: {error}") from error
         except Exception as error:  # it is the user's
             raise ModelFormatError(f"{path}: the load of '{owner}' failed: {type(error).__name__}: {error}") from error
 

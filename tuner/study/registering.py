@@ -20,6 +20,7 @@ def register_solver(
     *,
     save: Callable[[Any, Path], object] | str | None = None,
     load: Callable[[Path], Any] | None = None,
+    trusted: Sequence[str] = (),
 ) -> None:
     """Let studies tune a ranker of your own under a name, beside the solvers that RankTune has.
 
@@ -40,10 +41,14 @@ def register_solver(
         attribute space of make. The defaults of the parameters, or else the middle of the ranges, are tried first.
     save : callable or "skops", optional
         save(ranker, path) writes a fitted ranker to a file. By default its method save(path). "skops" is a format for
-        estimators of scikit-learn (pip install skops). Not needed for linear models and trees of scikit-learn,
-        LightGBM and XGBoost, which become models of RankTune, with all its export formats.
+        estimators of scikit-learn (pip install skops), which may hold no functions. Not needed for linear models and
+        trees of scikit-learn, LightGBM and XGBoost, which become models of RankTune, with all its export formats.
     load : callable, optional
         load(path) returns the ranker of such a file. By default the method load of the class.
+    trusted : sequence of str, optional
+        Full names of classes, module.Class, that files of save="skops" may hold besides those of the ranker and of
+        its parameters, and those that scikit-learn itself adds when it fits them. Name only classes that do no harm
+        whatever their attributes are: whoever writes the file chooses these.
 
     Raises
     ------
@@ -74,7 +79,11 @@ def register_solver(
     parameters = declared_space(name, make) if space is None else _parameters(space)
     if isinstance(save, str) and save != "skops":
         raise ParameterError(f"save={save!r} is unknown: give a function(ranker, path), or 'skops'.")
-    add_solver(Registration(name, make, parameters, save, load))
+    if isinstance(trusted, str) or (trusted and save != "skops"):
+        raise ParameterError(
+            f"trusted={trusted!r} with save={save!r}: it is a sequence of names of classes, and for save='skops' alone."
+        )
+    add_solver(Registration(name, make, parameters, save, load, tuple(trusted)))
 
 
 def register_metric(name: str, function: Callable[..., float], *, cutoff: str = "none") -> None:

@@ -337,17 +337,5 @@ def test_estimators_of_scikit_learn_are_saved_by_skops(make: Any, tmp_path: Path
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(own), model.predict(own))
 
 
-class Unknown(KNeighborsRegressor):  # type: ignore[misc]
-    """A type that skops does not know."""
-
-
-def test_types_of_other_packages_are_not_loaded_by_skops(tmp_path: Path) -> None:
-    pytest.importorskip("skops")
-    register_solver("Mine", Unknown(), [], save="skops")
-    make_ranker("Mine").fit(queries()).as_model().save(tmp_path / "model.json")
-    with pytest.raises(ModelFormatError, match=r"the load of 'Mine' failed: UntrustedTypesFoundException.*Unknown"):
-        load_model(tmp_path / "model.json")
-
-
 def make_ranker(name: str) -> Any:
     return make_solver(name, {}, 0)

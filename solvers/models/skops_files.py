@@ -1,0 +1,219 @@
+"""Estimators in files of skops, which may name no code but the classes that the registered estimator has.
+
+A file of skops is a tree of nodes. Each names a class or function, which loading imports, and which most kinds of nodes
+call. So before skops reads a file, every node is compared with what its kind may name, exactly: PLAIN for numbers,
+arrays and containers, the classes of the estimator that is registered here, those that the user trusts, and of the
+packages of these classes what fitting adds (HELPERS). Nothing in the file adds to that. Methods, partials, operators
+and calls of constructors are refused whatever they name, and so are functions but a few of HELPERS, which compute
+numbers from arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktune.solvers.core.errors import ModelFormatError, ParameterError, listed
+from ranktune.solvers.core.making import made_of_each_kind
+from ranktune.solvers.core.registrations import Registration
+from ranktune.solvers.models.skops_names import HELPERS, NO_CLASSES, PLAIN, Names
+
+OLDEST = (0, 15)
+"""The release of skops that reads generators of random numbers without calling what a file names."""
+
+
+class Held(NamedTuple):
+    """What an estimator has in its parameters and attributes: classes, and functions by their full names."""
+
+    classes: Sequence[type]
+    functions: Sequence[str]
+
+
+def held(estimator: Any) -> Held:
+    """Return the classes of an estimator and of all objects in it, and the functions."""
+    classes: dict[type, None] = {}
+    functions: dict[str, None] = {}
+    seen: dict[int, object] = {}  # values too, so that no id is used twice
+    left = [estimator]
+    while left:
+        value = left.pop()
+        if isinstance(value, bool | int | float | complex | str | bytes | slice | np.generic | type | None):
+            continue
+        if id(value) in seen or _class_name(type(value)) in NO_CLASSES:
+            continue
+        seen[id(value)] = value
+        if isinstance(value, Mapping):
+            left.extend(value.values())
+        elif isinstance(value, list | tuple | set | frozenset):
+            left.extend(value)
+        elif isinstance(value, np.ndarray):
+            left.extend(value.ravel().tolist() if value.dtype == object else ())
+        elif _is_function(value):
+            functions[_function_name(value)] = None
+        else:
+            classes[type(value)] = None
+            left.extend(getattr(value, "__dict__", {}).values())
+    return Held(tuple(classes), tuple(functions))
+
+
+def _is_function(value: Any) -> bool:
+    wrapped = isinstance(value, partial | operator.attrgetter | operator.itemgetter | operator.methodcaller)
+    return wrapped or (callable(value) and hasattr(value, "__name__"))
+
+
+def _function_name(value: Any) -> str:
+    kind = type(value)
+    module = getattr(value, "__module__", None) or kind.__module__
+    return f"{module}.{getattr(value, '__name__', kind.__name__)}"
+
+
+def _class_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+class Rule(NamedTuple):
+    """What files of a registered solver may hold: the classes of the whole estimator, and names by kind of node."""
+
+    owner: str
+    wholes: frozenset[str]
+    names: Mapping[str, frozenset[str]]
+
+
+def rule_of(registration: Registration) -> Rule:
+    """Return what files of a solver may hold, as its registration in this process says.
+
+    Raises ParameterError where its estimator holds a function, or a trusted name is not that of a class.
+    """
+    estimators = made_of_each_kind(registration)
+    found = held(estimators)
+    names = {kind: set(plain) for kind, plain in PLAIN.items()}
+    trusted = (_trusted_class(registration, name) for name in registration.trusted)
+    names["ObjectNode"] = {_class_name(kind) for kind in (*found.classes, *trusted)}
+    for more in _helpers(found.classes):
+        for kind, added in more.items():
+            names.setdefault(kind, set()).update(added)
+    _check_functions(registration.name, found.functions, names.get("FunctionNode", set()))
+    wholes = frozenset(_class_name(type(estimator)) for estimator in estimators)
+    return Rule(registration.name, wholes, {kind: frozenset(own) for kind, own in names.items()})
+
+
+def _helpers(classes: Sequence[type]) -> Iterator[Names]:
+    """Yield what fitting adds to objects of classes, which may be derived from those of a package."""
+    packages = {".".join(base.__module__.split(".")[:2]) for kind in classes for base in kind.__mro__}
+    for package in sorted(packages):
+        yield from HELPERS.get(package, ())
+
+
+def _check_functions(owner: str, functions: Sequence[str], known: set[str]) -> None:
+    unknown = [name for name in functions if name not in known]
+    if unknown:
+        raise ParameterError(
+            f"the estimator of '{owner}' holds {listed(unknown)}: a function is code, and files of skops are loaded "
+            "only if they name none. Give save=, a function(estimator, path), and load=, a function(path), in place "
+            "of save='skops'."
+        )
+
+
+def _trusted_class(registration: Registration, name: str) -> type:
+    module, _, last = str(name).rpartition(".")
+    try:
+        found = getattr(import_module(module), last)
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    if not isinstance(found, type):
+        raise ParameterError(
+            f"trusted={name!r} of '{registration.name}' is no class that can be imported: give full names of classes, "
+            "module.Class, as the error names what a file holds."
+        )
+    return found
+
+
+def save(registration: Registration, estimator: Any, path: Path) -> None:
+    """Write an estimator as a file of skops. Raises ModelFormatError where it could not be loaded."""
+    rule = rule_of(registration)
+    _skops().dump(estimator, path)
+    _check(path, rule)
+
+
+def load(registration: Registration, path: Path) -> Any:
+    """Return the estimator in a file of skops.
+
+    Raises ModelFormatError where it holds anything but what the registration says.
+    """
+    rule = rule_of(registration)
+    _check(path, rule)
+    return _skops().load(path, trusted=sorted(frozenset().union(*rule.names.values())))
+
+
+def _skops() -> Any:
+    try:
+        release = metadata.version("skops")
+        if tuple(int(part) for part in release.split(".")[:2]) < OLDEST:
+            raise ParameterError(f"skops {release} is installed, and files are safe from {_OLDEST} on: {_REMEDY}")
+        return import_module("skops.io")
+    except ImportError:
+        raise ParameterError(f'the format "skops" needs another package: {_REMEDY}') from None
+
+
+_OLDEST = ".".join(map(str, OLDEST))
+_REMEDY = f'pip install "skops>={_OLDEST}".'
+
+
+def _check(path: Path, rule: Rule) -> None:
+    """Raise ModelFormatError where a node of the file names what its kind may not name."""
+    with zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise ModelFormatError(
+                f"the file of '{rule.owner}' is compressed, and RankTune writes it as it is, since a small file could "
+                "fill the memory. Train the model again."
+            )
+        whole = json.loads(archive.read("schema.json"))
+    if whole["protocol"] == 0:
+        raise ModelFormatError(
+            f"the file of '{rule.owner}' has the first format of skops, in which functions are named elsewhere, and no "
+            "release of RankTune wrote it. Train the model again."
+        )
+    nodes = list(_nodes(whole))
+    refused = [(kind, name) for kind, name in nodes if name not in rule.names.get(kind, ())]
+    if refused:
+        raise ModelFormatError(_refusal(rule.owner, *min(refused, key=lambda node: node[0] == "ObjectNode")))
+    if not nodes or nodes[0][0] != "ObjectNode" or nodes[0][1] not in rule.wholes:
+        raise ModelFormatError(
+            f"the file of '{rule.owner}' does not hold {listed(sorted(rule.wholes))}, the estimator that is registered "
+            "here. Register the solver as where the model was trained, or train it again."
+        )
+
+
+def _refusal(owner: str, kind: str, name: str) -> str:
+    remedy = (
+        f"If your estimator needs that class, and it does no harm whatever its attributes are, register the solver "
+        f"with trusted=[{name!r}]; else train the model again, and load no file of strangers."
+        if kind == "ObjectNode"
+        else "Load no file of strangers; an estimator that needs more takes save= and load= of its own."
+    )
+    return (
+        f"the file of '{owner}' holds {name} ({kind}), which is not loaded: it may hold numbers, arrays and the "
+        f"classes of the registered estimator, by their exact names, but no other class, function, method or partial. "
+        f"{remedy}"
+    )
+
+
+def _nodes(whole: object) -> Iterator[tuple[str, str]]:
+    """Yield the kind of each node of a file, and the class or function that it names, the whole first."""
+    left = [whole]
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left.extend(value)
+        elif isinstance(value, dict):
+            if "__loader__" in value and not isinstance(value["__loader__"], dict):
+                yield str(value["__loader__"]), f"{value.get('__module__')}.{value.get('__class__')}"
+            left.extend(value.values())

@@ -1,0 +1,358 @@
+"""Files of skops run no code: what they may name, and what of strangers is refused before anything is loaded."""
+
+from __future__ import annotations
+
+import io
+import json
+import operator
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import (
+    BaggingRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+    StackingRegressor,
+)
+from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVR
+from sklearn.utils._testing import check_output
+
+from ranktune import register_solver
+from ranktune.solvers import load_model
+from ranktune.solvers.core.errors import ModelFormatError, ParameterError
+from ranktune.solvers.core.registrations import REGISTERED, described, restore
+from ranktune.solvers.core.space import Choice
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.custom import CustomModel
+from ranktune.solvers.registry import make as make_solver
+
+io_of_skops = pytest.importorskip("skops.io")
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """What a test registers is gone after it."""
+    before = dict(REGISTERED)
+    yield
+    REGISTERED.clear()
+    REGISTERED.update(before)
+
+
+def queries() -> Queries:
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(120, 4))
+    X[:, 3] = np.arange(120) % 4
+    return Queries.from_arrays(X, np.digitize(X[:, 0] - X[:, 2], [-0.5, 0.5]) + 1.0, group=[10] * 12)
+
+
+def fitted_near() -> Any:
+    own = queries()
+    return KNeighborsRegressor().fit(own.features, own.grades)
+
+
+def written(folder: Path, estimator: Any) -> Path:
+    """The model of a stranger, who writes with skops whatever an estimator holds."""
+    register_solver("Near", KNeighborsRegressor, [], save=io_of_skops.dump, load=io_of_skops.load)
+    path = folder / "stranger.json"
+    CustomModel(estimator, 4, "Near", solver="Near").save(path)
+    register_solver("Near", KNeighborsRegressor, [], save="skops")
+    return path
+
+
+ESTIMATORS: dict[str, Any] = {
+    "neighbours": KNeighborsRegressor(),
+    "balls": KNeighborsRegressor(algorithm="ball_tree", metric="manhattan"),
+    "forest": RandomForestRegressor(3, random_state=0),
+    "histograms": HistGradientBoostingRegressor(max_iter=3),
+    "absolute": HistGradientBoostingRegressor(max_iter=3, loss="absolute_error"),
+    "network": make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=4, solver="lbfgs", max_iter=5000)),
+    "vectors": SVR(),
+    "boosted": GradientBoostingRegressor(n_estimators=3, loss="huber"),
+    "process": GaussianProcessRegressor(RBF() + WhiteKernel()),
+    "plain process": GaussianProcessRegressor(random_state=0),
+    "columns": make_pipeline(
+        ColumnTransformer(
+            [("s", StandardScaler(), [0]), ("p", "passthrough", slice(1, 2)), ("o", OneHotEncoder(), [3])],
+            remainder="passthrough",
+        ),
+        KNeighborsRegressor(),
+    ),
+    "target": TransformedTargetRegressor(KNeighborsRegressor(), transformer=StandardScaler()),
+    "plain target": TransformedTargetRegressor(SVR()),
+    "bagging": BaggingRegressor(n_estimators=3, random_state=0),
+    "stack": StackingRegressor([("a", KNeighborsRegressor()), ("b", SVR())], final_estimator=SVR(), cv=KFold(3)),
+    "selected": make_pipeline(SelectKBest(f_regression, k=2), SVR()),
+    "searched": GridSearchCV(KNeighborsRegressor(), {"n_neighbors": [2, 3]}),
+}
+
+
+@pytest.mark.parametrize("name", list(ESTIMATORS))
+def test_registered_estimators_are_saved_and_loaded(name: str, tmp_path: Path) -> None:
+    register_solver("Mine", ESTIMATORS[name], [], save="skops")
+    own = queries()
+    ranker: Any = make_solver("Mine", {}, 0).fit(own)
+    model = CustomModel(ranker.estimator_, own.n_features, "Mine", solver="Mine")
+    model.save(tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(own), model.predict(own))
+
+
+def with_attribute(make: Callable[[list[str]], Any]) -> Callable[[list[str]], Any]:
+    def made(command: list[str]) -> Any:
+        estimator = fitted_near()
+        estimator.__sklearn_is_fitted__ = make(command)  # predict calls it
+        return estimator
+
+    return made
+
+
+ATTACKS: dict[str, tuple[Callable[[list[str]], Any], str]] = {
+    "partial": (with_attribute(lambda command: partial(check_output, command)), "functools.partial"),
+    "function": (with_attribute(lambda command: check_output), "check_output"),
+    "built-in function": (with_attribute(lambda command: os.abort), "abort"),
+    "bound method": (with_attribute(lambda command: fitted_near().predict), "KNeighborsRegressor"),
+    "operator": (with_attribute(lambda command: operator.methodcaller("predict", 1)), "methodcaller"),
+    "ufunc": (with_attribute(lambda command: np.exp), "exp"),
+    "type": (with_attribute(lambda command: subprocess.Popen), "Popen"),
+    "transformer of a function": (
+        with_attribute(lambda command: FunctionTransformer(check_output, kw_args={"args": command})),
+        "FunctionTransformer|check_output",
+    ),
+    "another estimator": (with_attribute(lambda command: Ridge()), "Ridge"),
+    "another whole": (lambda command: make_pipeline(KNeighborsRegressor()).fit(np.eye(4), np.ones(4)), "Pipeline"),
+    "a part as the whole": (lambda command: fitted_near()._tree, "does not hold"),
+}
+
+
+@pytest.mark.parametrize("name", list(ATTACKS))
+def test_files_of_strangers_are_refused_and_run_nothing(name: str, tmp_path: Path) -> None:
+    make, found = ATTACKS[name]
+    trace = tmp_path / "trace"
+    path = written(tmp_path, make(["touch", str(trace)]))
+    with pytest.raises(ModelFormatError, match=found) as refused:
+        load_model(path).predict(queries())
+    assert not trace.exists()
+    message = str(refused.value)
+    assert message.startswith(f"{path}: the file of 'Near'") and ("rain" in message or "save= and load=" in message)
+
+
+def io_schema(value: Any) -> Any:
+    with zipfile.ZipFile(io.BytesIO(io_of_skops.dumps(value))) as archive:
+        return json.loads(archive.read("schema.json"))
+
+
+def rewritten(path: Path, change: Callable[[Any], None], compression: int = zipfile.ZIP_STORED) -> None:
+    """Change the tree of nodes in the file of skops of the model at path, and its digest in the manifest."""
+    manifest = json.loads(path.read_text())
+    (beside,) = path.parent.glob("*.bin")
+    with zipfile.ZipFile(beside) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(members["schema.json"])
+    change(schema)
+    members["schema.json"] = json.dumps(schema).encode()
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w", compression) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    REGISTERED.pop("Near")
+    register_solver(
+        "Near", KNeighborsRegressor, [], save=lambda estimator, file: Path(file).write_bytes(raw.getvalue()), load=str
+    )
+    beside.unlink()
+    CustomModel(fitted_near(), 4, "Near", solver=manifest["solver"]).save(path)
+    register_solver("Near", KNeighborsRegressor, [], save="skops")
+
+
+def popen(loader: str, command: list[str]) -> Any:
+    content = io_schema((command,))
+    return {"__class__": "Popen", "__module__": "subprocess", "__loader__": loader, "content": content}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        popen("ConstructorFromReduceNode", ["touch", "trace"]),
+        popen("ListNode", ["touch", "trace"]) | {"content": [io_schema("touch"), io_schema("trace")]},
+        {"__class__": "KNeighborsRegressor", "__module__": "sklearn.neighbors._regression", "__loader__": "ListNode"}
+        | {"content": []},
+        {"__class__": "mean", "__module__": "numpy", "__loader__": "FunctionNode"},
+        {"__class__": "dict", "__module__": "builtins", "__loader__": "CachedNode", "__id__": 1},
+        {"__class__": "eval", "__module__": "builtins", "__loader__": "TypeNode"},
+        {"__class__": ["dict"], "__module__": None, "__loader__": ["DictNode"]},
+    ],
+)
+def test_nodes_that_skops_would_not_write_are_refused(
+    node: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, fitted_near())
+    rewritten(path, lambda schema: schema["content"]["content"].update(n_jobs=node))
+    with pytest.raises(ModelFormatError, match=r"stranger\.json: the file of 'Near' holds"):
+        load_model(path)
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_file_that_could_grow_or_names_functions_elsewhere_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, fitted_near())
+    rewritten(path, lambda schema: None)
+    load_model(path)
+    rewritten(path, lambda schema: None, zipfile.ZIP_DEFLATED)
+    with pytest.raises(ModelFormatError, match="is compressed"):
+        load_model(path)
+    rewritten(path, lambda schema: schema.update(protocol=0))
+    with pytest.raises(ModelFormatError, match="first format of skops"):
+        load_model(path)
+
+
+def disguised(folder: Path, trace: Path) -> Path:
+    """The model of a stranger whose partial and function have names of scikit-learn in the file."""
+
+    def change(schema: Any) -> None:
+        node = schema["content"]["content"]["__sklearn_is_fitted__"] = io_schema(partial(check_output, command))
+        node.update(__class__="KNeighborsRegressor", __module__="sklearn.neighbors._regression")
+        node["content"]["func"].update(__module__="sklearn.utils._testing")
+
+    command = ["touch", str(trace)]
+    path = written(folder, with_attribute(lambda command: 1)([]))
+    rewritten(path, change)
+    return path
+
+
+def test_a_partial_under_a_name_of_scikit_learn_is_refused_and_runs_nothing(tmp_path: Path) -> None:
+    path = disguised(tmp_path, tmp_path / "trace")
+    with pytest.raises(ModelFormatError, match=r"holds .*\.KNeighborsRegressor \(PartialNode\), which is not loaded"):
+        load_model(path).predict(queries())
+    assert not (tmp_path / "trace").exists()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_the_command_line_refuses_it_too(command: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    path = disguised(tmp_path, trace)
+    (tmp_path / "near.py").write_text(
+        "import ranktune\n"
+        "from sklearn.neighbors import KNeighborsRegressor\n"
+        "from tests.support.custom_solvers import PowerRidge\n"
+        "ranktune.register_solver('Near', KNeighborsRegressor, [], save='skops')\n"
+        "class Other(PowerRidge): pass\n"
+    )
+    (tmp_path / "data.txt").write_text("".join(f"{k % 3} qid:{k // 4} 1:{k} 2:1 3:2 4:3\n" for k in range(12)))
+    root = str(Path(__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-m", "ranktune", command, str(path), "data.txt", "--solver", "near:Other"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(tmp_path), root))},
+        capture_output=True,
+        text=True,
+    )
+    assert not trace.exists() and done.returncode not in (0, 70)
+    assert "(PartialNode)" in done.stderr, done.stderr
+
+
+class Own(KNeighborsRegressor):  # type: ignore[misc]
+    """An estimator of the user's, derived from one of scikit-learn, with an object of its own."""
+
+    def fit(self, X: Any, y: Any) -> Own:
+        super().fit(X, y)
+        self.note_ = Note()
+        return self
+
+
+class Note:
+    """What only a fitted estimator holds."""
+
+    def __init__(self) -> None:
+        self.text = "fitted"
+
+
+def test_the_users_own_classes_are_loaded_where_they_are_registered(tmp_path: Path) -> None:
+    own = queries()
+    register_solver("Mine", Own(), [], save="skops")
+    with pytest.raises(ModelFormatError, match=r"Note \(ObjectNode\).*trusted=\['.*test_skops_files.Note'\]"):
+        make_solver("Mine", {}, 0).fit(own).as_model().save(tmp_path / "model.json")
+    register_solver("Mine", Own(), [], save="skops", trusted=[f"{__name__}.Note"])
+    model = make_solver("Mine", {}, 0).fit(own).as_model()
+    model.save(tmp_path / "model.json")
+    loaded: Any = load_model(tmp_path / "model.json")
+    assert loaded.estimator.note_.text == "fitted"
+    np.testing.assert_array_equal(loaded.predict(own), model.predict(own))
+    before = REGISTERED.pop("Mine")
+    description = described(before)
+    assert description["trusted"] == [f"{__name__}.Note"]
+    restore("Mine", description | {"make": f"{__name__}:Own"})
+    load_model(tmp_path / "model.json")
+
+
+def test_estimators_of_every_choice_are_loaded(tmp_path: Path) -> None:
+    kinds = {"near": KNeighborsRegressor, "vectors": SVR}
+    register_solver("Mine", lambda kind: kinds[kind](), [Choice("kind", ("near", "vectors"))], save="skops")
+    own = queries()
+    for kind in kinds:
+        make_solver("Mine", {"kind": kind}, 0).fit(own).as_model().save(tmp_path / f"{kind}.json")
+        load_model(tmp_path / f"{kind}.json").predict(own)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        make_pipeline(FunctionTransformer(np.log1p), SVR()),
+        KNeighborsRegressor(weights=lambda distances: distances),
+        KNeighborsRegressor(weights=partial(np.power, 2.0)),
+        KNeighborsRegressor(weights=io.StringIO("").read),
+    ],
+)
+def test_an_estimator_that_holds_a_function_is_refused_at_once(estimator: Any) -> None:
+    with pytest.raises(ParameterError, match=r"'Mine' holds .*a function is code.*Give save=.* and load="):
+        register_solver("Mine", estimator, [], save="skops")
+    assert "Mine" not in REGISTERED
+    register_solver("Mine", estimator, [], save=io_of_skops.dump, load=io_of_skops.load)
+
+
+def test_a_function_that_fitting_adds_is_refused_when_it_is_saved(tmp_path: Path) -> None:
+    register_solver("Mine", Odd(), [], save="skops")
+    with pytest.raises(ModelFormatError, match=r"holds .*check_output \(FunctionNode\)"):
+        make_solver("Mine", {}, 0).fit(queries()).as_model().save(tmp_path / "model.json")
+
+
+class Odd(KNeighborsRegressor):  # type: ignore[misc]
+    def fit(self, X: Any, y: Any) -> Odd:
+        super().fit(X, y)
+        self.weights = check_output
+        return self
+
+
+def test_trusted_names_are_those_of_classes() -> None:
+    for name in (f"{__name__}.popen", "nothing.Here", "Note", "os.path"):
+        with pytest.raises(ParameterError, match=r"is no class that can be imported: give full names"):
+            register_solver("Mine", KNeighborsRegressor, [], save="skops", trusted=[name])
+    with pytest.raises(ParameterError, match="for save='skops' alone"):
+        register_solver("Mine", KNeighborsRegressor, [], save=print, load=str, trusted=[f"{__name__}.Note"])
+    with pytest.raises(ParameterError, match="a sequence of names"):
+        register_solver("Mine", KNeighborsRegressor, [], save="skops", trusted=f"{__name__}.Note")
+
+
+def test_an_old_release_of_skops_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    register_solver("Mine", KNeighborsRegressor, [], save="skops")
+    model = make_solver("Mine", {}, 0).fit(queries()).as_model()
+    monkeypatch.setattr("ranktune.solvers.models.skops_files.metadata.version", lambda name: "0.14.0")
+    with pytest.raises(ParameterError, match=r"skops 0\.14\.0 .*skops>=0\.15"):
+        model.save(tmp_path / "model.json")
