@@ -10,12 +10,13 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from html import escape
-from typing import Any, Self
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes
-from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.data.grouping import MANY_ROWS
 from ranktune.solvers.data.queries import Queries
 
 SAME_AS = {
@@ -40,6 +41,12 @@ SAME_AS = {
 }
 """Parameters, and what LightGBM, XGBoost, CatBoost and scikit-learn call them."""
 
+Request: TypeAlias = bool | str | None
+"""Whether scikit-learn passes metadata on, or the name under which it gets them; None where they must not be given."""
+
+UNCHANGED: Final = "$UNCHANGED$"
+"""A request that stays as it is; the value is scikit-learn's."""
+
 
 class _OfInit:
     """The signature of a class: that of its __init__, not that of __new__, which older Pythons show for subclasses."""
@@ -53,6 +60,8 @@ class Estimator:
     """Base of estimators: the arguments of __init__ are the parameters, kept as attributes of the same names."""
 
     n_features_in_: int
+    _knows_queries: bool = False
+    _metadata_request: Any
     __signature__ = _OfInit()
 
     def __new__(cls, *_: object, **parameters: object) -> Self:
@@ -130,7 +139,8 @@ class Estimator:
         y : array-like of shape (n_documents,)
             The grades.
         qid, group : array-like, optional
-            Which rows are a query, as in fit.
+            Which rows are a query, as in fit. With neither, all rows are one query: that is an error where the ranker
+            learned from several queries, or there are more than 1,000 rows. For one query give group=[n_documents].
         metric : str, default="ndcg@10"
             The metric. Queries that it skips do not count.
 
@@ -138,6 +148,16 @@ class Estimator:
         -------
         float
             NaN where the metric skips every query.
+
+        Raises
+        ------
+        DataError
+            If it is not said which rows are a query, or the data are not valid.
+
+        Notes
+        -----
+        scikit-learn passes qid to score only where metadata routing is enabled:
+        sklearn.set_config(enable_metadata_routing=True), and then cross_val_score(ranker, X, y, params={"qid": qid}).
 
         Examples
         --------
@@ -150,9 +170,24 @@ class Estimator:
         from ranktune.solvers.metrics.metrics import parse_metric
 
         if not isinstance(X, Queries):
-            X = Queries.from_arrays(*self._validated(X, y, reset=False), qid=qid, group=group)
+            documents, grades = self._validated(X, y, reset=False)
+            if qid is None and group is None:
+                self._check_one_query(documents.shape[0])
+            X = Queries.from_arrays(documents, grades, qid=qid, group=group)
         queries = replace(X, rows=None)
         return mean_of(parse_metric(metric).per_query(self.predict(queries), queries), queries.query_weights)
+
+    def _check_one_query(self, n_rows: int) -> None:
+        """Raise DataError where rows that come without their queries are hardly of one query."""
+        if n_rows <= MANY_ROWS and not self._knows_queries:
+            return
+        why = "this ranker learned from several queries" if self._knows_queries else "so many are hardly of one query"
+        raise DataError(
+            f"score was given {n_rows} rows and not which of them are a query, and {why}. Pass qid=, the query of each "
+            f"row, or group=[{n_rows}] if they are one query. For cross_val_score, GridSearchCV and pipelines of "
+            "scikit-learn: sklearn.set_config(enable_metadata_routing=True), and qid among the params that they get; "
+            "set_fit_request(qid=True) and set_score_request(qid=True) are the default."
+        )
 
     def _repr_html_(self) -> str:
         """Return the class and its parameters for notebooks; those that differ from their defaults are bold."""
@@ -165,15 +200,81 @@ class Estimator:
         )
         return f"<details><summary><code>{escape(repr(self))}</code></summary><table>{rows}</table></details>"
 
-    def get_metadata_routing(self) -> object:
-        """Return what scikit-learn routes here where metadata routing is enabled: qid and group, without a request."""
+    def get_metadata_routing(self) -> Any:
+        """Return what scikit-learn routes here where metadata routing is enabled: qid and group, unless set otherwise.
+
+        Returns
+        -------
+        MetadataRequest
+        """
+        if hasattr(self, "_metadata_request"):
+            return self._metadata_request
         from sklearn.utils.metadata_routing import MetadataRequest
 
-        request = MetadataRequest(owner=self)
+        request = MetadataRequest(owner=type(self).__name__)
         for method in (request.fit, request.score, request.predict):
             for name in ("qid", "group"):
                 method.add_request(param=name, alias=True)
+        request.score.add_request(param="sample_weight", alias=None)  # a pipeline asks for it, with None
         return request
+
+    def set_fit_request(self, *, qid: Request = UNCHANGED, group: Request = UNCHANGED) -> Self:
+        """Say what scikit-learn passes to fit where metadata routing is enabled.
+
+        Parameters
+        ----------
+        qid, group : bool, str or None, optional
+            True passes it, which is the default, False does not, a name passes the metadata of that name, and with
+            None it must not be given.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from ranktune import RankSVM
+        >>> RankSVM().set_fit_request(qid="query").get_metadata_routing().fit.requests["qid"]
+        'query'
+        """
+        return self._requesting("fit", qid=qid, group=group)
+
+    def set_score_request(self, *, qid: Request = UNCHANGED, group: Request = UNCHANGED) -> Self:
+        """Say what scikit-learn passes to score where metadata routing is enabled, as set_fit_request does for fit.
+
+        Parameters
+        ----------
+        qid, group : bool, str or None, optional
+            As in set_fit_request.
+
+        Returns
+        -------
+        self
+        """
+        return self._requesting("score", qid=qid, group=group)
+
+    def set_predict_request(self, *, qid: Request = UNCHANGED, group: Request = UNCHANGED) -> Self:
+        """Say what scikit-learn passes to predict where metadata routing is enabled, as set_fit_request does for fit.
+
+        Parameters
+        ----------
+        qid, group : bool, str or None, optional
+            As in set_fit_request.
+
+        Returns
+        -------
+        self
+        """
+        return self._requesting("predict", qid=qid, group=group)
+
+    def _requesting(self, method: str, **requests: Request) -> Self:
+        """Set what is passed to a method; a clone of the estimator requests the same."""
+        request = self.get_metadata_routing()
+        for name, alias in requests.items():
+            if alias != UNCHANGED:
+                getattr(request, method).add_request(param=name, alias=alias)
+        self._metadata_request = request
+        return self
 
     def __sklearn_tags__(self) -> object:
         """Return tags for scikit-learn: sparse X and missing values (NaN) are accepted, y is required."""

@@ -39,9 +39,11 @@ class SavedRanker(Estimator):
     >>> from ranktune.solvers import RidgeRanker, SavedRanker
     >>> model = RidgeRanker().fit([[0.0], [1.0], [2.0]], [0, 1, 2]).as_model()
     >>> ranker = SavedRanker(model)
-    >>> ranker.n_features_in_, ranker.score([[3.0], [1.0]], [2, 0])
+    >>> ranker.n_features_in_, ranker.score([[3.0], [1.0]], [2, 0], group=[2])
     (1, 1.0)
     """
+
+    _knows_queries = True
 
     def __init__(self, model: str | os.PathLike[str] | Model) -> None:
         self.model = model

@@ -83,6 +83,7 @@ class QueryEstimator(Estimator):
         """Return training data as Queries; note the number and names of the features, or check them unless reset."""
         queries = self._as_queries(X, y, qid, group, about, reset=reset)
         self._check_supported(queries)
+        self._knows_queries = queries.n_queries > 1 or (self._knows_queries and not reset)
         if reset:
             self.monotone_ = queries.monotone
             learns = queries.has_missing and not self.takes_missing

@@ -6,6 +6,7 @@ Run as a program, it prints the graph of packages: python -m tests.contracts.tes
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -195,6 +196,15 @@ def test_version_is_that_of_the_package_and_the_changelog() -> None:
     assert ranktune.__version__ == project["version"]
     assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
     assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_tables_and_every_sampler_but_that_of_pytorch_need_no_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[^\w-]", one, maxsplit=1)[0] for one in project["dependencies"]}
+    assert {"polars", "pyarrow", "scikit-optimize"} <= names
+    assert project["optional-dependencies"]["tables"] == project["optional-dependencies"]["skopt"] == []
+    pages = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    assert not [page.name for page in pages if re.search(r"ranktune\[[^\]]*(tables|skopt)", page.read_text())]
 
 
 def test_importing_the_root_loads_nothing_heavy() -> None:

@@ -12,15 +12,18 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import ndcg_score
-from sklearn.model_selection import GridSearchCV, GroupKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ranktune.solvers.base.blocks import fit_blocks
+from ranktune.solvers.base.saved import SavedRanker
 from ranktune.solvers.boosting.lightgbm import LambdaMART
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.linear.rank_svm import RankSVM
+from ranktune.solvers.registry import make
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(60, 3))
@@ -91,7 +94,84 @@ def test_score_is_the_mean_of_the_metric_over_the_queries() -> None:
     assert ranker.score(X, Y, qid=qid, metric="ndcg@3") == pytest.approx(np.mean(expected))
     queries = Queries.from_arrays(X, Y, qid=qid)
     assert ranker.score(queries) == ranker.score(X, Y, qid=qid)
-    assert np.isnan(ranker.score(X[:3], np.zeros(3), metric="ndcg@3"))
+    assert np.isnan(ranker.score(X[:3], np.zeros(3), group=[3], metric="ndcg@3"))
+
+
+def test_rows_without_their_queries_are_not_scored_as_one() -> None:
+    qid = np.arange(60) % 6
+    queries = Queries.from_arrays(X, Y, qid=qid)
+    online = make("SOLAR2", {}, 0)
+    halves = np.arange(60) < 30
+    online.partial_fit(X[halves], Y[halves], qid=qid[halves]).partial_fit(X[~halves], Y[~halves])  # type: ignore[attr-defined]
+    for ranker in (
+        RankSVM().fit(X, Y, qid=qid),
+        RidgeRanker().fit(queries),
+        fit_blocks(RidgeRanker(), queries),
+        SavedRanker(RankSVM().fit(queries).as_model()),
+        online,
+    ):
+        with pytest.raises(
+            DataError, match=r"given 60 rows and not which .* learned from several.* Pass qid=.*group=\[60\]"
+        ):
+            ranker.score(X, Y)
+        assert 0.0 < ranker.score(X, Y, qid=qid) <= 1.0 and ranker.score(X, Y, group=[60]) <= 1.0
+    alone = RankSVM().fit(X, Y)  # one query, as its data
+    assert alone.score(X, Y) == alone.score(X, Y, group=[60])
+    many = np.tile(X, (20, 1)), np.tile(Y, 20)
+    with pytest.raises(DataError, match=r"given 1200 rows .* so many are hardly of one query"):
+        alone.score(*many)
+    assert alone.score(*many, group=[1200]) == 1.0
+
+
+def test_cross_validation_without_routing_says_what_to_do() -> None:
+    qid = np.arange(60) // 5
+    given = {"groups": qid, "params": {"qid": qid}, "cv": GroupKFold(3)}
+    with pytest.raises(DataError, match=r"enable_metadata_routing=True"):
+        cross_val_score(RankSVM(), X, Y, error_score="raise", **given)
+    with pytest.warns(UserWarning, match=r"enable_metadata_routing=True"):
+        assert np.isnan(cross_val_score(RankSVM(), X, Y, **given)).all()
+
+
+def by_hand(C: float, qid: np.ndarray) -> list[float]:
+    """The score of each fold of a pipeline of a scaler and RankSVM."""
+    found = []
+    for a, b in GroupKFold(3).split(X, Y, qid):
+        scaler = StandardScaler().fit(X[a])
+        ranker = RankSVM(C=C).fit(scaler.transform(X[a]), Y[a], qid=qid[a])
+        own = [ndcg_score([Y[b][qid[b] == q]], [ranker.predict(scaler.transform(X[b]))[qid[b] == q]], k=10)
+               for q in np.unique(qid[b]) if Y[b][qid[b] == q].any()]  # fmt: skip
+        found.append(float(np.mean(own)))
+    return found
+
+
+def test_pipelines_are_cross_validated_query_by_query() -> None:
+    qid = np.random.default_rng(1).permutation(60) // 5
+    with config_context(enable_metadata_routing=True):
+        ranker = RankSVM(C=0.01).set_fit_request(qid=True).set_score_request(qid=True)
+        pipeline = Pipeline([("scale", StandardScaler()), ("rank", ranker)])
+        params = {"qid": qid, "groups": qid}
+        scores = cross_val_score(pipeline, X, Y, params=params, cv=GroupKFold(3))
+        grid = GridSearchCV(pipeline, {"rank__C": [1e-6, 0.01]}, cv=GroupKFold(3)).fit(X, Y, **params)
+    assert scores == pytest.approx(by_hand(0.01, qid)) and (scores < 1.0).any()
+    expected = [np.mean(by_hand(C, qid)) for C in (1e-6, 0.01)]
+    assert grid.cv_results_["mean_test_score"] == pytest.approx(expected)
+
+
+def test_requests_of_metadata_are_set_and_cloned() -> None:
+    ranker = RankSVM().set_fit_request(qid="query", group=False).set_predict_request(qid=None)
+    for one in (ranker, clone(ranker), pickle.loads(pickle.dumps(ranker))):
+        routing = one.get_metadata_routing()
+        assert routing.fit.requests == {"qid": "query", "group": False}
+        assert routing.score.requests == {"qid": True, "group": True, "sample_weight": None}
+        assert routing.predict.requests == {"qid": None, "group": True}
+    assert RankSVM().get_metadata_routing().fit.requests == {"qid": True, "group": True}
+    with config_context(enable_metadata_routing=True):
+        qid = np.arange(60) // 5
+        pipeline = make_pipeline(StandardScaler(), RankSVM().set_fit_request(qid="query")).fit(X, Y, query=qid)
+    direct = RankSVM().fit(StandardScaler().fit_transform(X), Y, qid=qid)
+    np.testing.assert_array_equal(pipeline[-1].coef_, direct.coef_)
+    with pytest.raises(TypeError, match="weights"):
+        ranker.set_fit_request(weights=True)  # type: ignore[call-arg]
 
 
 def test_scikit_learn_routes_the_queries() -> None:
