@@ -83,7 +83,7 @@ class BaseRanker(QueryEstimator):
     path_parameter: ClassVar[str | None] = None
     path_increasing: ClassVar[bool] = True
     path_expensive: ClassVar[bool] = False
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ()
+    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({},)
 
     def __init_subclass__(cls) -> None:
         """Give the search space the defaults of the constructor."""

@@ -5,8 +5,9 @@ converted to our own arrays at once. CatBoost compares in single precision and s
 threshold left in double precision. Both send every number, rounded to single precision, the same way if the threshold
 is the largest double that rounds to the border or less.
 
-CatBoost has no call for a single round: it grows blocks of rounds, each a fit of its own whose baseline are the scores
-of the trees before it. The blocks are the same however many rounds are kept.
+CatBoost has no call for a single round: it grows blocks of a few rounds, each a fit of its own on the same bins, whose
+baseline are the scores of the trees before it. The blocks are the same however many rounds are kept. CatBoost lowers
+the noise in the scores of splits as a model grows; each block gets the noise of its first round.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
-YETI_RANK, QUERY_RMSE = LOSSES = ("YetiRank", "QueryRMSE")
-FIRST_BLOCK = 32
-"""Rounds of the first block; each further one has half of the rounds before it, at least as many as this."""
+QUERY_RMSE, YETI_RANK = LOSSES = ("QueryRMSE", "YetiRank")
+BLOCK = 4
+"""Rounds of a block: so few that boosting ends soon after a deadline, and so many that the start of a fit is cheap."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,12 @@ class CatBoostGrowth:
     seed: int
     _trees: list[Trees] = field(default_factory=list)
     _rounds: int = 0
+    _pool: Any = None
 
     def grow(self) -> bool:
         """Grow one more round, which is always possible."""
         if self._rounds == len(self._trees):
-            self._grow_block(max(FIRST_BLOCK, len(self._trees) // 2))
+            self._grow_block()
         self._rounds += 1
         return True
 
@@ -90,34 +92,61 @@ class CatBoostGrowth:
         """Return the trees of the rounds from number first up to but without last."""
         return joined(self._trees[first:last])
 
-    def _grow_block(self, rounds: int) -> None:
+    def _grow_block(self) -> None:
         features = self.queries.features
         if features.shape[0] == 0 or _is_constant(self.queries):
-            self._trees += [_constant(self.queries.has_missing)] * rounds  # CatBoost refuses such features
+            self._trees += [_constant(self.queries.has_missing)] * BLOCK  # CatBoost refuses such features
             return
-        weights = None if self.queries.query_weights is None else self._document_weights()
-        limits = {} if weights is None else {"l2_leaf_reg": self.parameters["l2_leaf_reg"] / weights.mean()}
+        try:
+            if self._pool is None:
+                self._pool = self._binned()
+            self._pool.set_baseline(self.scores[:, None])
+            model = self.library.CatBoost(self._block_parameters())
+            model.fit(self._pool)
+        except self.library.CatBoostError as error:
+            raise DataError(f"CatBoost cannot learn from these data: {error}") from error
+        grown = trees_of(model, self.queries.has_missing)
+        grown += [_constant(self.queries.has_missing)] * (BLOCK - len(grown))
+        self.scores = self.scores + joined(grown).scores(features)
+        self._trees += grown
+
+    def _binned(self) -> Any:
+        """Return the training data in bins."""
+        features = self.queries.features
         pool = self.library.Pool(
             features if isinstance(features, np.ndarray) else sparse.csr_matrix(features),
             label=self.queries.grades,
             group_id=self.queries.query_of_document,
-            group_weight=weights,
-            baseline=self.scores,
+            group_weight=None if self.queries.query_weights is None else self._document_weights(),
         )
-        seed = (self.seed + len(self._trees)) % (2**31 - 1)
-        model = self.library.CatBoost({**self.parameters, **limits, "iterations": rounds, "random_seed": seed})
-        try:
-            model.fit(pool)
-        except self.library.CatBoostError as error:
-            raise DataError(f"CatBoost cannot learn from these data: {error}") from error
-        grown = trees_of(model, self.queries.has_missing)
-        grown += [_constant(self.queries.has_missing)] * (rounds - len(grown))
-        self.scores = self.scores + joined(grown).scores(features)
-        self._trees += grown
+        pool.quantize(border_count=self.parameters["border_count"], nan_mode=self.parameters["nan_mode"])
+        return pool
+
+    def _block_parameters(self) -> Json:
+        rounds = len(self._trees)
+        noise = noise_after(rounds * self.parameters["learning_rate"], self.queries.n_documents)
+        own: Json = {
+            **self.parameters,
+            "iterations": BLOCK,
+            "random_seed": (self.seed + rounds) % (2**31 - 1),
+            "random_strength": self.parameters["random_strength"] * noise,
+        }
+        if self.queries.query_weights is not None:
+            own["l2_leaf_reg"] /= self._document_weights().mean()
+        return own
 
     def _document_weights(self) -> Floats:
         """Return the weight of each document; CatBoost multiplies the penalty by their mean."""
         return np.repeat(self.queries.weight_of_query, self.queries.lengths)
+
+
+def noise_after(length: float, documents: int) -> float:
+    """Return the factor of the noise in the scores of splits: 1 at first, then less with the length of a model.
+
+    length is the number of its rounds times the learning rate. The factor is a half where it is the logarithm of the
+    number of documents. Source: CatBoost, which computes it from the rounds of one fit.
+    """
+    return float(1.0 / (1.0 + np.exp(length) / documents))
 
 
 def _is_constant(queries: Queries) -> bool:
@@ -181,7 +210,7 @@ class CatBoostRanker(BoostedRanker):
     ----------
     trees : int, default=200
         The most rounds.
-    learning_rate : float, default=0.05
+    learning_rate : float, default=0.1
         The factor of each tree.
     depth : int, default=6
         The levels of each tree.
@@ -191,9 +220,9 @@ class CatBoostRanker(BoostedRanker):
         The noise in the scores of splits; CatBoost's random_strength.
     feature_share : float, default=1.0
         The share of the features that is drawn for each level.
-    row_share : float, default=0.7
+    row_share : float, default=1.0
         The share of the documents that is drawn for each tree.
-    loss : {"YetiRank", "QueryRMSE"}, default="YetiRank"
+    loss : {"QueryRMSE", "YetiRank"}, default="QueryRMSE"
         "YetiRank": pairs of documents weighted by their ranks in drawn orders; "QueryRMSE": squared errors of grades
         less their mean in the query. Monotone constraints need QueryRMSE.
     start : {"none", "linear"}, default="none"
@@ -248,7 +277,7 @@ class CatBoostRanker(BoostedRanker):
     needs_pairs: ClassVar[bool] = True
 
     space: ClassVar[tuple[Parameter, ...]] = (
-        Int("trees", 50, 1000, log=True),
+        Int("trees", 10, 1000, log=True),
         Float("learning_rate", 0.02, 0.3, log=True),
         Int("depth", 2, 8),
         Float("l2", 0.1, 100.0, log=True),
@@ -258,18 +287,19 @@ class CatBoostRanker(BoostedRanker):
         Choice("loss", LOSSES),
         Choice("start", STARTS),
     )
+    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({}, {"loss": YETI_RANK})
 
     def __init__(
         self,
         trees: int = 200,
         *,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.1,
         depth: int = 6,
         l2: float = 3.0,
         randomness: float = 1.0,
         feature_share: float = 1.0,
-        row_share: float = 0.7,
-        loss: str = "YetiRank",
+        row_share: float = 1.0,
+        loss: str = "QueryRMSE",
         start: str = "none",
         validation: float = 0.0,
         patience: int = 50,
@@ -321,7 +351,7 @@ class CatBoostRanker(BoostedRanker):
         -------
         frozenset of str
         """
-        by_document = parameters.get("loss", YETI_RANK) == QUERY_RMSE
+        by_document = parameters.get("loss", QUERY_RMSE) == QUERY_RMSE
         return super().supports(parameters) | ({MONOTONE} if by_document else frozenset())
 
     def _start_scale(self, queries: Queries) -> float:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.boosting.base import TREE_GAINS, BoostedRanker, check_share, gains_of, pair_scale
-from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, FAST, LightGBMRanker, bagging
+from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, SMALL, LightGBMRanker, bagging
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_flag
 from ranktune.solvers.core.errors import DataError
@@ -26,9 +26,6 @@ count as one."""
 
 LAMBDARANK, XENDCG = LOSSES = ("lambdarank", "xendcg")
 
-_FAST: Mapping[str, Value] = {**FAST, "loss": XENDCG, "leaves": 31, "min_documents": 200}
-"""Larger trees: where gradients are cheap, most of the time goes into bins, whatever the leaves."""
-
 
 class LambdaMART(BoostedRanker, LightGBMRanker):
     """LambdaMART: boosted trees whose gradients weigh each pair by the change in NDCG of swapping it, by LightGBM.
@@ -42,16 +39,16 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     ----------
     trees : int, default=100
         The most rounds. Give several hundred, or 2,000 for much data, where validation queries end them earlier.
-    learning_rate : float, default=0.05
+    learning_rate : float, default=0.1
         The factor of each tree.
-    leaves : int, default=8
+    leaves : int, default=31
         The most leaves of each tree.
-    min_documents : int, default=50
+    min_documents : int, default=20
         The least documents of each leaf; at most a tenth of all.
     l2 : float, default=1.0
         Penalty on the values of leaves.
-    feature_share : float, default=0.5
-        The share of the features that is drawn for each tree.
+    feature_share : float, default=1.0
+        The share of the features that is drawn for each split.
     splitter : {"best", "random"}, default="best"
         The thresholds that a split compares: all of each feature, or a random one of each.
     query_share : float, default=0.7
@@ -123,21 +120,17 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         Choice("loss", LOSSES),
         Int("truncation", 5, 50, log=True, when=When("loss", (LAMBDARANK,))),
     )
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = (
-        _FAST,
-        {**_FAST, "learning_rate": 0.1, "min_documents": 20, "l2": 0.01},
-        FAST,
-    )
+    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({}, SMALL)
 
     def __init__(
         self,
         trees: int = 100,
         *,
-        learning_rate: float = 0.05,
-        leaves: int = 8,
-        min_documents: int = 50,
+        learning_rate: float = 0.1,
+        leaves: int = 31,
+        min_documents: int = 20,
         l2: float = 1.0,
-        feature_share: float = 0.5,
+        feature_share: float = 1.0,
         splitter: str = "best",
         query_share: float = 0.7,
         loss: str = "lambdarank",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from ranktune.solvers.boosting.base import BoostedRanker, check_share
-from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, FAST, SPLITTERS, LightGBMRanker, bagging
+from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, SPLITTERS, STOCK, LightGBMRanker, bagging
 from ranktune.solvers.boosting.query_error import QueryError
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice
@@ -29,16 +29,16 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     ----------
     trees : int, default=100
         The most rounds. Give several hundred, or 2,000 for much data, where validation queries end them earlier.
-    learning_rate : float, default=0.05
+    learning_rate : float, default=0.1
         The factor of each tree.
     leaves : int, default=8
         The most leaves of each tree.
-    min_documents : int, default=50
+    min_documents : int, default=20
         The least documents of each leaf; at most a tenth of all.
     l2 : float, default=1.0
         Penalty on the values of leaves.
-    feature_share : float, default=0.5
-        The share of the features that is drawn for each tree.
+    feature_share : float, default=1.0
+        The share of the features that is drawn for each split.
     splitter : {"best", "random"}, default="best"
         The thresholds that a split compares: all of each feature, or a random one of each.
     row_share : float, default=0.7
@@ -97,22 +97,17 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         Float("row_share", 0.4, 1.0),
         Choice("centre", CENTRES),
     )
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = (
-        FAST,
-        {**FAST, "start": "linear"},
-        {**FAST, "leaves": 31, "min_documents": 200},
-        {**FAST, "centre": "none"},
-    )
+    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({"start": "linear"}, {}, STOCK)
 
     def __init__(
         self,
         trees: int = 100,
         *,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.1,
         leaves: int = 8,
-        min_documents: int = 50,
+        min_documents: int = 20,
         l2: float = 1.0,
-        feature_share: float = 0.5,
+        feature_share: float = 1.0,
         splitter: str = "best",
         row_share: float = 0.7,
         centre: str = "query",
@@ -177,7 +172,7 @@ class RandomForestRanker(LightGBMRanker):
     l2 : float, default=1.0
         Penalty on the values of leaves.
     feature_share : float, default=0.3
-        The share of the features that is drawn for each tree.
+        The share of the features that is drawn for each split.
     splitter : {"best", "random"}, default="best"
         The thresholds that a split compares: all of each feature, or a random one of each.
     row_share : float, default=0.6

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.boosting.early_stopping import Patience
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
@@ -66,6 +67,13 @@ def grown(
     if n_rounds(ranker) == 0:
         raise LimitReached
     return ranker, ""
+
+
+def patience_of(task: Task) -> Patience | None:
+    """Return what ends the growth of a boosted ranker along its path of rounds; None for a path of other values."""
+    if not (task.bound and task.path):
+        return None
+    return Patience(int(unfitted(task).get_params()["patience"]))
 
 
 def n_rounds(ranker: BaseRanker) -> int:

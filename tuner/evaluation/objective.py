@@ -19,7 +19,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
 from ranktune.tuner.evaluation.feature_sets import selected_columns
-from ranktune.tuner.evaluation.fitting import LimitReached, fitted
+from ranktune.tuner.evaluation.fitting import LimitReached, fitted, patience_of
 from ranktune.tuner.evaluation.holdout import by_split, chosen_parameters
 from ranktune.tuner.evaluation.kept import keep_scores
 from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse, still_racing
@@ -92,7 +92,10 @@ def _by_plan(task: Task, plan: Plan, development: Queries) -> Outcome:
 
 
 def _by_folds(task: Task, plan: tuple[Fold, ...], development: Queries) -> Outcome:
-    """Score each fold by a model of the others; a query that several folds score gets the mean."""
+    """Score each fold by a model of the others; a query that several folds score gets the mean.
+
+    Boosting goes on until its fold stops it; the folds after it compare no more rounds than those that it has reached.
+    """
     judged = np.unique(np.concatenate([fold.vali for fold in plan]))
     looks = _interim_looks(plan, len(judged))
     racing, stopped = max(len(task.path), 1), ""
@@ -103,8 +106,15 @@ def _by_folds(task: Task, plan: tuple[Fold, ...], development: Queries) -> Outco
         parts = read_for_fit(task, fold.train), read_part(task.folder, fold.vali)
         train, vali = (part.with_columns(columns) for part in parts)
         documents = development.documents_of(fold.vali) if task.keep_scores or task.keep else None
+        patience = patience_of(task)
         for k, ranker in enumerate(fitted(task, task.path[:racing], train, scores, deadline)):
             scores.score(k, ranker, vali, fold.vali, documents, columns)
+            if patience is None:
+                continue
+            patience.update(int(task.path[k]), float(scores.parts(k, place)[-1]))
+            if patience.over:
+                racing = k + 1
+                break
         part, best = f"fold {place} of {len(plan)}", scores.best(judged, racing)
         scores.end_part(part)
         if place <= looks:

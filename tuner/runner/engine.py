@@ -13,12 +13,13 @@ from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.compiled import remark_on_cache
-from ranktune.solvers.core.errors import StudyError, listed
+from ranktune.solvers.core.errors import listed
 from ranktune.solvers.core.left_out import or_left_out
 from ranktune.solvers.core.version import this_version
 from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.runner.decisions import first_look, scored_once
 from ranktune.tuner.runner.joining import Declaration, share
-from ranktune.tuner.runner.look import Look, look, worth_a_look
+from ranktune.tuner.runner.look import Look, fit_seconds, look, worth_a_look
 from ranktune.tuner.runner.loop import Objective, TrialLoop
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
@@ -46,8 +47,6 @@ from ranktune.tuner.selection.serving import Served, restriction, served, warn_i
 from ranktune.tuner.selection.time_reserve import reserve
 from ranktune.tuner.selection.tuning_gain import DefaultModel, best_default, default_model, tuning_gain
 from ranktune.tuner.splits.archive import is_first_use, note_use
-from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.splits.split import WHOLE
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.artifacts import Artifacts
@@ -66,8 +65,6 @@ from ranktune.tuner.workers.executor import Executor
 
 UNUSED = 0.1
 """Share of the given time that may be left without an explanation."""
-LOOKED = "look.json"
-"""File of the first look, beside the record of a split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +194,13 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
     try:
         if lost := lost_trials(run.folder.path, problem.name, map(number_of, record.trials())):
             run.stage("repairing", label + lost)
-        looked = _look(run, problem, tasks, deadline, begun=bool(record.trials()))
+        begun = bool(record.trials())
+        if scored_once(own, problem, study, deadline.left * run.executor.jobs, begun=begun):
+            problem = problem.by_one_part()
+        looked = first_look(own, lambda: _look(run, problem, tasks, deadline), begun=begun)
         if looked is not None and looked.parts == 1:
-            problem = problem.by_first_part()
-            record.weights = problem.judged_weights
+            problem = problem.by_one_part()
+        record.weights = problem.judged_weights
         run.stage("search", "")
         begin = partial(
             TrialLoop,
@@ -214,6 +214,8 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
             deadline,
             partial(reserve, problem),
             looked=looked,
+            one_part=problem.given_split,
+            fit_seconds=fit_seconds(problem),
             per_solver=problem.development.n_queries < FEW_QUERIES,
             events=run.events,
             check=run.check,
@@ -227,7 +229,7 @@ def _run_split(run: StudyRun, problem: Problem, deadline: Deadline) -> _Part:
         run.check()
         again = problem.fresh and deadline.left < float("inf")
         run.stage("rescoring", label + "scoring the best candidates again, on fresh folds" if again else "")
-        found = best_candidates(record, space, study.limits, defaults_first=looked is None)
+        found = best_candidates(record, space, study.limits, believed=looked is None)
         found = rescored(study, problem, found, run.executor, deadline)
         best = best_by_solver(found)
         choice = Choice(best, best[0])
@@ -277,31 +279,13 @@ def _unused(given: float, left: float, why: str) -> str:
     return f"{left:.0f} of {given:.0f} seconds were not used: {why}."
 
 
-def _look(run: StudyRun, problem: Problem, tasks: Tasks, deadline: Deadline, *, begun: bool) -> Look | None:
-    """Return the first look at the solvers, None where full trials are cheap enough to compare them.
-
-    It is kept beside the record: a study that has begun goes on with it, or without. Raises StudyError where it cannot
-    be read: the trials were chosen by it, and evaluated on its number of folds.
-    """
-    study, path = run.study, run.folder.split(problem.name) / LOOKED
-    try:
-        check_sealed(path)
-        return Look.parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        pass
-    except (Damaged, OSError, ValueError, KeyError, TypeError) as error:
-        if begun:
-            raise StudyError(
-                f"{path}, the first look by which trials were chosen, cannot be read: {error}. Restore it from a "
-                "backup, or begin a study of another name."
-            ) from error
-    if begun or study.full or study.strict or not worth_a_look(problem, study.solvers, deadline.left):
+def _look(run: StudyRun, problem: Problem, tasks: Tasks, deadline: Deadline) -> Look | None:
+    """Return the first look at the solvers, None where full trials are cheap enough to compare them."""
+    study = run.study
+    if study.full or study.strict or not worth_a_look(problem, study.solvers, deadline.left):
         return None
     run.stage("look", "a first look at every solver, on samples of the queries")
-    found = look(problem, study.union_space(), tasks, run.executor, deadline.left)
-    with writing(path.parent):
-        write_sealed(path, found.text())
-    return found
+    return look(problem, study.union_space(), tasks, run.executor, deadline.left)
 
 
 def _estimate(

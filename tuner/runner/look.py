@@ -1,9 +1,10 @@
 """A first look at every solver: fits on samples of the queries, of growing size, within a small part of the time.
 
-A study with a time limit on large data cannot afford a trial of every solver. So the default configuration of each is
-fitted on a sample, then those that may still win on samples of twice the size, with further configurations of the
-leaders. What is known then is who leads, what a trial on all queries will cost, and how much each solver gains from
-twice the queries. A solver that is significantly behind the leader, its gain up to all queries included, gets no trial.
+A study with a time limit on very large data cannot afford a trial of every solver, nor one boosted fit to its end. So
+the default configuration of each is fitted on a sample, then those that may still win on samples of twice the size,
+with further configurations of the leaders. What is known then is who leads, what a trial on all queries will cost, and
+how much each solver gains from twice the queries. A solver that is significantly behind the leader, its gain up to all
+queries included, gets no trial.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from ranktune.tuner.evaluation.holdout import vali_weights
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.splits.plans import LOOK, save_plan
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.study.problem import Problem
@@ -34,11 +34,13 @@ from ranktune.tuner.workers.executor import Executor
 SHARE = 0.1
 """Share of the time that the look may take."""
 SECONDS_A_CELL = 5e-7
-"""Rough seconds to fit one feature of one document by boosting: decides whether to look, and the first sample."""
+"""Rough seconds to fit one feature of one document by the rounds of boosting that a sample gets."""
+FIT_SECONDS_A_CELL = 2.5e-6
+"""The same until boosting stops: the median of the default LambdaMART on sixteen generated tasks."""
+TOO_LONG = 4.0
+"""Multiple of the time from which a boosted fit is so long that samples are compared first."""
 EXPENSIVE = 0.05
-"""Share of the time from which a trial of boosting is expensive, so that a look pays."""
-EXPENSIVE_OF_FEW = 0.5
-"""The same where queries are few: samples and single splits of them show little."""
+"""Share of the time from which a trial of boosting is expensive: it is compared on a sample first."""
 MIN_SAMPLE, MIN_VALI = 30, 300
 """The smallest sample of training queries, and of validation queries where there are as many."""
 MAX_ROUNDS, PATIENCE = 100, 15
@@ -179,11 +181,10 @@ class Look:
 
 
 def worth_a_look(problem: Problem, solvers: Sequence[str], seconds: float) -> bool:
-    """Return whether trials of boosting would take much of the time, so that samples should decide who gets it."""
+    """Return whether no boosted fit would come near its end in the time, so that samples decide who gets it."""
     if len(solvers) < 2 or not math.isfinite(seconds) or not isinstance(problem.plan, tuple):
         return False
-    share = EXPENSIVE_OF_FEW if problem.development.n_queries < FEW_QUERIES else EXPENSIVE
-    return cells(problem) * SECONDS_A_CELL * len(problem.plan) > share * seconds
+    return fit_seconds(problem) > TOO_LONG * seconds
 
 
 def look(problem: Problem, space: UnionSpace, tasks: Tasks, executor: Executor, seconds: float) -> Look:
@@ -243,7 +244,7 @@ class _Looking:
     def run(self, space: UnionSpace, seconds: float) -> Look:
         """Fit samples of growing size until the next would take too long."""
         begun = time.monotonic()
-        arms = [_Arm(params) for params in _first(space)]
+        arms = [_Arm(params) for params in space.defaults()]
         alive, size, widened = arms, self._first_size(), False
         while alive:
             self._fit(alive, size)
@@ -331,20 +332,17 @@ def _rank(arm: _Arm) -> tuple[int, float]:
     return -arm.sizes[-1], -arm.value
 
 
-def _first(space: UnionSpace) -> Iterator[dict[str, Value]]:
-    """Yield what to fit first of each solver: the first of its portfolio, which is made for large data, or defaults."""
-    for defaults in space.defaults():
-        solver = str(defaults[SOLVER])
-        found = [space.configuration(solver, values) for values in solver_class(solver).portfolio]
-        yield next((params for params in found if params is not None), defaults)
-
-
 def _others(arm: _Arm, space: UnionSpace) -> Iterator[_Arm]:
     """Yield the further configurations of the portfolio of an arm's solver."""
     for values in solver_class(arm.solver).portfolio:
         params = space.configuration(arm.solver, values)
         if params is not None and params != arm.params:
             yield _Arm(params)
+
+
+def fit_seconds(problem: Problem) -> float:
+    """Return the rough seconds of a boosted fit until it stops."""
+    return cells(problem) * FIT_SECONDS_A_CELL
 
 
 def cells(problem: Problem) -> int:

@@ -37,6 +37,7 @@ from ranktune.tuner.runner.incumbents import Incumbents
 from ranktune.tuner.runner.look import EXPENSIVE, Look
 from ranktune.tuner.runner.progress import Progress, TrialReport
 from ranktune.tuner.runner.search_scheduler import SearchScheduler
+from ranktune.tuner.samplers.first import is_first
 from ranktune.tuner.samplers.space import UnionSpace, widened
 from ranktune.tuner.storage.record import ERROR, STOPPED, Record, number_of, seconds_of
 from ranktune.tuner.study.deadline import Deadline
@@ -71,9 +72,13 @@ class TrialLoop:
         Turns a solver and its parameters into a task.
     deadline, reserve : Deadline, callable
         No trial begins after the deadline less the reserve: the seconds that selection and refit take, computed from
-        the seconds of each solver's best trial.
+        the seconds of each solver's best trial, and whether first configurations of boosting are still to come.
     looked : Look, optional
         The first look at the solvers.
+    one_part : bool
+        Whether trials are scored on one part, where boosting that is cut at a limit counts with the rounds that it has.
+    fit_seconds : float
+        The rough seconds of a boosted fit until it stops.
     per_solver : bool
         Whether a study with a deadline searches each solver by itself.
     check : callable
@@ -88,8 +93,10 @@ class TrialLoop:
     progress: Progress
     objective: Objective = evaluate
     deadline: Deadline = field(default_factory=Deadline)
-    reserve: Callable[[float, Mapping[str, float]], float] = lambda total, seconds: 0.0
+    reserve: Callable[[float, Mapping[str, float], bool], float] = lambda total, seconds, growing: 0.0
     looked: Look | None = None
+    one_part: bool = False
+    fit_seconds: float = 0.0
     per_solver: bool = True
     events: Events = field(default_factory=lambda: Events(None))
     check: Callable[[], None] = lambda: None
@@ -106,6 +113,8 @@ class TrialLoop:
             per_solver=self.per_solver and timed,
             timed=timed,
             looked=self.looked,
+            one_part=self.one_part,
+            fit_seconds=self.fit_seconds,
             weights=self.record.weights,
         )
         self.total = self.deadline.left
@@ -119,6 +128,7 @@ class TrialLoop:
         )
         finished = self.record.trials()
         self.best: dict[str, FrozenTrial] = {}
+        self.first_seconds: dict[str, float] = {}
         self.scheduler.remember((trial, self._add(trial, self._per_query(trial))) for trial in finished)
         self.begun = Counter(self.space.split(trial.params)[0] for trial in finished)
         done = {number_of(trial) for trial in finished}
@@ -138,6 +148,8 @@ class TrialLoop:
         solver = self.space.split(trial.params)[0]
         best = self.best.get(solver)
         if trial.state == TrialState.COMPLETE and trial.value is not None:
+            if is_first(trial.params, self.space):
+                self.first_seconds[solver] = self.first_seconds.get(solver, 0.0) + seconds_of(trial)
             if best is None or trial.value > (best.value or 0.0):
                 self.best[solver] = trial
         if per_query is not None and self.judged is None:
@@ -201,13 +213,17 @@ class TrialLoop:
         if not self.done or self.deadline.left == float("inf"):
             return float("inf")
         jobs = max(self.executor.jobs, 1)
-        return self.deadline.left - self.reserve(self.total * jobs, self._best_seconds()) / jobs
+        return self.deadline.left - self._reserved(self.total * jobs) / jobs
+
+    def _reserved(self, total: float) -> float:
+        """Return the seconds of one worker that selection and refit take, of total seconds of all workers."""
+        return self.reserve(total, self._best_seconds(), self.scheduler.first_to_grow > 0)
 
     def _best_seconds(self) -> dict[str, float]:
         """Return the seconds of each competitive solver's best trial, the best solver first."""
         ranked = sorted(self.best.items(), key=lambda own: -(own[1].value or 0.0))
         competitive = [(s, trial) for s, trial in ranked if not self.scheduler.is_significantly_worse(s)]
-        seconds = {solver: seconds_of(trial) for solver, trial in competitive}
+        seconds = {s: max(seconds_of(trial), self.first_seconds.get(s, 0.0)) for s, trial in competitive}
         expected = self.scheduler.untried_leader()
         return seconds if expected is None else dict([expected]) | seconds
 
@@ -233,7 +249,8 @@ class TrialLoop:
         solver, parameters = self.space.split(params)
         search = self.scheduler.search_of(params)
         incumbent = None if self.study.full else self.incumbents.scores(search, solver)
-        task = replace(self.task_of(solver, parameters), limit=left, incumbent=incumbent)
+        limit = left if left == float("inf") else self.scheduler.limit(params, left, self.executor.jobs)
+        task = replace(self.task_of(solver, parameters), limit=limit, incumbent=incumbent)
         if solver_class(solver).path_expensive and self.begun[solver] != 1:
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
             task = without_path(task)
@@ -303,7 +320,7 @@ class TrialLoop:
             return None
         now = self.clock.now()
         to_come = (now - self.begun_at) / ran * max(self.study.n_trials - self.done, 0)
-        ending = self.reserve(self.total, self._best_seconds()) / max(self.executor.jobs, 1)
+        ending = self._reserved(self.total) / max(self.executor.jobs, 1)
         return min(to_come + ending, max(self.deadline.left, 0.0))
 
     def _log(self, number: int, outcome: Outcome, written: FrozenTrial) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
@@ -25,6 +25,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.runner.look import Look
+from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.registry import STARTUP, STARTUP_APART, make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
@@ -40,8 +41,6 @@ MAX_POOR_SUGGESTIONS = 3
 """Suggestions in a row with too small an expected gain that end a search; a single one may be bad luck."""
 MIN_TRIALS_BEFORE_STOPPING = 20
 """Trials before a search may end for a small expected gain, which is underestimated after few trials."""
-PLAIN = "none"
-"""The start of boosting without a model."""
 RANDOM = "random"
 """The sampler that does not use earlier trials."""
 ALL_SOLVERS = ""
@@ -109,6 +108,10 @@ class SearchScheduler:
         Whether samplers may use the seconds that trials took. A search is then not repeatable to the last bit.
     looked : Look, optional
         The first look: the solvers that may win, what to try first of each, and what a trial will cost.
+    one_part : bool
+        Whether boosting that is cut at a limit counts with the rounds that it has.
+    fit_seconds : float
+        The rough seconds of a boosted fit until it stops.
     weights : array of shape (n_queries,), optional
         Weights of the validation queries.
     clock : callable
@@ -123,12 +126,14 @@ class SearchScheduler:
         per_solver: bool,
         timed: bool = False,
         looked: Look | None = None,
+        one_part: bool = False,
+        fit_seconds: float = 0.0,
         weights: Floats | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._study, self._timed, self._clock, self._looked = study, timed, clock, looked
-        self._weights = weights
-        self._untried = space.defaults()
+        self._weights, self._one_part, self._fit_seconds = weights, one_part, fit_seconds
+        self._untried = first_configurations(space)
         self._then: list[dict[str, Value]] = []
         self._per_solver = per_solver
         if looked is not None:
@@ -137,8 +142,6 @@ class SearchScheduler:
             seen = {own.solver for own in looked.standings}
             self._untried = [*looked.first(), *(params for params in promising if params[SOLVER] not in seen)]
             self._then = looked.then()
-        else:
-            space = _without_linear_starts(space)
         names = [str(params[SOLVER]) for params in space.defaults()] if per_solver else [ALL_SOLVERS]
         self._spaces = {name: space.restricted({SOLVER: name}) if per_solver else space for name in names}
         self._max_trials = -(-study.n_trials // len(names))
@@ -231,11 +234,8 @@ class SearchScheduler:
 
     def _drop(self, params: Mapping[str, Value]) -> None:
         """Note that a configuration was requested: it is not tried first again, whatever its rounds of boosting."""
-        self._then = [own for own in self._then if not _alike(own, params)]
-        if self._looked is None:
-            self._untried = [own for own in self._untried if own[SOLVER] != params[SOLVER]]
-        else:
-            self._untried = [own for own in self._untried if not _alike(own, params)]
+        self._then = [own for own in self._then if not alike(own, params)]
+        self._untried = [own for own in self._untried if not alike(own, params)]
 
     def _finer(self, number: int, left: float) -> dict[str, Value] | None:
         """Return the best configuration with half of its learning rate, where there is time for twice its trial.
@@ -268,8 +268,23 @@ class SearchScheduler:
 
     def _least(self, solver: str, seconds: float) -> float:
         """Return the seconds from which a trial of a solver is worth its start: boosting counts where it is cut."""
-        one_part = self._looked is not None and self._looked.parts == 1
-        return CUT * seconds if one_part and issubclass(solver_class(solver), BoostedRanker) else seconds
+        return CUT * seconds if self._one_part and grows(solver) else seconds
+
+    @property
+    def first_to_grow(self) -> int:
+        """How many first configurations of boosting have not begun, where boosting counts when it is cut."""
+        return sum(grows(str(own[SOLVER])) for own in self._untried) if self._one_part else 0
+
+    def limit(self, params: Mapping[str, Value], left: float, jobs: int) -> float:
+        """Return the seconds that a trial may take of those left for trials.
+
+        The first configurations of boosting that are still to come get their shares, as far as there is time for a
+        whole fit of each: another kind of trees is worth more than the last rounds of one.
+        """
+        if self._looked is not None or not grows(str(params[SOLVER])):
+            return left
+        fits = int(min(left * jobs / self._fit_seconds, 1 + self.first_to_grow)) if self._fit_seconds > 0.0 else 1
+        return min(left, left * jobs / max(fits, 1))
 
     def _ask(self, number: int, name: str, sampler: BaseSampler, begun: float) -> dict[str, Value]:
         """Return the parameters of the next trial of a search: the enqueued ones, or those that sampler suggests."""
@@ -343,27 +358,6 @@ class SearchScheduler:
 
     def _mean(self, per_query: Floats) -> float:
         return mean_or_zero(per_query, self._weights)
-
-
-def _without_linear_starts(space: UnionSpace) -> UnionSpace:
-    """Return the space of small data, where boosting does not start from a linear model.
-
-    Such a model is often better alone and too much like the linear ones: blends, which win on small data, lose by it.
-    """
-    starts = {
-        name: PLAIN
-        for name, own in space.distributions.items()
-        if name.endswith(".start") and isinstance(own, CategoricalDistribution) and PLAIN in own.choices
-    }
-    return space.restricted(starts) if starts else space
-
-
-def _alike(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
-    """Return whether two configurations are the same but for the parameter of their path, which a trial chooses."""
-    if one.keys() != other.keys() or one[SOLVER] != other[SOLVER]:
-        return False
-    path = f"{one[SOLVER]}.{solver_class(str(one[SOLVER])).path_parameter}"
-    return all(value == other[name] for name, value in one.items() if name != path)
 
 
 def _remembered(trial: FrozenTrial, space: UnionSpace) -> FrozenTrial:

@@ -3,13 +3,13 @@
 scores  (m, n_documents) of m models, each document scored by a model that was not trained on it; divided by scale, the
 usual spread of a model's scores within a query, which makes models comparable. Shares (m,) sum to 1.
 
-Equal shares of the solvers are a strong baseline with few queries: greedy weights then follow their noise. The share of
-a solver is that of its best model, or is divided among its models where these were chosen by the same scores. With many
-queries greedy selection with replacement improves on it. So shares are equal, half equal or greedy: chosen on the
-queries of all folds but one, for each fold in turn, and scored on the fold left out. Equal shares stay unless another
-score is better, with few queries by MIN_Z. Models that are significantly worse than the best have no equal share. The
-final shares are the mean over folds, which reduces the variance of the choice. A single model is evaluated likewise:
-chosen on all folds but one, scored on that one.
+Equal shares are a strong baseline with few queries: greedy weights then follow their noise. Each family of models,
+trees and linear ones, has the same share, divided equally among its solvers, and that of a solver among its models: ten
+linear solvers are much alike, and would outvote the trees. With many queries greedy selection with replacement improves
+on it. So shares are equal, half equal or greedy: chosen on the queries of all folds but one, for each fold in turn, and
+scored on the fold left out. Equal shares stay unless another score is better, with few queries by MIN_Z. Models that
+are significantly worse than the best have no equal share. The final shares are the mean over folds, which reduces the
+variance of the choice. A single model is evaluated likewise: chosen on all folds but one, scored on that one.
 Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
@@ -61,22 +61,19 @@ def scale(scores: NDArray[np.floating], queries: Queries) -> float:
 
 def choose_blend(
     scaled: NDArray[np.floating],
-    solvers: Sequence[str],
+    groups: Sequence[tuple[str, str]],
     queries: Queries,
     metric: Metric,
     folds: Sequence[Fold],
-    *,
-    fresh: bool = True,
 ) -> Blend:
     """Return the blend of scaled scores, (m, n_documents), for metric; folds together score every query once.
 
-    Queries count by their weights, if they have weights. solvers are those of the m models. `fresh` is whether no model
-    was chosen by these scores, so that they say which of a solver's models is the best.
+    Queries count by their weights, if they have weights. groups are the family and the solver of each of the m models.
     """
     found = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in EQUAL_SHARES]
     alone, weights = np.stack([metric.per_query(own, queries) for own in scaled]), queries.query_weights
     for fold in folds:
-        equal = _equal(alone[:, fold.train], solvers, fresh, None if weights is None else weights[fold.train])
+        equal = equal_shares(alone[:, fold.train], groups, None if weights is None else weights[fold.train])
         greedy = _greedy(scaled, queries, metric, fold.train[:: -(-len(fold.train) // MOST_QUERIES)])
         rows, part = _rows(queries, fold.vali)
         for mix, blend in zip(EQUAL_SHARES, found, strict=True):
@@ -107,18 +104,17 @@ def first_unless_better(per_query: Sequence[Floats], weights: Floats | None = No
     return taken
 
 
-def _equal(per_query: Floats, solvers: Sequence[str], fresh: bool, weights: Floats | None) -> Floats:
-    """Return equal shares of the solvers, (m,): of the best model of each, or of all, each divided among its models.
+def equal_shares(per_query: Floats, groups: Sequence[tuple[str, str]], weights: Floats | None = None) -> Floats:
+    """Return equal shares of the families, (m,), each divided equally among its solvers, then among their models.
 
-    Models that are significantly worse than the best have no share.
+    per_query is (m, n_queries). Models that are significantly worse than the best have no share.
     """
-    order = np.argsort(-np.array([mean_or_zero(values, weights) for values in per_query]), kind="stable")
-    kept = [int(k) for k in order if z_score(per_query[order[0]], per_query[k], weights) <= SIGNIFICANT_Z]
-    if fresh:
-        kept = list({solvers[k]: k for k in reversed(kept)}.values())
-    counts = Counter(solvers[k] for k in kept)
-    shares = np.zeros(len(solvers))
-    shares[kept] = [1.0 / (counts[solvers[k]] * len(counts)) for k in kept]
+    best = max(per_query, key=lambda values: mean_or_zero(values, weights))
+    kept = [k for k, values in enumerate(per_query) if z_score(best, values, weights) <= SIGNIFICANT_Z]
+    models = Counter(groups[k] for k in kept)
+    solvers = Counter(family for family, _ in models)
+    shares = np.zeros(len(groups))
+    shares[kept] = [1.0 / (models[groups[k]] * solvers[groups[k][0]] * len(solvers)) for k in kept]
     return shares
 
 

@@ -24,7 +24,7 @@ from ranktune.tuner.study.problem import Problem
 
 FEW_QUERIES = 400
 """Validation queries below which blends follow the noise of worse candidates."""
-PER_SOLVER, MAX_FINALISTS = 3, 12
+PER_SOLVER, MAX_FINALISTS = 3, 16
 """Candidates of each solver, and the largest number of those scored on fresh folds."""
 ALPHA = 0.05
 """Paired p-value above which two candidates are not distinguished."""

@@ -42,6 +42,8 @@ from ranktune.tuner.workers.executor import Executor
 
 FOLDS = 5
 """Folds on which blends are chosen."""
+ONE_COLUMN = "BestFeature"
+"""The solver of one column, which is the floor that models are compared with and no part of a blend."""
 MODELS = "models"
 """Folder of the models of all rows of a split's leaderboard."""
 
@@ -98,7 +100,7 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> C
         return blends[taken] if taken < len(blends) and len(blends[taken].members) > 1 else best[0]
 
     first = first_of([blend for blend in mixed if can_load(study.serve, blend.parts)])
-    unrestricted = first_of([blend for blend in mixed if blend.solver != TREE_BLEND]) if study.serve else first
+    unrestricted = first_of(mixed) if study.serve else first
     ordered = sorted([*best, *mixed], key=lambda candidate: candidate.merit, reverse=True)
     leading = list(dict.fromkeys((first, unrestricted)))
     return Choice([*leading, *(candidate for candidate in ordered if candidate not in leading)], unrestricted)
@@ -117,17 +119,13 @@ def blended_candidates(study: Study, problem: Problem, found: Sequence[Candidate
 def _blends(
     study: Study, problem: Problem, scored: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]
 ) -> list[Candidate]:
-    """Return blends of the candidates: of all, and of the linear ones, which is a linear model; of two at least.
-
-    Where a system must load the model, there is a blend of the models of trees too.
-    """
-    able = [c for c in scored if c.scores is not None and LIST not in c.parts]
+    """Return blends of the candidates, of two at least: of all, of those of trees, and of the linear ones."""
+    able = [c for c in scored if c.scores is not None and LIST not in c.parts and c.solver != ONE_COLUMN]
     # Scores that overflow single precision have no usable scale.
     able = [c for c in able if c.scores is not None and np.isfinite(c.scores).all()]
     able = [c for c in able if c.scores is not None and scale(c.scores, queries) > 0.0]
     linear, trees = ([c for c in able if c.parts == {part}] for part in (LINEAR, TREES))
-    mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(LINEAR_BLEND, linear)]
-    mixes += [(TREE_BLEND, trees)] if study.serve and len(trees) < len(able) else []
+    mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]
     mixed = [_blend(study, label, own, queries, folds) for label, own in mixes if len(own) > 1]
     if mixed and mixed[0].solver == BLEND and mixed[0].parts == {TREES}:  # then it is that of the trees
         mixed = [blend for blend in mixed if blend.solver != TREE_BLEND]
@@ -138,9 +136,9 @@ def _blends(
 
 def _blend(study: Study, label: str, able: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]) -> Candidate:
     scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
-    solvers = [candidate.solver for candidate in able]
+    groups = [(LINEAR if candidate.parts == {LINEAR} else TREES, candidate.solver) for candidate in able]
     fresh = able[0].again is not None
-    blend = choose_blend(scaled, solvers, queries, parse_metric(study.metric), folds, fresh=fresh)
+    blend = choose_blend(scaled, groups, queries, parse_metric(study.metric), folds)
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))

@@ -13,6 +13,8 @@ from optuna.trial import FrozenTrial, TrialState
 from scipy.special import ndtr, ndtri
 
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.samplers.first import alike, first_configurations
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.selection.blending import FEW_QUERIES, MIN_Z
 from ranktune.tuner.selection.candidates import PER_SOLVER, Candidate
@@ -23,13 +25,13 @@ from ranktune.tuner.storage.record import ERROR, Record, number_of, seconds_of
 
 
 def best_candidates(
-    record: Record, space: UnionSpace, limits: Mapping[str, float] | None = None, *, defaults_first: bool = False
+    record: Record, space: UnionSpace, limits: Mapping[str, float] | None = None, *, believed: bool = False
 ) -> list[Candidate]:
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
-    With `defaults_first` the first trial of a solver had its defaults, which were good on other data. Where queries are
-    few, the maximum of the other trials is mostly noise: they must be better than the first by MIN_Z standard errors of
-    the paired difference, and by more the more of them there are.
+    With `believed` the first configurations of a solver are taken first: they were good on other data. Where queries
+    are few, the maximum of the other trials is mostly noise: they must be better than the best of the first ones by
+    MIN_Z standard errors of the paired difference, and by more the more of them there are.
 
     Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
     the limits.
@@ -43,9 +45,6 @@ def best_candidates(
         causes = sorted({str(trial.user_attrs.get(ERROR)) for trial in trials})
         kind = AllFailed if trials else StudyError
         raise kind(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
-    first: dict[str, FrozenTrial] = {}
-    for trial in sorted(trials, key=number_of):
-        first.setdefault(space.split(trial.params)[0], trial)
     tried = Counter(space.split(trial.params)[0] for trial in trials if trial.state != TrialState.FAIL)
     _warn_if_all_alike([trial for own in by_solver.values() for trial in own], record.metric)
     kept = {solver: [t for t in own if within_limits(t.user_attrs, limits or {})] for solver, own in by_solver.items()}
@@ -56,10 +55,10 @@ def best_candidates(
             f"none of {len(trials)} trials keeps within {wanted}. Allow more, or try more trials; "
             "the trade-offs of what was tried are in the report."
         )
-    found = []
+    found, first = [], first_configurations(space)
     for solver, own in by_solver.items():
         ranked = sorted(own, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
-        own = _beyond_noise(ranked, first[solver], record) if defaults_first else ranked
+        own = _beyond_noise(ranked, first, record) if believed else ranked
         for trial in own[:PER_SOLVER]:
             assert trial.value is not None
             found.append(
@@ -77,21 +76,26 @@ def best_candidates(
     return sorted(found, key=lambda candidate: (-candidate.value, candidate.number))
 
 
-def _beyond_noise(ranked: list[FrozenTrial], first: FrozenTrial, record: Record) -> list[FrozenTrial]:
-    """Return the trials that are significantly better than the first of their solver, else that one.
+def _beyond_noise(
+    ranked: list[FrozenTrial], configurations: Sequence[Mapping[str, Value]], record: Record
+) -> list[FrozenTrial]:
+    """Return the trials that are significantly better than the first configurations of their solver, then these.
 
-    All where queries are many, or where the first did not finish. The level is that of MIN_Z, divided by how many
-    trials are compared (Bonferroni).
+    All, in their order, where queries are many, or where no first configuration has finished. The level is that of
+    MIN_Z, divided by how many trials are compared (Bonferroni).
     """
-    if first not in ranked:
+    in_order = sorted(ranked, key=number_of)
+    begun = [next((trial for trial in in_order if alike(own, trial.params)), None) for own in configurations]
+    first = [trial for trial in ranked if trial in begun]
+    if not first:
         return ranked
-    level = record.per_query(first)[record.metric]
+    level = record.per_query(first[0])[record.metric]
     if len(level) >= FEW_QUERIES:
         return ranked
-    needed = -ndtri(ndtr(-MIN_Z) / max(len(ranked) - 1, 1))
-    scored = [(trial, record.per_query(trial)[record.metric]) for trial in ranked]
-    better = [trial for trial, values in scored if z_score(values, level, record.weights) > needed]
-    return better or [first]
+    others = [trial for trial in ranked if trial not in first]
+    needed = -ndtri(ndtr(-MIN_Z) / max(len(others), 1))
+    scored = [(trial, record.per_query(trial)[record.metric]) for trial in others]
+    return [*(trial for trial, values in scored if z_score(values, level, record.weights) > needed), *first]
 
 
 def failures(record: Record, space: UnionSpace, split: str) -> list[Failure]:

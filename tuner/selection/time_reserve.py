@@ -29,7 +29,7 @@ MARGIN = 1.1
 """Safety factor of estimated seconds."""
 FIXED, A_QUERY, A_DOCUMENT = 0.5, 0.001, 1e-5
 """Seconds of blending and reports, in any case, for each query and for each document."""
-END_SHARE = 0.25
+END_SHARE = 0.4
 """The largest share of the time of a study that is reserved for its final stage."""
 
 
@@ -56,10 +56,11 @@ def fit_in_time(
     return sorted(kept, key=places.index)
 
 
-def reserve(problem: Problem, total: float, seconds: Mapping[str, float]) -> float:
+def reserve(problem: Problem, total: float, seconds: Mapping[str, float], growing: bool = False) -> float:
     """Return the duration of the final stage, in seconds of one worker, by the seconds of each solver's best trial.
 
-    The solvers are in their order, the best first; total is the seconds of the study with all its workers. It is that
+    The solvers are in their order, the best first; total is the seconds of the study with all its workers. growing is
+    whether first configurations of boosting are still to come, which are worth more than bags of seeds. It is that
     of the fullest form that takes at most a share of the total: all solvers rescored and refitted, with bags of seeds
     while the share lasts; with few queries all solvers refitted, else the best alone rescored and refitted, or
     refitted; or the models of the trials as they are.
@@ -71,7 +72,7 @@ def reserve(problem: Problem, total: float, seconds: Mapping[str, float]) -> flo
     if total == float("inf"):  # without a time limit nothing is rescored
         again = 0.0
     others = max(min(MAX_FINALISTS - len(took), (PER_SOLVER - 1) * len(took)), 0)
-    bags = sum(own * (BAG if is_bagged(solver, problem) else 1) for solver, own in seconds.items())
+    bags = sum(own * (BAG if is_bagged(solver, problem) and not growing else 1) for solver, own in seconds.items())
     best, limit = took[0], max(END_SHARE * total / MARGIN, 0.0)  # reading may have taken all of the time
     full = (sum(took) + others * float(np.median(took))) * again + bags * use
     if sum(took) * (again + use) <= limit:

@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.refit import refit, score_on
+from ranktune.tuner.samplers.first import grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import Entry
@@ -47,7 +48,7 @@ def best_default(record: Record, space: UnionSpace) -> Candidate | None:
             continue
         requested, value = _requested(trial)
         solver, params = space.split(requested)
-        if solver in defaults and requested == defaults[solver]:
+        if solver in defaults and is_alike(requested, defaults[solver]):
             own = Candidate(solver, params, value, np.empty(0), 1, number=number_of(trial), seconds=seconds_of(trial))
             found.append(own)
     return max(found, key=lambda candidate: (candidate.value, -candidate.number), default=None)
@@ -105,9 +106,12 @@ def _scored(study: Study, problem: Problem, default: Candidate) -> Floats:
 def _requested(trial: FrozenTrial) -> tuple[Mapping[str, Value], float]:
     """Return the parameters of a trial by flat name as they were requested, and the value at them.
 
-    The record has the best value of a regularization path, whose last point is the requested one.
+    The record has the best value of a regularization path, whose last point is the requested one. The rounds of
+    boosting are not requested: validation queries find them.
     """
     value = float(trial.value or 0.0)
+    if grows(str(trial.params[SOLVER])):
+        return trial.params, value
     for name, path in dict(trial.user_attrs.get(PATH) or {}).items():
         place, value = path[-1]
         flat = f"{trial.params[SOLVER]}.{name}"

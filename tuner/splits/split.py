@@ -136,14 +136,21 @@ def validation_plan(
             "plan 'split' keeps to given validation queries, and there are none. Give them (vali=), or leave the plan."
         )
     if n_vali and (strict or (n_vali >= MANY_QUERIES and folds is None and permutations is None and repeats == 1)):
-        n_train, numbers = queries.n_queries - n_vali, np.arange(queries.n_queries)
-        _check_learnable(block_of(queries, 0, n_train), "the training queries")
-        return (Fold(numbers[:n_train], numbers[n_train:]),)
+        _check_learnable(block_of(queries, 0, queries.n_queries - n_vali), "the training queries")
+        return as_given(development)
     _check_learnable(queries, "the queries")
     if permutations is not None:
         return random_orders(queries, permutations, seed)
     plan = query_folds(queries, folds or DEFAULT_FOLDS, seed, repeats=repeats)
     return plan[:1] if folds is None and repeats == 1 and is_large(queries) else plan
+
+
+def as_given(development: Development) -> tuple[Fold, ...]:
+    """Return the plan that scores the given validation queries alone; an empty one without any, or nothing to learn."""
+    count, n_vali = development.queries.n_queries, development.n_vali
+    if not n_vali or not block_of(development.queries, 0, count - n_vali).has_pairs:
+        return ()
+    return (Fold(np.arange(count - n_vali), np.arange(count - n_vali, count)),)
 
 
 def _check_learnable(queries: Queries, what: str) -> None:

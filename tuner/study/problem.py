@@ -15,13 +15,14 @@ from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.stored import read_queries, write_queries
 from ranktune.tuner.splits.parts import read_part
-from ranktune.tuner.splits.plans import FRESH, PLAN, Plan, fresh_plan, save_plan
+from ranktune.tuner.splits.plans import FRESH, GIVEN, PLAN, Plan, fresh_plan, save_plan
 from ranktune.tuner.splits.proof import reseal, seal
 from ranktune.tuner.splits.split import (
     IN_MEMORY,
     WHOLE,
     Development,
     Split,
+    as_given,
     validation_plan,
     with_test,
     without_shared,
@@ -54,15 +55,18 @@ class Problem:
         where = str(folder)
         return cls(name, folder, read_development(where), read_plan(where, PLAN), read_plan(where, FRESH), test)
 
-    def by_first_part(self) -> Self:
-        """Return the problem whose trials are scored by the first part of the plan alone, written for the workers.
+    def by_one_part(self) -> Self:
+        """Return the problem whose trials are scored once, written for the workers: on the validation queries as given.
 
-        It has no fresh plan: where trials are that expensive, there is no time to score any of them again.
+        Without given ones it is the first part of the plan. It has no fresh plan: where trials are that expensive,
+        there is no time to score any of them again.
         """
         assert isinstance(self.plan, tuple)
-        save_plan(self.plan[:1], self.folder / f"{PLAN}.npz")
+        given = read_plan(str(self.folder), GIVEN)
+        plan = given if isinstance(given, tuple) and given else self.plan[:1]
+        save_plan(plan, self.folder / f"{PLAN}.npz")
         reseal(self.folder, f"{PLAN}.npz")
-        return replace(self, plan=self.plan[:1], fresh=())
+        return replace(self, plan=plan, fresh=())
 
     def __reduce__(self) -> tuple[Callable[[Path, str], Problem], tuple[Path, str]]:
         """Pickle as the folder, which the other process maps too."""
@@ -140,7 +144,9 @@ def write_split(split: Assembled, study: Study, parent: Path) -> str:
     digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
     own = parent / folder_name(split.name, digest, study)
     fresh = () if study.strict else fresh_plan(plan, development, study.seed)
-    write_problem(development, {PLAN: plan, FRESH: fresh}, own)
+    dealt = isinstance(plan, tuple) and len(plan) > 1 and study.folds is None and study.repeats == 1
+    given = as_given(split.development) if dealt and not study.strict else ()
+    write_problem(development, {PLAN: plan, FRESH: fresh, GIVEN: given}, own)
     if split.test is not None:
         write_queries(split.test, own / "test", documents=True)
     seal(own)

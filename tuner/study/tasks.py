@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.space import Choice, Int, Value
 from ranktune.solvers.registry import make, solver_class
@@ -15,6 +17,8 @@ from ranktune.tuner.study.declaration import Study
 
 MAX_ROUNDS = 5000
 """Rounds of boosting that validation queries stop, unless the study has a bound of its own."""
+STEP = 1.15
+"""Factor from the rounds after which a model that grows is scored to the next ones."""
 
 
 class Tasks:
@@ -33,6 +37,7 @@ class Tasks:
         study = self._study
         name, path = self._path(solver, parameters)
         bound, least = self._bounds(solver, name)
+        path = rounds_between(least, bound) if bound else path
         return Task(
             self._folder,
             study.metrics,
@@ -73,6 +78,12 @@ class Tasks:
         if isinstance(parameter, Choice) or not isinstance(value, int | float):
             return "", ()
         return name, solver_class(solver).path_values(parameter, value)
+
+
+def rounds_between(least: int, bound: int) -> tuple[int, ...]:
+    """Return the rounds after which folds compare a model that grows, from the fewest to the most."""
+    count = int(np.ceil(np.log(bound / least) / np.log(STEP))) if bound > least else 0
+    return tuple(dict.fromkeys(round(value) for value in np.geomspace(least, bound, count + 1)))
 
 
 def without_path(task: Task) -> Task:

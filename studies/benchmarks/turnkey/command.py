@@ -17,6 +17,7 @@ import typer
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies.benchmarks.tables import Table
+from ranktune.studies.benchmarks.tasks import KINDS, task_of
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Finished, Plan, of_budget, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import Case, load_cases
 from ranktune.studies.benchmarks.turnkey.peers import PEERS, check_installed
@@ -26,13 +27,17 @@ from ranktune.studies.benchmarks.turnkey.tables import tables
 
 def main(
     data: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             help="LETOR folders (Fold1 ... each with train, vali and test.txt); folders with train, vali and test "
             "files; prefixes DIR/n of n.train.txt, n.vali.txt and n.test.txt; or single files, whose queries are dealt "
             "3:1:1."
         ),
-    ],
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(help=f"A generated task: kind and seed, such as deep-0. Repeatable. Kinds: {', '.join(KINDS)}."),
+    ] = None,
     seconds: Annotated[
         list[float] | None,
         typer.Option(help="Wall time of a tool on a fold. Repeatable: a report for each. (default: 60)", min=0.1),
@@ -68,7 +73,9 @@ def main(
         if name not in PEERS:
             raise ParameterError(f"there is no rival '{name}'. {nearest(name, PEERS)}")
         check_installed(name)
-    cases = load_cases(data, split_seed)
+    cases = [*load_cases(data or [], split_seed), *(Case(name, (task_of(name),)) for name in task or ())]
+    if not cases:
+        raise ParameterError("there is nothing to compare on: give data, or --task, such as --task deep-0.")
     cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
     results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
     reports = [report_of(of_budget(results, budget), cases, rivals, budget) for budget in budgets]

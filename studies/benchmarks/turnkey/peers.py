@@ -7,6 +7,7 @@ clock has stopped, and their grades never enter the process.
 ranktune           `ranktune.tune` with its defaults: the model that it chose, single or a blend
 lightgbm           LightGBM's LGBMRanker under Optuna's TPE, early stopping and choice by validation NDCG@10
 lightgbm-defaults  LightGBM's LGBMRanker with its defaults, early stopping by validation NDCG@10
+catboost           CatBoost once, YetiRank at rate .1, early stopping of 100 trees by its own validation NDCG@10
 flaml              FLAML's AutoML, task "rank", metric "ndcg@10", holdout on the validation queries
 
 Where there are no validation queries, a quarter of the training queries becomes validation queries for the peers that
@@ -196,6 +197,35 @@ def _fitted_trees(parameters: JsonView, train: Queries, vali: Queries, until: fl
     return ranker
 
 
+def catboost_once(split: Split, budget: Budget, folder: Path) -> Delivered:
+    """Fit CatBoost's YetiRank once, stopped early by validation NDCG@10, or at the deadline."""
+    import catboost
+
+    until = time.perf_counter() + budget.seconds
+    pools = [
+        catboost.Pool(part.features, label=part.grades, group_id=part.query_of_document)
+        for part in (split.train, given(split, "vali"))
+    ]
+    ranker = catboost.CatBoost(
+        {
+            "loss_function": "YetiRank", "eval_metric": "NDCG:top=10;type=Exp", "learning_rate": 0.1,
+            "iterations": _DEFAULTS_TREES, "early_stopping_rounds": 100, "thread_count": budget.threads,
+            "random_seed": budget.seed, "allow_writing_files": False, "logging_level": "Silent",
+        }
+    )  # fmt: skip
+
+    class InTime:
+        """Ends the fit at the deadline."""
+
+        def after_iteration(self, info: object) -> bool:
+            return time.perf_counter() < until
+
+    ranker.fit(pools[0], eval_set=pools[1], callbacks=[InTime()])
+    value = parse_metric(METRIC).mean(np.asarray(ranker.predict(given(split, "vali").features)), given(split, "vali"))
+    detail = {"trees": ranker.tree_count_, "cut_by_deadline": time.perf_counter() > until}
+    return Delivered(lambda queries: ranker.predict(queries.features), value, tried=1, detail=detail)
+
+
 def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:
     """Run FLAML's AutoML for the time, groups and validation queries given.
 
@@ -247,6 +277,7 @@ PEERS: Mapping[str, Peer] = {
     OURS: rank_tune,
     "lightgbm": lightgbm_optuna,
     "lightgbm-defaults": lightgbm_defaults,
+    "catboost": catboost_once,
     "flaml": flaml_automl,
 }
 
@@ -254,6 +285,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     OURS: ("ranktune",),
     "lightgbm": ("lightgbm", "optuna"),
     "lightgbm-defaults": ("lightgbm",),
+    "catboost": ("catboost",),
     "flaml": ("flaml", "pandas", "xgboost", "lightgbm"),
 }
 """The packages that each peer imports; the version of the first is recorded."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting.catboost import FIRST_BLOCK, CatBoostRanker, trees_of
+from ranktune.solvers.boosting.catboost import BLOCK, CatBoostRanker, noise_after, trees_of
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -62,11 +62,29 @@ def test_it_learns(loss: str) -> None:
 
 def test_fewer_rounds_are_the_first_ones_of_more() -> None:
     train = data()
-    more = CatBoostRanker(trees=3 * FIRST_BLOCK).fit(train).trees_
-    for rounds in (5, FIRST_BLOCK, FIRST_BLOCK + 7):
+    more = CatBoostRanker(trees=3 * BLOCK).fit(train).trees_
+    for rounds in (5, BLOCK, BLOCK + 7):
         few = CatBoostRanker(trees=rounds).fit(train).trees_
         assert few.n_trees == rounds
         np.testing.assert_array_equal(few.value, more.value[: len(few.value)])
+
+
+def test_without_chance_blocks_are_one_fit_of_catboost() -> None:
+    train, other = data(), data(1)
+    ours = CatBoostRanker(trees=3 * BLOCK, loss="QueryRMSE", randomness=0.0, row_share=1.0, depth=4).fit(train)
+    options = {"iterations": 3 * BLOCK, "depth": 4, "learning_rate": ours.learning_rate, "l2_leaf_reg": ours.l2}
+    quiet = {"thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
+    model = catboost.CatBoost(
+        {"loss_function": "QueryRMSE", "random_strength": 0.0, "bootstrap_type": "No", **options, **quiet}
+    )
+    model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
+    np.testing.assert_allclose(ours.predict(other), model.predict(other.features), rtol=0.0, atol=1e-6)
+
+
+def test_noise_becomes_less_as_a_model_grows() -> None:
+    factors = [noise_after(length, 1000) for length in np.linspace(0.0, 2.0 * np.log(1000), 9)]
+    assert factors[0] == pytest.approx(1.0, abs=2e-3) and factors[4] == pytest.approx(0.5)
+    assert factors == sorted(factors, reverse=True) and factors[-1] < 2e-3
 
 
 def test_further_blocks_go_on_learning() -> None:
@@ -133,4 +151,4 @@ def test_nothing_is_written_where_it_runs(tmp_path: Path) -> None:
 
 def test_what_catboost_cannot_learn_from_is_refused_with_its_reason() -> None:
     with pytest.raises(DataError, match="CatBoost cannot learn from these data"):
-        CatBoostRanker(trees=3).fit(np.array([[1.0], [2.0]]), [0, 1], qid=[0, 0])
+        CatBoostRanker(trees=3, loss="YetiRank", row_share=0.7).fit(np.array([[1.0], [2.0]]), [0, 1], qid=[0, 0])

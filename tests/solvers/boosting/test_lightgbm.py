@@ -30,7 +30,7 @@ THREE: Mapping[str, Any] = {
     "RandomForestRanker": RandomForestRanker,
 }
 BOOSTED = ["LambdaMART", "GBDTRanker"]
-SMALL: dict[str, Any] = {"trees": 12, "min_documents": 5}
+SMALL: dict[str, Any] = {"trees": 12, "min_documents": 5, "leaves": 8, "l2": 1.0}
 
 
 def judged(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries:
@@ -186,7 +186,7 @@ def first(trees: Trees, count: int) -> Trees:
 def test_the_rounds_kept_are_those_with_the_best_metric(name: str, metric: str) -> None:
     """Brute force: the metric after every round that is looked at, of a fit that never stops."""
     train, vali = judged(), judged(7, 15)
-    params = {"trees": 60, "learning_rate": 0.3, "min_documents": 3}
+    params = {"trees": 60, "learning_rate": 0.3, "min_documents": 3, "leaves": 8, "feature_share": 0.5, "l2": 1.0}
     every = THREE[name](**params).fit(train)
     measure = parse_metric("ndcg@10" if metric == "auto" else metric)
     looks = [*range(1, 17), 18, 20, 22, 24, 27, 30, 33, 37, 41, 46, 51, 57, 60]
@@ -236,11 +236,12 @@ def test_without_validation_queries_a_share_is_held_out_to_count_the_rounds(name
 def test_a_bag_is_the_mean_of_its_members(name: str) -> None:
     queries = judged()
     generator = np.random.default_rng(5)
-    bag: Any = THREE[name](**SMALL, seeds=3, random_state=np.random.default_rng(5)).fit(queries)
+    drawn: dict[str, Any] = {**SMALL, "feature_share": 0.5}
+    bag: Any = THREE[name](**drawn, seeds=3, random_state=np.random.default_rng(5)).fit(queries)
     assert bag.rounds_ == (12, 12, 12) and bag.trees_.n_trees == 36
     members = []
     for _ in range(3):
-        alone: Any = THREE[name](**SMALL)
+        alone: Any = THREE[name](**drawn)
         growth = alone._source(queries).growth(None, int(generator.integers(2**31 - 1)))
         assert all(growth.grow() for _ in range(12))
         members.append(growth.trees(0, 12).scores(queries.features))
@@ -412,12 +413,12 @@ def test_norm_is_the_parameter_of_lightgbm() -> None:
     generator = np.random.default_rng(0)
     X, group = generator.normal(size=(120, 3)), [12] * 10
     y = np.digitize(X[:, 0] + generator.normal(size=120), [0.0, 1.0])
-    shared = {"n_estimators": 10, "learning_rate": 0.05, "num_leaves": 8, "reg_lambda": 1.0, "min_child_samples": 0}
+    shared = {"n_estimators": 10, "learning_rate": 0.1, "num_leaves": 31, "reg_lambda": 1.0, "min_child_samples": 0}
     for norm in (True, False):
         theirs = lightgbm.LGBMRanker(
             **shared, lambdarank_norm=norm, min_child_weight=1e-9, min_data_in_bin=1, verbosity=-1
         ).fit(X, y, group=group)
-        ours = LambdaMART(10, norm=norm, min_documents=1, feature_share=1.0, query_share=1.0).fit(X, y, group=group)
+        ours = LambdaMART(10, norm=norm, min_documents=1, query_share=1.0).fit(X, y, group=group)
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-9)
     with pytest.raises(ParameterError, match="norm='no': it must be True or False"):
         LambdaMART(norm="no").fit(X, y, group=group)  # type: ignore[arg-type]

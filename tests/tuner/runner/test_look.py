@@ -142,14 +142,16 @@ def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: P
     assert not worth_a_look(problem, SOLVERS, 60.0)
     assert not worth_a_look(problem, SOLVERS, math.inf)
     assert not worth_a_look(problem, SOLVERS[:1], 0.1)
-    assert worth_a_look(problem, SOLVERS, 0.01)
+    assert worth_a_look(problem, SOLVERS, 0.005)
 
 
-def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path) -> None:
+def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranktune.tuner.runner.look.TOO_LONG", 0.1)  # as for forty times as many documents
     train, vali, test = (crossed(count, seed, features=120) for seed, count in enumerate((900, 310, 100)))
     found = ranktune.tune(train, vali=vali, test=test, solvers=SOLVERS, timeout=8.0, name="x", home=tmp_path, jobs=1)
     kept = json.loads((tmp_path / "x" / "look.json").read_text())
     assert kept["parts"] == 1
+    assert (tmp_path / "x" / "scored.json").read_text() == "once"
     stages = [event["name"] for event in read_events(tmp_path / "x") if event["event"] == "stage"]
     assert stages[:3] == ["reading", "look", "search"]
     assert found.best.test is not None
@@ -158,13 +160,14 @@ def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path) -> N
 
 
 @pytest.mark.thorough
-def test_a_study_whose_first_look_is_damaged_is_not_resumed(tmp_path: Path) -> None:
+def test_a_study_whose_first_look_is_damaged_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranktune.tuner.runner.look.TOO_LONG", 0.1)
     frame = _frame(crossed(900, 0, features=120))
     frame.to_csv(tmp_path / "train.csv", index=False)
     ranktune.tune(tmp_path / "train.csv", test="none", solvers=SOLVERS, timeout=4.0, name="x", home=tmp_path, jobs=1)
     (tmp_path / "x" / "look.json").write_text('{"standings": [')
     (tmp_path / "x" / "result.json").unlink()
-    with pytest.raises(StudyError, match=r"look.json, the first look .* cannot be read"):
+    with pytest.raises(StudyError, match=r"look.json, by which trials were chosen and scored, cannot be read"):
         ranktune.resume("x", home=tmp_path, jobs=1)
 
 

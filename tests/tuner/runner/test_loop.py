@@ -163,7 +163,7 @@ def test_the_end_has_its_time_put_aside(tmp_path: Path) -> None:
     record = Record(tmp_path, "s", STUDY.metric)
     deadline = Deadline.after(100.0, lambda: now[0])
     with InProcess() as executor:
-        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), slow, deadline, lambda total, seconds: 35.0).run()
+        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), slow, deadline, lambda *known: 35.0).run()
     assert len(record.trials()) == 6
     record.close()
 

@@ -8,7 +8,7 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
+from ranktune.tuner.selection.blending import choose_blend, equal_shares, first_unless_better, nested_choice, scale
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.intervals import mean_or_zero, z_score
 
@@ -25,7 +25,7 @@ def judged(count: int = 60, length: int = 15) -> tuple[Queries, Floats]:
 
 QUERIES, TRUTH = judged()
 FOLDS = query_folds(QUERIES, 5, 0)
-APART = ("A", "B", "C", "D")  # a solver each
+APART = tuple(("linear", solver) for solver in "ABCD")  # a solver each
 
 
 def noisy(seed: int, noise: float = 1.0) -> Floats:
@@ -69,7 +69,7 @@ def test_the_perfect_model_takes_all() -> None:
 def test_what_a_blend_of_noise_scores_is_no_better_than_noise() -> None:
     own = [np.random.default_rng(100 + seed).normal(size=len(TRUTH)) for seed in range(12)]
     typical = np.mean([METRIC.mean(one, QUERIES) for one in own])
-    blend = choose_blend(scaled(*own), [f"S{k}" for k in range(12)], QUERIES, METRIC, FOLDS)
+    blend = choose_blend(scaled(*own), [("linear", f"S{k}") for k in range(12)], QUERIES, METRIC, FOLDS)
     assert float(np.nanmean(blend.per_query)) < typical + 0.05  # the best of them by luck scores more
     assert (
         mean_or_zero(nested_choice(np.stack([METRIC.per_query(one, QUERIES) for one in own]), FOLDS)) < typical + 0.05
@@ -90,14 +90,22 @@ def test_choosing_on_other_queries_is_what_is_valued() -> None:
     np.testing.assert_array_equal(nested_choice(per_query, FOLDS), expected)
 
 
+def test_families_share_equally_then_their_solvers_then_the_models_of_these() -> None:
+    alike = np.tile(np.random.default_rng(0).random(50), (6, 1))
+    groups = [("trees", "A"), ("linear", "B"), ("linear", "C"), ("linear", "D"), ("linear", "D"), ("trees", "E")]
+    shares = equal_shares(alike, groups)
+    np.testing.assert_allclose(shares, [1 / 4, 1 / 6, 1 / 6, 1 / 12, 1 / 12, 1 / 4])
+    np.testing.assert_allclose(equal_shares(np.vstack([alike[:1], alike[1:5] - 0.5, alike[5:]]), groups)[[0, 5]], 0.5)
+
+
 def test_few_queries_do_not_choose_among_alike_models() -> None:
-    """Models that err apart and are as good as each other: shares stay equal, one a solver, the better of its two."""
+    """Models that err apart and are as good as each other: shares stay equal, whatever their number."""
     numbers = np.arange(20)
     rows = np.concatenate([np.arange(QUERIES.starts[q], QUERIES.starts[q + 1]) for q in numbers])
     few = QUERIES.select(numbers)
     own = np.stack([noisy(seed)[rows] for seed in range(4)] + [noisy(5, noise=9.0)[rows]])
     own /= np.array([scale(one, few) for one in own])[:, None]
-    blend = choose_blend(own, (*APART, "D"), few, METRIC, query_folds(few, 5, 0))
+    blend = choose_blend(own, (*APART, ("linear", "D")), few, METRIC, query_folds(few, 5, 0))
     np.testing.assert_allclose(blend.shares, [0.25, 0.25, 0.25, 0.25, 0.0])
 
 
@@ -124,7 +132,7 @@ def test_heavy_queries_choose_the_model_that_is_good_on_them() -> None:
     per_query = np.stack([METRIC.per_query(own, QUERIES) for own in models])
     for k, weights in enumerate((heavy, heavy[::-1])):
         own = QUERIES.weighted_by(weights)
-        blend = choose_blend(models, ("A", "B"), own, METRIC, query_folds(own, 5, 0))
+        blend = choose_blend(models, APART[:2], own, METRIC, query_folds(own, 5, 0))
         assert blend.shares[k] > 0.9
         np.testing.assert_array_equal(nested_choice(per_query, FOLDS, weights), per_query[k])
         assert first_unless_better(list(per_query), weights) == k

@@ -1,0 +1,204 @@
+"""Generated ranking tasks of many kinds, so that a rule is decided on some of them and confirmed on others.
+
+A task is a kind and a seed. The seed draws its size, its features, its truth and its noise: two tasks of a kind share
+nothing but the form of the truth. The training queries are 50 to 2,500, the validation queries 40 to 750 and the test
+queries 600 to 2,000; the training and validation documents are about 11,000 to 60,000, the features 25 to 400.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.splits.split import Split
+
+TEST_DOCUMENTS = 40_000
+"""Documents of the test queries: many, so that the difference of two models is seen."""
+SHARES = (0.5, 0.25, 0.15, 0.07, 0.03)
+"""Shares of the grades 0 to 4."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The training and validation queries, their mean length, and the features."""
+
+    queries: int
+    length: int
+    features: int
+
+
+Truth = Callable[[Floats, Floats, np.random.Generator], Floats]
+"""Takes standardised features (n, m), those of the queries (n, k), and a generator, the same for all parts."""
+
+
+def _trees(depth: int, count: int) -> Truth:
+    def truth(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+        score = np.zeros(len(Z))
+        for _ in range(count):
+            node = np.zeros(len(Z), dtype=np.int64)
+            for level in range(depth):  # each node has a split of its own
+                column, limit = draw.integers(0, Z.shape[1], 2**level), 0.8 * draw.standard_normal(2**level)
+                node = 2 * node + (Z[np.arange(len(Z)), column[node]] > limit[node])
+            score += draw.standard_normal(2**depth)[node]
+        return score
+
+    return truth
+
+
+def _network(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+    hidden = np.tanh(Z @ draw.standard_normal((Z.shape[1], 24)) / np.sqrt(Z.shape[1]) * 1.5)
+    return np.asarray(np.tanh(hidden @ draw.standard_normal((24, 12)) / 2.0) @ draw.standard_normal(12))
+
+
+def _products(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+    heavy, score = np.exp(0.8 * Z), np.zeros(len(Z))
+    for _ in range(12):
+        i, j = draw.integers(0, Z.shape[1], 2)
+        score += draw.standard_normal() * np.log1p(heavy[:, i] * heavy[:, j])
+        score += draw.standard_normal() * np.log(heavy[:, i] / (0.5 + heavy[:, j]))
+        score += 0.5 * draw.standard_normal() * Z[:, i] * Z[:, j]
+    return score
+
+
+def _by_query(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+    m, k = Z.shape[1], own.shape[1]
+    mixing = draw.standard_normal((k, m)) / np.sqrt(k)
+    return np.asarray((Z * (draw.standard_normal(m) + 1.2 * own @ mixing)).sum(axis=1) / np.sqrt(m))
+
+
+def _additive(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+    score = np.zeros(len(Z))
+    for column in draw.choice(Z.shape[1], min(20, Z.shape[1]), replace=False):
+        place, width = draw.standard_normal(), draw.uniform(0.3, 1.5)
+        score += draw.standard_normal() * np.exp(-(((Z[:, column] - place) / width) ** 2))
+        score += 0.5 * draw.standard_normal() * np.maximum(Z[:, column] - place, 0.0)
+    return score
+
+
+def _linear(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+    return np.asarray(Z @ (draw.standard_normal(Z.shape[1]) * (draw.random(Z.shape[1]) < 0.4)))
+
+
+def _mixed(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+    parts = [one(Z, own, draw) for one in (_linear, _trees(3, 40), _additive)]
+    return np.asarray(sum(part / part.std() for part in parts))
+
+
+def _interactions(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+    score = np.zeros(len(Z))
+    for _ in range(15):
+        i, j, k = draw.integers(0, Z.shape[1], 3)
+        score += draw.standard_normal() * np.tanh(Z[:, i]) * np.tanh(Z[:, j]) * (1.0 + np.sign(Z[:, k]))
+    return score
+
+
+def _distances(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+    score = np.zeros(len(Z))
+    for _ in range(25):
+        columns = draw.choice(Z.shape[1], 3, replace=False)
+        score += draw.standard_normal() * np.exp(-((Z[:, columns] - draw.standard_normal(3)) ** 2).sum(axis=1) / 2.0)
+    return score
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A form of the truth, and what is special about the data."""
+
+    truth: Truth
+    queries: tuple[int, int] = (300, 2000)
+    features: tuple[int, int] = (30, 140)
+    noise: float = 0.7
+    rare: float = 0.0  # share of the relevant documents, where grades are 0 and 1
+    missing: float = 0.0  # share of the values that are missing, more of the high ones
+    shift: float = 0.0  # by how much the features of validation and test queries differ
+
+
+KINDS: Mapping[str, Kind] = {
+    "additive": Kind(_additive),
+    "byquery": Kind(_by_query),
+    "deep": Kind(_trees(5, 40)),
+    "distances": Kind(_distances, features=(25, 60)),
+    "few": Kind(_mixed, queries=(60, 120), features=(30, 60)),
+    "interactions": Kind(_interactions),
+    "linear": Kind(_linear),
+    "missing": Kind(_mixed, missing=0.2),
+    "network": Kind(_network),
+    "noisy": Kind(_mixed, noise=2.0),
+    "products": Kind(_products),
+    "rare": Kind(_trees(3, 60), rare=0.04),
+    "shift": Kind(_mixed, shift=0.7),
+    "shallow": Kind(_trees(2, 80)),
+    "short": Kind(_mixed, queries=(2500, 3300)),
+    "wide": Kind(_trees(3, 40), features=(250, 400)),
+}
+
+
+def task_of(name: str) -> Split:
+    """Return the task called KIND-SEED. Raises ParameterError where there is no such kind, or no seed."""
+    kind, _, seed = name.partition("-")
+    if not seed.isdecimal():
+        raise ParameterError(f"'{name}' is no task: give a kind and a seed, such as deep-0.")
+    return task(kind, int(seed))
+
+
+def task(kind: str, seed: int) -> Split:
+    """Return the training, validation and test queries of a task. Raises ParameterError for an unknown kind."""
+    if kind not in KINDS:
+        raise ParameterError(f"there is no kind of task '{kind}'. {nearest(kind, KINDS)}")
+    own, number = KINDS[kind], sorted(KINDS).index(kind)
+    draw = np.random.default_rng([seed, number])
+    queries = int(np.exp(draw.uniform(*np.log(own.queries))))
+    documents = int(np.exp(draw.uniform(*np.log((11_000, 60_000)))))
+    size = Size(queries, max(documents // queries, 8), int(np.exp(draw.uniform(*np.log(own.features)))))
+    n_vali = int(np.clip(queries * draw.uniform(0.15, 0.3), 20, 750))
+    counts = {"train": queries - n_vali, "vali": n_vali, "test": int(np.clip(TEST_DOCUMENTS / size.length, 300, 3000))}
+    lengths = [_lengths(count, size.length, draw) for count in counts.values()]
+    origin = np.repeat(np.arange(3), [own.sum() for own in lengths])
+    X, Z, of_query = _features(np.concatenate(lengths), size.features, origin, own.shift, draw)
+    score = _standard(own.truth(Z, of_query, draw))
+    score += own.noise * draw.standard_normal(len(score))
+    shares = (1.0 - own.rare, own.rare) if own.rare else SHARES
+    grades = np.searchsorted(np.quantile(score[origin == 0], np.cumsum(shares)[:-1]), score)
+    if own.missing:
+        X[draw.random(X.shape) < own.missing * 2.0 / (1.0 + np.exp(-2.0 * Z))] = np.nan
+    parts = [Queries.from_arrays(X[origin == k], grades[origin == k], group=lengths[k]) for k in range(3)]
+    return Split(f"{kind}-{seed}", *parts)
+
+
+def _lengths(count: int, mean: int, draw: np.random.Generator) -> Ints:
+    return np.clip(draw.negative_binomial(4.0, 4.0 / (4.0 + mean), count), 4, 6 * mean)
+
+
+def _standard(values: Floats) -> Floats:
+    return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9))
+
+
+def _features(
+    lengths: Ints, count: int, origin: Ints, shift: float, draw: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Return features as they are given, (n, m), the standardised causes of the truth, and those of the queries.
+
+    Features share hidden causes, have a level for each query, and are plain, skewed, counts or truth values. A few are
+    the same for all documents of a query.
+    """
+    n, query = int(lengths.sum()), np.repeat(np.arange(len(lengths)), lengths)
+    causes = draw.standard_normal((max(count // 5, 4), count)) / np.sqrt(count / 5)
+    Z = draw.standard_normal((n, len(causes))) @ causes + draw.uniform(0.3, 1.0) * draw.standard_normal((n, count))
+    Z += (draw.uniform(0.2, 0.8) * draw.standard_normal((len(lengths), count)))[query]
+    if shift:
+        Z += shift * draw.standard_normal(count) * (origin > 0)[:, None]
+    constant = draw.choice(count, max(count // 12, 2), replace=False)
+    Z[:, constant] = draw.standard_normal((len(lengths), len(constant)))[query]
+    Z = _standard(Z)
+    X, form = Z.copy(), draw.integers(0, 5, count)
+    X[:, form == 1] = np.exp(1.2 * Z[:, form == 1])
+    X[:, form == 2] = np.floor(np.exp(Z[:, form == 2]))
+    X[:, form == 3] = Z[:, form == 3] > 0.8
+    seen = _standard(X)  # the truth is one of what is given, up to a known function of each feature
+    Z[:, form == 2], Z[:, form == 3] = seen[:, form == 2], seen[:, form == 3]
+    return X.astype(np.float32), Z, Z[:, constant]

@@ -1,0 +1,37 @@
+"""Generated tasks: a function of kind and seed, with the shares that they promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.studies.benchmarks.tasks import KINDS, SHARES, task, task_of
+
+
+def test_a_seed_gives_one_task_and_another_seed_another() -> None:
+    one, again, other = task("few", 3), task("few", 3), task("few", 4)
+    assert one.train.fingerprint == again.train.fingerprint
+    assert one.train.fingerprint != other.train.fingerprint
+
+
+@pytest.mark.parametrize("kind", ["missing", "rare", "deep"])
+def test_grades_and_missing_values_have_their_shares(kind: str) -> None:
+    train, own = task(kind, 5).train, KINDS[kind]
+    shares = (1.0 - own.rare, own.rare) if own.rare else SHARES
+    found = np.bincount(train.grades.astype(int)) / train.n_documents
+    np.testing.assert_allclose(found, shares, atol=2e-3)
+    absent = np.isnan(np.asarray(train.features)).mean()
+    assert absent == 0.0 if not own.missing else 0.5 * own.missing < absent < 2.0 * own.missing
+
+
+def test_a_name_is_a_kind_and_a_seed() -> None:
+    assert task_of("few-3").train.fingerprint == task("few", 3).train.fingerprint
+    for wrong in ("few", "few-x", "-3"):
+        with pytest.raises(ParameterError):
+            task_of(wrong)
+
+
+def test_an_unknown_kind_is_named() -> None:
+    with pytest.raises(ParameterError, match="'tree'"):
+        task("tree", 0)

@@ -1,0 +1,51 @@
+"""What a study tries first: the portfolios of its solvers.
+
+They were good on many other data sets, so that a study believes them without the proof that it asks of later trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import zip_longest
+
+from ranktune.solvers.boosting.base import BoostedRanker
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.registry import solver_class
+from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+
+
+def first_configurations(space: UnionSpace) -> list[dict[str, Value]]:
+    """Return the first of each solver's portfolio, then the second of each, and so on, as far as they lie in the space.
+
+    A solver of which none does is tried with its defaults.
+    """
+    by_solver = []
+    for defaults in space.defaults():
+        solver = str(defaults[SOLVER])
+        found = [space.configuration(solver, values) for values in solver_class(solver).portfolio]
+        by_solver.append([params for params in found if params is not None] or [defaults])
+    ranks = zip_longest(*by_solver)
+    return [params for rank in ranks for params in rank if params is not None]
+
+
+def is_first(params: Mapping[str, Value], space: UnionSpace) -> bool:
+    """Return whether a configuration, by flat name, is one that a study tries first."""
+    return any(alike(own, params) for own in first_configurations(space))
+
+
+def grows(solver: str) -> bool:
+    """Return whether a solver boosts round by round, so that validation queries find its number of rounds."""
+    return issubclass(solver_class(solver), BoostedRanker)
+
+
+def is_alike(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
+    """Return whether two configurations are the same, but for rounds of boosting."""
+    return alike(one, other) if grows(str(one[SOLVER])) else one == other
+
+
+def alike(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
+    """Return whether two configurations are the same but for the parameter of their path, which a trial chooses."""
+    if one.keys() != other.keys() or one[SOLVER] != other[SOLVER]:
+        return False
+    path = f"{one[SOLVER]}.{solver_class(str(one[SOLVER])).path_parameter}"
+    return all(value == other[name] for name, value in one.items() if name != path)
