@@ -108,6 +108,6 @@ def _bins_of(queries: Queries, params: Parameters) -> tuple[Data, Ints | None]:
 
 _OF_BINS = (
     *("max_bin", "min_data_in_bin", "bin_construct_sample_cnt", "data_random_seed", "use_missing", "is_enable_sparse"),
-    *("feature_pre_filter", "force_col_wise", "verbosity"),
+    *("feature_pre_filter", "force_col_wise", "force_row_wise", "verbosity"),
 )
 """The parameters of LightGBM that bins depend on."""

@@ -34,6 +34,8 @@ from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree
 
 MAX_BUNDLED_BYTES = 2**32
 """Bytes of bins of sparse features that may be kept as bundled columns."""
+MAX_ROW_WISE = 2**24
+"""Bins of dense features that are read by rows: more do not stay in the caches of a processor."""
 MAX_LEAVES = 131_072
 """The limit of LightGBM."""
 BEST, RANDOM = SPLITTERS = ("best", "random")
@@ -178,6 +180,8 @@ class LightGBMRanker(TreeRanker):
         parameters = self._common() | self._objective() | self._leaf_limits(queries) | more
         parameters["use_missing"] = queries.has_missing
         parameters["is_enable_sparse"] = _bundled_bytes(queries.features) > MAX_BUNDLED_BYTES
+        by_rows = blocks is None and _is_small(queries.features)
+        parameters["force_row_wise" if by_rows else "force_col_wise"] = True
         if not queries.is_sparse:
             parameters["bin_construct_sample_cnt"] = DENSE_SAMPLE
         if queries.monotone is not None:
@@ -217,11 +221,15 @@ class LightGBMRanker(TreeRanker):
             "min_data_in_bin": 1,
             "num_threads": int(self.threads),
             "deterministic": True,
-            "force_col_wise": True,
             "feature_pre_filter": True,  # without it, sparse features that no split can use take ten times as long
             "data_random_seed": 1,  # all members of a bag have the same bins
             "verbosity": -1,
         }
+
+
+def _is_small(features: Features) -> bool:
+    """Return whether histograms are faster by rows, of which LightGBM then keeps a copy; the trees are the same."""
+    return isinstance(features, np.ndarray) and features.size <= MAX_ROW_WISE
 
 
 def _bundled_bytes(features: Features) -> int:

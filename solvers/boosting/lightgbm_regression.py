@@ -17,7 +17,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.pointwise import CENTRES
 
 ROUNDS = "rounds"
-TREE_CENTRES = (*CENTRES, ROUNDS)
+TREE_CENTRES = (ROUNDS, *CENTRES)
 
 
 class GBDTRanker(BoostedRanker, LightGBMRanker):
@@ -43,10 +43,10 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         The thresholds that a split compares: all of each feature, or a random one of each.
     row_share : float, default=0.7
         The share of the documents that is drawn for each tree.
-    centre : {"query", "rounds", "none"}, default="query"
-        "query": the trees fit what grades differ by from the mean grade of their query. "rounds": the residuals are
-        centred within each query before each tree, so that only differences within queries count (CatBoost's
-        QueryRMSE). "none": the trees fit the grades. Scores compare documents of one query in any case.
+    centre : {"rounds", "query", "none"}, default="rounds"
+        "rounds": the residuals are centred within each query before each tree, so that only differences within queries
+        count (CatBoost's QueryRMSE). "query": the trees fit what grades differ by from the mean grade of their query.
+        "none": the trees fit the grades. Scores compare documents of one query in any case.
     start : {"none", "linear"}, default="none"
         What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
         is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.
@@ -95,7 +95,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     space: ClassVar[tuple[Parameter, ...]] = (
         *BOOSTED_SPACE,
         Float("row_share", 0.4, 1.0),
-        Choice("centre", CENTRES),
+        Choice("centre", TREE_CENTRES),
     )
     portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({"start": "linear"}, {}, STOCK)
 
@@ -110,7 +110,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         feature_share: float = 1.0,
         splitter: str = "best",
         row_share: float = 0.7,
-        centre: str = "query",
+        centre: str = "rounds",
         start: str = "none",
         validation: float = 0.0,
         patience: int = 50,

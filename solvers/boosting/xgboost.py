@@ -150,7 +150,7 @@ class XGBoostRanker(BoostedRanker):
         The least sum of curvatures of each leaf.
     l2 : float, default=1.0
         Penalty on the values of leaves.
-    feature_share : float, default=0.5
+    feature_share : float, default=1.0
         The share of the features that is drawn for each tree.
     row_share : float, default=0.7
         The share of the documents that is drawn for each tree.
@@ -226,7 +226,7 @@ class XGBoostRanker(BoostedRanker):
         depth: int = 4,
         min_weight: float = 5.0,
         l2: float = 1.0,
-        feature_share: float = 0.5,
+        feature_share: float = 1.0,
         row_share: float = 0.7,
         truncation: int = 30,
         gain: str = "auto",

@@ -1,0 +1,57 @@
+"""What a study tries first: sound defaults of every kind, with all features."""
+
+from __future__ import annotations
+
+from ranktune.solvers.names import REGISTERED
+from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
+from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.study.declaration import Study
+
+BOOSTED = ("GBDTRanker", "LambdaMART")
+
+
+def test_every_first_configuration_of_boosting_uses_all_features() -> None:
+    for params in first_configurations(Study(solvers=("all",)).union_space()):
+        solver = str(params[SOLVER])
+        if f"{solver}.feature_share" in params and solver != "RandomForestRanker":  # whose trees must differ
+            assert params[f"{solver}.feature_share"] == 1.0
+
+
+def test_both_kinds_of_boosting_come_before_the_second_of_any() -> None:
+    found = [params[SOLVER] for params in first_configurations(Study().union_space())]
+    first = [found.index(solver) for solver in BOOSTED]
+    seconds = [place for place, solver in enumerate(found) if solver in found[:place]]
+    assert max(first) < min(seconds)
+
+
+def test_small_trees_and_those_of_lightgbm_are_among_the_first() -> None:
+    found = first_configurations(Study(solvers=BOOSTED).union_space())
+    for solver in BOOSTED:
+        own = {
+            name.removeprefix(f"{solver}."): [params[name] for params in found if name in params]
+            for name in (f"{solver}.leaves", f"{solver}.learning_rate", f"{solver}.min_documents")
+        }
+        assert set(own["leaves"]) == {8, 31}
+        assert set(own["learning_rate"]) == {0.1} and set(own["min_documents"]) == {20}
+
+
+def test_what_lies_outside_the_space_is_left_out_and_each_solver_has_one() -> None:
+    space = Study(space={"GBDTRanker.start": ["none"], "LambdaMART.leaves": [4]}).union_space()
+    found = first_configurations(space)
+    assert {params[SOLVER] for params in found} == {params[SOLVER] for params in space.defaults()}
+    assert not any(params.get("GBDTRanker.start") == "linear" for params in found)
+    assert [params["LambdaMART.leaves"] for params in found if params[SOLVER] == "LambdaMART"] == [4]
+
+
+def test_a_configuration_is_the_same_whatever_its_rounds() -> None:
+    one, other = Study(solvers=("LambdaMART", "RankSVM")).union_space().defaults()
+    one, other = (one, other) if one[SOLVER] == "LambdaMART" else (other, one)
+    assert alike(one, one | {"LambdaMART.trees": 77}) and is_alike(one, one | {"LambdaMART.trees": 77})
+    assert not is_alike(one, one | {"LambdaMART.leaves": 5})
+    assert not is_alike(other, other | {"RankSVM.C": 7.0})
+    assert not alike(one, other)
+
+
+def test_what_grows_is_boosted() -> None:
+    assert {name for name in REGISTERED if grows(name)} >= set(BOOSTED)
+    assert not grows("RankSVM") and not grows("RandomForestRanker")
