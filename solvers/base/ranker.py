@@ -72,7 +72,7 @@ class BaseRanker(QueryEstimator):
     path_expensive : bool
         Whether eight values of the path parameter cost more than one and a half times as much as one.
     portfolio : tuple of mapping of str to value
-        A few configurations besides the defaults that are worth trying first on large data.
+        What a study tries first, in this order; {} are the defaults.
     takes_missing : bool
         Whether the solver itself learns from missing values (NaN); others learn from what imputation_ puts in place.
     """

@@ -136,17 +136,17 @@ class ScoreAccumulator:
             stopped=stopped,
             path_parameter=task.path_parameter,
             chosen=task.path[best] if task.path else None,
-            bulk=float(np.mean(self._bytes[self._reached - 1])) if task.path else 0.0,
-            path=tuple(zip(task.path[: self._reached], self._means(best, judged), strict=True)) if task.path else (),
+            bulk=float(np.mean(self._bytes[self._reached(best) - 1])) if task.path else 0.0,
+            path=tuple(zip(task.path, self._means(best, judged), strict=False)) if task.path else (),
         )
 
-    @property
-    def _reached(self) -> int:
-        """How many values of the path were scored: those after them were not fitted."""
-        return sum(len(parts) > 0 for parts in self._parts)
+    def _reached(self, best: int) -> int:
+        """Return how many values of the path were scored; of rounds of boosting, by every fold as the best ones were."""
+        least = len(self._parts[best]) if self._task.bound else 1
+        return sum(len(parts) >= least for parts in self._parts)
 
     def _means(self, best: int, judged: Ints) -> list[float]:
         """Return the mean of the metric at each place: that of the best, and the mean differences from it."""
         leader, weights = self.values(best, judged), self.weights(judged)
-        ahead = [mean_of(self.values(place, judged) - leader, weights) for place in range(self._reached)]
+        ahead = [mean_of(self.values(place, judged) - leader, weights) for place in range(self._reached(best))]
         return [mean_of(leader, weights) + difference for difference in ahead]

@@ -69,6 +69,23 @@ def test_fewer_rounds_are_the_first_ones_of_more() -> None:
         np.testing.assert_array_equal(few.value, more.value[: len(few.value)])
 
 
+def test_no_more_than_a_block_is_grown_ahead_of_the_rounds_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    whole = catboost.CatBoost.fit
+
+    def recorded(self: Any, *given: Any, **named: Any) -> Any:
+        asked.append(self.get_param("iterations"))
+        return whole(self, *given, **named)
+
+    monkeypatch.setattr(catboost.CatBoost, "fit", recorded)
+    ranker = CatBoostRanker(trees=1000)
+    steps = ranker.fit_steps(data())
+    for rounds in range(1, 2 * BLOCK + 2):
+        next(steps)
+        assert sum(asked) == -(-rounds // BLOCK) * BLOCK
+    assert set(asked) == {BLOCK} and BLOCK <= 8
+
+
 def test_without_chance_blocks_are_one_fit_of_catboost() -> None:
     train, other = data(), data(1)
     ours = CatBoostRanker(trees=3 * BLOCK, loss="QueryRMSE", randomness=0.0, row_share=1.0, depth=4).fit(train)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.data.queries import concatenate
 from ranktune.tuner.runner.decisions import MIN_FITS, SCORED, scored_once
 from ranktune.tuner.runner.look import fit_seconds
 from ranktune.tuner.runner.progress import Silent, TrialReport
@@ -81,7 +81,7 @@ class _Interrupting(Silent):
 
 
 def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fingerprint: Callable[[Any], Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ranktune.tuner.runner.decisions.MIN_FITS", 1e9)
     options: dict[str, Any] = {"solvers": ("RidgeRanker", "GBDTRanker"), "timeout": 6.0, "jobs": 1, "home": tmp_path}
@@ -89,18 +89,5 @@ def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(
         ranktune.tune(TRAIN, vali=VALI, test=TEST, name="x", progress=_Interrupting(), **options)
     found = ranktune.resume("x", home=tmp_path, jobs=1)
     assert (tmp_path / "x" / SCORED).read_text() == "once"
-    trials = found.trials_frame()
-    assert len(trials) >= 2
-    assert fingerprint(found.best_model) == fingerprint(TRAIN, VALI)
-
-
-@pytest.fixture
-def fingerprint() -> Callable[..., Any]:
-    from ranktune.solvers.data.queries import Queries, concatenate
-
-    def of(*known: Any) -> Any:
-        if isinstance(known[0], Queries):
-            return concatenate(list(known)).fingerprint
-        return known[0].fingerprint
-
-    return of
+    assert len(found.trials_frame()) >= 2
+    assert found.best_model.fingerprint == concatenate([TRAIN, VALI]).fingerprint

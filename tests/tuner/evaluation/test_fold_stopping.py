@@ -1,0 +1,79 @@
+"""Boosting on folds: each fold stops the growth, and the rounds are those that are best over all folds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.registry import make
+from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.plans import PLAN, query_folds
+from ranktune.tuner.splits.store import read_development, write_problem
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.tasks import MAX_ROUNDS, Tasks, rounds_between
+from tests.support.engine_samples import judged
+
+METRIC = "ndcg@10"
+PARAMETERS = {"learning_rate": 0.3, "leaves": 4, "min_documents": 5, "feature_share": 0.5}
+PATIENCE = 20
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("problem")
+    queries = judged(60, 0)
+    write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, where)
+    return where
+
+
+def growing(folder: Path) -> Task:
+    parameters = {**PARAMETERS, "trees": 100, "patience": PATIENCE}
+    path = rounds_between(5, 2000)
+    return Task(str(folder), (METRIC,), "LambdaMART", parameters, 0, bound=2000, path_parameter="trees", path=path)
+
+
+def test_the_rounds_are_the_best_of_those_that_every_fold_has_reached(folder: Path) -> None:
+    outcome = evaluate(growing(folder))
+    assert outcome.error is None and outcome.chosen is not None
+    rounds = [int(value) for value, _ in outcome.path]
+    assert rounds[-1] < 200  # of 2,000
+    queries, metric = read_development(str(folder)), parse_metric(METRIC)
+    by_rounds = []
+    for count in rounds:
+        values = np.empty(queries.n_queries)
+        for fold in query_folds(queries, 3, 0):
+            ranker = make("LambdaMART", {**PARAMETERS, "trees": count}, 0).fit(queries.select(fold.train))
+            vali = queries.select(fold.vali)
+            values[fold.vali] = metric.per_query(ranker.predict(vali), vali)
+        by_rounds.append(float(np.nanmean(values)))
+    np.testing.assert_allclose([value for _, value in outcome.path], by_rounds, atol=1e-9)
+    assert int(outcome.chosen) == rounds[int(np.argmax(by_rounds))]
+
+
+def test_a_fold_goes_on_while_it_improves(folder: Path) -> None:
+    short = evaluate(growing(folder))
+    task = growing(folder)
+    long = evaluate(replace(task, parameters={**task.parameters, "patience": 200}))
+    assert long.path[-1][0] > short.path[-1][0]
+    assert max(value for _, value in long.path) >= max(value for _, value in short.path) - 1e-12
+
+
+def test_defaults_are_not_bound_by_their_trees(folder: Path) -> None:
+    tasks = Tasks(Study(solvers=("LambdaMART", "RankSVM"), trials=4), folder)
+    task = tasks("LambdaMART", {"trees": 100, "learning_rate": 0.1})
+    assert task.bound == task.path[-1] == MAX_ROUNDS and task.path[0] < 30
+    assert all(isinstance(value, int) for value in task.path)
+    assert tasks("RankSVM", {"C": 1.0}).bound == 0
+
+
+@pytest.mark.parametrize("bounds", [(30, 30), (10, 40), (1, 5000)])
+def test_rounds_rise_by_a_factor_from_the_fewest_to_the_most(bounds: tuple[int, int]) -> None:
+    found = rounds_between(*bounds)
+    assert (found[0], found[-1]) == bounds
+    assert list(found) == sorted(set(found))
+    assert max(np.divide(found[1:], found[:-1]), default=1.0) <= 2.0

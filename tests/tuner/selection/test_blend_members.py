@@ -1,0 +1,49 @@
+"""What a delivered blend consists of: models of several columns, and the plain average of trees beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, TREE_BLEND, Result, Row
+
+SOLVERS = ("BestFeature", "RidgeRanker", "RankSVM", "GBDTRanker", "LambdaMART")
+
+
+def of_one_column(count: int, seed: int) -> Queries:
+    """Grades follow the first of five columns: the model of that column alone is as good as any."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(count * 12, 5))
+    utility = X[:, 0] + 0.5 * generator.normal(size=len(X))
+    y = np.searchsorted(np.quantile(utility, [0.6, 0.85]), utility)
+    return Queries.from_arrays(X, y, qid=np.repeat(np.arange(count), 12))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    home: Path = tmp_path_factory.mktemp("studies")
+    train, test = of_one_column(60, 0), of_one_column(30, 1)
+    return ranktune.tune(train, test=test, solvers=SOLVERS, trials=9, jobs=1, name="x", home=home)
+
+
+def members(row: Row) -> set[str]:
+    return {name.partition(" ")[0] for name in row.params or {}}
+
+
+def test_one_column_is_no_part_of_a_blend(found: Result) -> None:
+    blends = [row for row in found.leaderboard if row.is_blend]
+    assert blends and not any("BestFeature" in members(row) for row in blends)
+    values = {row.solver: row.vali.mean for row in found.leaderboard if row.vali is not None}
+    assert values["BestFeature"] > max(values[row.solver] for row in blends) - 0.02  # though it is as good as they are
+
+
+def test_the_average_of_the_trees_is_a_candidate(found: Result) -> None:
+    rows = {row.solver: row for row in found.leaderboard}
+    assert BLEND in rows and LINEAR_BLEND in rows
+    trees = {"GBDTRanker", "LambdaMART"}
+    assert TREE_BLEND not in rows or members(rows[TREE_BLEND]) <= trees
+    assert TREE_BLEND in rows or members(rows[BLEND]) <= trees
