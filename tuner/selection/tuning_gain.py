@@ -1,6 +1,7 @@
 """The gain of tuning: the delivered model against the best of the solvers' defaults, on the test queries.
 
-The best of the defaults is that by validation, fitted to the same queries as the delivered model.
+Defaults are all that a study tries first, the portfolios. The best of them is that by validation, fitted to the same
+queries as the delivered model.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.refit import refit, score_on
-from ranktune.tuner.samplers.first import grows, is_alike
+from ranktune.tuner.samplers.first import first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import Entry
@@ -40,15 +41,14 @@ class DefaultModel:
 
 
 def best_default(record: Record, space: UnionSpace) -> Candidate | None:
-    """Return the best trial at the defaults of a solver, None where no such trial was evaluated in full."""
-    defaults = {str(params[SOLVER]): params for params in space.defaults()}
-    found = []
+    """Return the best trial at a configuration that a study tries first, None where none was evaluated in full."""
+    first, found = first_configurations(space), []
     for trial in record.trials():
         if trial.state != TrialState.COMPLETE or trial.value is None:
             continue
         requested, value = _requested(trial)
         solver, params = space.split(requested)
-        if solver in defaults and is_alike(requested, defaults[solver]):
+        if any(is_alike(requested, own) for own in first):
             own = Candidate(solver, params, value, np.empty(0), 1, number=number_of(trial), seconds=seconds_of(trial))
             found.append(own)
     return max(found, key=lambda candidate: (candidate.value, -candidate.number), default=None)
