@@ -287,7 +287,6 @@ class CatBoostRanker(BoostedRanker):
         Choice("loss", LOSSES),
         Choice("start", STARTS),
     )
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({}, {"loss": YETI_RANK})
 
     def __init__(
         self,
