@@ -123,3 +123,48 @@ def test_parameters_are_the_solvers_own() -> None:
         solver = str(params["solver"])
         own = {f"{solver}.{parameter.name}" for parameter in solver_class(solver).space}
         assert set(params) - {"solver"} <= own
+
+
+GROWING = replace(STUDY, solvers=("RidgeRanker", "GBDTRanker", "LambdaMART"))
+
+
+def shared(fit_seconds: float, *, one_part: bool = True) -> SearchScheduler:
+    space = GROWING.union_space()
+    return SearchScheduler(GROWING, space, per_solver=True, one_part=one_part, fit_seconds=fit_seconds, clock=standing)
+
+
+def test_the_first_that_grow_share_the_time_as_far_as_it_is_enough_for_whole_fits() -> None:
+    for fit_seconds, share in ((1.0, 12.0), (20.0, 20.0), (35.0, 60.0), (500.0, 60.0)):
+        scheduler = shared(fit_seconds)
+        linear, boosted = scheduler.next(0, 60.0), scheduler.next(1, 60.0)
+        assert linear is not None and boosted is not None
+        assert scheduler.first_to_grow == 4  # of five
+        assert scheduler.limit(linear, 60.0, 1) == 60.0
+        assert scheduler.limit(boosted, 60.0, 1) == pytest.approx(share)
+        assert scheduler.limit(boosted, 60.0, 5) == 60.0  # each has a worker of its own
+
+
+def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
+    scheduler = shared(1.0, one_part=False)
+    scheduler.next(0, 60.0)
+    boosted = scheduler.next(1, 60.0)
+    assert boosted is not None and scheduler.first_to_grow == 0
+    assert scheduler.limit(boosted, 60.0, 1) == 60.0
+
+
+def test_what_was_tried_first_is_not_tried_again_after_an_interruption() -> None:
+    begun = shared(1.0)
+    found = taken_of(begun, 6)
+    scheduler = shared(1.0)
+    scheduler.remember((finished_of(params), None) for params in found[:4])
+    assert taken_of(scheduler, 2) == found[4:]
+
+
+def finished_of(params: dict[str, Value]) -> FrozenTrial:
+    known = GROWING.union_space().distributions
+    return create_trial(state=TrialState.FAIL, params=params, distributions={name: known[name] for name in params})
+
+
+def taken_of(scheduler: SearchScheduler, count: int) -> list[dict[str, Value]]:
+    found = [scheduler.next(number, float("inf")) for number in range(count)]
+    return [params for params in found if params is not None]
