@@ -56,7 +56,7 @@ def able_space(needs: frozenset[str], solver: str, space: Sequence[Parameter]) -
     supports = solver_class(solver).supports
 
     def able(own: Parameter) -> Parameter:
-        if not isinstance(own, Choice) or needs <= supports({}):
+        if not isinstance(own, Choice):
             return own
         kept = tuple(one for one in own.choices if needs <= supports({own.name: one}))
         if not kept:  # another parameter decides

@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Tools that answer at once, in this process; the list holds those that were run."""
     asked: list[str] = []
-    weight = dict(zip(PEERS, (0.0, 0.3, 1.0, 3.0), strict=True))
+    weight = dict(zip(PEERS, (0.0, 0.3, 1.0, 2.0, 3.0), strict=True))
 
     def compete(rival: str, split: Split, budget: Budget) -> tuple[Any, dict[str, Any]]:
         assert split.test is not None
@@ -80,7 +80,7 @@ def test_the_command_tells_what_was_measured(folder: Path, first_feature: list[s
     (budget,) = report["reports"]
     ours = next(row for row in budget["rows"] if row["rival"] == OURS)
     assert ours["optimism"] == pytest.approx(0.9 - ours[METRIC]) and ours["inside_interval"] == 2
-    assert [one["rival"] for one in budget["comparisons"]] == ["lightgbm", "lightgbm-defaults", "flaml"]
+    assert [one["rival"] for one in budget["comparisons"]] == ["lightgbm", "lightgbm-defaults", "catboost", "flaml"]
     assert not any(">= 0." in one["wanted"] for one in budget["verdicts"])  # no target for a set without a name
     table = invoke(folder, "--seconds", 3, "--fold", "Fold2").stdout
     assert "ndcg@10:letor" in table and "better than flaml" in table and "1 of 1" in table
@@ -93,7 +93,7 @@ def test_each_budget_has_a_report(folder: Path, first_feature: list[str]) -> Non
     assert [budget["seconds"] for budget in report["reports"]] == [3.0, 5.0] and report["threads"] == 2
     for budget in report["reports"]:
         assert [row["seconds"] for row in budget["rows"]] == [budget["seconds"]] * len(PEERS)
-        assert [row["trees"] for row in budget["rows"]] == [None, 2.0, 2.0, 2.0]
+        assert [row["trees"] for row in budget["rows"]] == [None, 2.0, 2.0, 2.0, 2.0]
     assert {cell["cell"]["threads"] for cell in report["cells"]} == {2}
     text = invoke(*options).stdout
     assert "wanted of ranktune (3 s)" in text and "wanted of ranktune (5 s)" in text and "2 threads" in text
@@ -113,6 +113,13 @@ def test_the_report_tells_where_the_time_went(folder: Path, first_feature: list[
     assert "model: Blend (2 of 2); mean shares: RankSVM 0.70, ListNet 0.30" in text and "trials by solver" in text
 
 
+def test_generated_tasks_are_compared(first_feature: list[str]) -> None:
+    report = json.loads(invoke("--task", "few-0", "--rival", OURS, "--rival", "catboost", "--json").stdout)
+    assert first_feature == ["ranktune few-0", "catboost few-0"]
+    assert [one["data"] for one in report["reports"][0]["comparisons"]] == ["few-0"]
+    assert "there is nothing to compare on" in CliRunner().invoke(app, ["turnkey"]).stderr
+
+
 def test_any_data_is_compared(tmp_path: Path, first_feature: list[str]) -> None:
     for number, part in enumerate(("train", "vali", "test"), 1):
         write(tmp_path / f"n.{part}.txt", queries(12, number))
@@ -120,9 +127,9 @@ def test_any_data_is_compared(tmp_path: Path, first_feature: list[str]) -> None:
     report = json.loads(invoke(tmp_path / "n", file, "--json").stdout)
     assert first_feature == [f"{rival} {split}" for split in ("given", "dealt") for rival in PEERS]
     (budget,) = report["reports"]
-    assert [(one["data"], one["letor"]) for one in budget["comparisons"][::3]] == [("n", False), ("whole", False)]
+    assert [(one["data"], one["letor"]) for one in budget["comparisons"][::4]] == [("n", False), ("whole", False)]
     found = {one["what"]: one for one in budget["verdicts"]}
-    verdict, difference = found["n: not behind flaml"], budget["comparisons"][2]["difference"]
+    verdict, difference = found["n: not behind flaml"], budget["comparisons"][3]["difference"]
     assert verdict["wanted"] == ">= -0.002" and verdict["met"] == (difference >= -0.002)
     assert found["whole: shortest run, seconds"]["wanted"] == ">= 54.0"
     assert found["whole: longest run, seconds"]["wanted"] == "<= 62.2"
@@ -133,18 +140,18 @@ def test_what_is_kept_is_not_run_again(folder: Path, first_feature: list[str], t
     options = (folder, "--seconds", 3, "--keep", file, "--json")
     invoke(*options, "--rival", OURS, "--fold", "Fold1")
     first = json.loads(invoke(*options).stdout)
-    assert len(first_feature) == 8  # 1 and the 7 that were missing
-    assert json.loads(invoke(*options).stdout) == first and len(first_feature) == 8
+    assert len(first_feature) == 10  # 1 and the 9 that were missing
+    assert json.loads(invoke(*options).stdout) == first and len(first_feature) == 10
     invoke(folder, "--seconds", 4, "--keep", file)
     invoke(*options, "--seed", 1)
     invoke(*options, "--threads", 2)
-    assert len(first_feature) == 32
+    assert len(first_feature) == 40
     file.write_bytes(file.read_bytes()[:-20])  # an interrupt cut the last line short
     again = json.loads(invoke(*options, "--threads", 2).stdout)
-    assert first_feature[32:] == ["flaml Fold2"]
-    assert len(cells.kept(file)) == 32 and len(again["cells"]) == 8
+    assert first_feature[40:] == ["flaml Fold2"]
+    assert len(cells.kept(file)) == 40 and len(again["cells"]) == 10
     invoke(*options, "--threads", 2)
-    assert len(first_feature) == 33
+    assert len(first_feature) == 41
 
 
 def test_a_tool_that_fails_does_not_stop_the_others(
@@ -161,12 +168,12 @@ def test_a_tool_that_fails_does_not_stop_the_others(
     options = (folder, "--keep", tmp_path / "k", "--json")
     ended = invoke(*options)
     report = json.loads(ended.stdout)
-    assert ended.exit_code == 1 and len(report["failures"]) == 3 and "3 of 8 cells failed" in ended.stderr
+    assert ended.exit_code == 1 and len(report["failures"]) == 3 and "3 of 10 cells failed" in ended.stderr
     assert report["failures"][0] == f"{folder.name} Fold1 lightgbm 60 s seed 0: lightgbm found no model."
     runs = {row["rival"]: row["runs"] for row in report["reports"][0]["rows"]}
-    assert runs == {"ranktune": 2, "lightgbm-defaults": 2, "flaml": 1}
+    assert runs == {"ranktune": 2, "lightgbm-defaults": 2, "catboost": 2, "flaml": 1}
     monkeypatch.setattr(cells, "compete", others)
-    assert invoke(*options).exit_code == 0 and len(first_feature) == 5 + 3
+    assert invoke(*options).exit_code == 0 and len(first_feature) == 7 + 3
 
 
 def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
