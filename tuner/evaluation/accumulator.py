@@ -141,7 +141,7 @@ class ScoreAccumulator:
         )
 
     def _reached(self, best: int) -> int:
-        """Return how many values of the path were scored; of rounds of boosting, by every fold as the best ones were."""
+        """Return how many values of the path were scored; of rounds of boosting, by as many folds as the best ones."""
         least = len(self._parts[best]) if self._task.bound else 1
         return sum(len(parts) >= least for parts in self._parts)
 
