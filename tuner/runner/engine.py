@@ -19,7 +19,7 @@ from ranktune.solvers.core.version import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.runner.decisions import first_look, scored_once
 from ranktune.tuner.runner.joining import Declaration, share
-from ranktune.tuner.runner.look import Look, fit_seconds, look, worth_a_look
+from ranktune.tuner.runner.look import Look, look, worth_a_look
 from ranktune.tuner.runner.loop import Objective, TrialLoop
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.progress import Progress, Silent
@@ -44,7 +44,7 @@ from ranktune.tuner.selection.leaderboard import (
 from ranktune.tuner.selection.rescoring import rescored
 from ranktune.tuner.selection.results import DISTILLED, Failure, Gain, Result, Row, SplitResult
 from ranktune.tuner.selection.serving import Served, restriction, served, warn_if_unserved
-from ranktune.tuner.selection.time_reserve import reserve
+from ranktune.tuner.selection.time_reserve import fit_seconds, reserve
 from ranktune.tuner.selection.tuning_gain import DefaultModel, best_default, default_model, tuning_gain
 from ranktune.tuner.splits.archive import is_first_use, note_use
 from ranktune.tuner.splits.split import WHOLE

@@ -25,6 +25,7 @@ from ranktune.tuner.evaluation.holdout import vali_weights
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.selection.time_reserve import cells, fit_seconds
 from ranktune.tuner.splits.plans import LOOK, save_plan
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.study.problem import Problem
@@ -35,8 +36,6 @@ SHARE = 0.1
 """Share of the time that the look may take."""
 SECONDS_A_CELL = 5e-7
 """Rough seconds to fit one feature of one document by the rounds of boosting that a sample gets."""
-FIT_SECONDS_A_CELL = 2.5e-6
-"""The same until boosting stops: the median of the default LambdaMART on sixteen generated tasks."""
 TOO_LONG = 4.0
 """Multiple of the time from which a boosted fit is so long that samples are compared first."""
 EXPENSIVE = 0.05
@@ -338,14 +337,3 @@ def _others(arm: _Arm, space: UnionSpace) -> Iterator[_Arm]:
         params = space.configuration(arm.solver, values)
         if params is not None and params != arm.params:
             yield _Arm(params)
-
-
-def fit_seconds(problem: Problem) -> float:
-    """Return the rough seconds of a boosted fit until it stops."""
-    return cells(problem) * FIT_SECONDS_A_CELL
-
-
-def cells(problem: Problem) -> int:
-    """Return the stored features of the development documents."""
-    features = problem.development.features
-    return int(features.size if isinstance(features, np.ndarray) else features.nnz)

@@ -228,9 +228,19 @@ class SearchScheduler:
         """Return the first of configurations that fits into the seconds left."""
         for params in configurations:
             solver = str(params[SOLVER])
-            if self._looked is None or self._least(solver, self._looked.cost(solver)) <= left:
+            if self._least(solver, self._expected(solver)) <= left:
                 return params
         return None
+
+    def _expected(self, solver: str) -> float:
+        """Return the expected seconds of a solver's first trial, 0 where it is tried in any case.
+
+        Once a model has grown, another begins only where a good part of its fit has room.
+        """
+        if self._looked is not None:
+            return self._looked.cost(solver)
+        has_grown = any(grows(other) for usual in self._usual.values() for other in usual)
+        return self._fit_seconds if has_grown and self._one_part and grows(solver) else 0.0
 
     def _drop(self, params: Mapping[str, Value]) -> None:
         """Note that a configuration was requested: it is not tried first again, whatever its rounds of boosting."""

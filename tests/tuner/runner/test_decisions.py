@@ -12,8 +12,8 @@ import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import concatenate
 from ranktune.tuner.runner.decisions import MIN_FITS, SCORED, scored_once
-from ranktune.tuner.runner.look import fit_seconds
 from ranktune.tuner.runner.progress import Silent, TrialReport
+from ranktune.tuner.selection.time_reserve import fit_seconds
 from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem, assemble, write_split
