@@ -24,8 +24,9 @@ T = TypeVar("T")
 
 LOOKED, SCORED = "look.json", "scored.json"
 """Files beside the record of a split: the first look at the solvers, and whether trials are scored once."""
-MIN_FITS = 10
-"""Boosted fits on all folds that the time of a study must have room for."""
+MIN_FITS, MIN_FITS_DEALT = 10, 3
+"""Boosted fits on all folds that the time of a study must have room for: with given validation queries, and without,
+where one fold is few queries to choose on."""
 
 
 def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, begun: bool) -> bool:
@@ -40,7 +41,8 @@ def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, b
     if begun or chosen or not isinstance(problem.plan, tuple) or not math.isfinite(seconds):
         return False
     parts = 1 if problem.given_split else len(problem.plan)
-    once = MIN_FITS * parts * fit_seconds(problem) > seconds
+    needed = MIN_FITS if problem.has_given_queries else MIN_FITS_DEALT
+    once = needed * parts * fit_seconds(problem) > seconds
     _keep(path / SCORED, "once" if once else "folds")
     return once
 

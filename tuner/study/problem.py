@@ -103,6 +103,11 @@ class Problem:
         return found if test is None else found | {"test_queries": test.n_queries, "test_documents": test.n_documents}
 
     @property
+    def has_given_queries(self) -> bool:
+        """Whether validation queries were given, also where the plan deals them into folds."""
+        return self.given_split or read_plan(str(self.folder), GIVEN) != ()
+
+    @property
     def given_split(self) -> bool:
         """Whether one validation set was given instead of folds."""
         return isinstance(self.plan, tuple) and len(self.plan) == 1

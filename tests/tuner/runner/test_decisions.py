@@ -11,7 +11,7 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import concatenate
-from ranktune.tuner.runner.decisions import MIN_FITS, SCORED, scored_once
+from ranktune.tuner.runner.decisions import MIN_FITS, MIN_FITS_DEALT, SCORED, scored_once
 from ranktune.tuner.runner.progress import Silent, TrialReport
 from ranktune.tuner.selection.time_reserve import fit_seconds
 from ranktune.tuner.splits.split import Split
@@ -48,6 +48,10 @@ def test_the_split_is_used_as_given_where_folds_leave_few_fits(tmp_path: Path) -
 
 def test_without_validation_queries_it_is_the_first_fold(tmp_path: Path) -> None:
     problem = problem_of(tmp_path / "p", study_of(), vali=False)
+    enough = MIN_FITS_DEALT * 5 * fit_seconds(problem)
+    assert not scored_once(tmp_path, problem, study_of(), 1.01 * enough, begun=False)
+    (tmp_path / SCORED).unlink()
+    assert scored_once(tmp_path, problem, study_of(), 0.99 * enough, begun=False)
     assert isinstance(problem.plan, tuple)
     np.testing.assert_array_equal(problem.by_one_part().judged, problem.plan[0].vali)
 
