@@ -139,6 +139,17 @@ def check_loadable(name: str) -> None:
         raise ParameterError(f"{name}: {reason}.")
 
 
+def standard() -> tuple[str, ...]:
+    """Return the solvers that compete by default; those of an extra of ranktune only where it is installed."""
+    there = (name for name in STANDARD if _is_available(name) or not _is_of_an_extra(name))
+    return loadable(there)
+
+
+def _is_of_an_extra(name: str) -> bool:
+    library = REGISTERED[name].library
+    return library is not None and "ranktune[" in libraries.INSTALL[library]
+
+
 def loadable(names: Iterable[str]) -> tuple[str, ...]:
     """Return the solvers of names whose libraries can be loaded; a warning says what to install for the others."""
     names = tuple(names)

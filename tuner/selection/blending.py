@@ -1,15 +1,16 @@
-"""The members and weights of a blend: equal shares, or a greedy choice where that is significantly better.
+"""The members and weights of a blend: half equal shares and half a greedy choice, unless one alone is better.
 
 scores  (m, n_documents) of m models, each document scored by a model that was not trained on it; divided by scale, the
 usual spread of a model's scores within a query, which makes models comparable. Shares (m,) sum to 1.
 
 Equal shares are a strong baseline with few queries: greedy weights then follow their noise. Each family of models,
 trees and linear ones, has the same share, divided equally among its solvers, and that of a solver among its models: ten
-linear solvers are much alike, and would outvote the trees. With many queries greedy selection with replacement improves
-on it. So shares are equal, half equal or greedy: chosen on the queries of all folds but one, for each fold in turn, and
-scored on the fold left out. Equal shares stay unless another score is better, with few queries by MIN_Z. Models that
-are significantly worse than the best have no equal share. The final shares are the mean over folds, which reduces the
-variance of the choice. A single model is evaluated likewise: chosen on all folds but one, scored on that one.
+linear solvers are much alike, and would outvote the trees. Greedy selection with replacement gives more to models that
+are better. The mean of both is the usual choice: on fourteen generated tasks it was better than either alone. All three
+are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out. The mean stays
+unless another is better, with few queries by MIN_Z. Models that are behind the best by WORSE_Z have no equal share. The
+final shares are the mean over folds, which reduces the variance of the choice. A single model is evaluated likewise:
+chosen on all folds but one, scored on that one.
 Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
@@ -27,7 +28,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import linearised
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.tuner.splits.plans import Fold
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
+from ranktune.tuner.statistics.intervals import mean_or_zero, z_score
 
 MAX_STEPS = 20
 """Largest number of models in a blend, with repetitions."""
@@ -36,8 +37,10 @@ PATIENCE = 5
 MOST_QUERIES = 2000
 """Queries of a greedy choice; of more an evenly spaced sample."""
 
-EQUAL_SHARES = (1.0, 0.5, 0.0)
-"""Weights of the equal shares; the rest is greedy."""
+EQUAL_SHARES = (0.5, 1.0, 0.0)
+"""Weights of the equal shares, the usual one first; the rest is greedy."""
+WORSE_Z = 2.0
+"""Standard errors of the paired difference from which a model is too far behind the best for an equal share."""
 FEW_QUERIES, MIN_Z = 1000, 1.5
 """Below this number of queries, an alternative to the option that averages most must be better by MIN_Z standard errors
 of the paired difference."""
@@ -110,7 +113,7 @@ def equal_shares(per_query: Floats, groups: Sequence[tuple[str, str]], weights: 
     per_query is (m, n_queries). Models that are significantly worse than the best have no share.
     """
     best = max(per_query, key=lambda values: mean_or_zero(values, weights))
-    kept = [k for k, values in enumerate(per_query) if z_score(best, values, weights) <= SIGNIFICANT_Z]
+    kept = [k for k, values in enumerate(per_query) if z_score(best, values, weights) <= WORSE_Z]
     models = Counter(groups[k] for k in kept)
     solvers = Counter(family for family, _ in models)
     shares = np.zeros(len(groups))

@@ -20,7 +20,7 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.core.left_out import or_left_out
 from ranktune.solvers.models.base import IN_WORDS, Model
 from ranktune.solvers.models.blend import needs_of
-from ranktune.solvers.registry import STANDARD, loadable
+from ranktune.solvers.registry import standard
 from ranktune.tuner.deployment.copying import copy_loss, copy_of, is_significant
 from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
 from ranktune.tuner.selection.candidates import Candidate
@@ -145,7 +145,7 @@ def restriction(study: Study, parts: Sequence[Served], generator: np.random.Gene
         systems=tuple(study.serve),
         best=best,
         cost=None if free else stratified_interval(costs, generator, weights=by_cost),
-        untried=tuple(name for name in loadable(STANDARD) if not is_served(study.serve, name)),
+        untried=tuple(name for name in standard() if not is_served(study.serve, name)),
         distilled=all(part.entries[0].candidate.solver == DISTILLED for part in parts),
         loss=stratified_interval(losses, generator, weights=by_loss) if known else None,
     )

@@ -20,13 +20,13 @@ from ranktune.solvers.registry import (
     ALL,
     NAMES,
     SOLVERS,
-    STANDARD,
     STANDARD_NAME,
     check_loadable,
     custom_names,
     loadable,
     make,
     solver_class,
+    standard,
 )
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
@@ -276,12 +276,10 @@ def _competing(
     already: they need not be registered to read its declaration.
     """
     if not given:
-        return able_of(needs, served_of(serve, _online() if plan == "progressive" else loadable(STANDARD)))
-    groups = {ALL: (*NAMES, *custom_names()), STANDARD_NAME: STANDARD}
+        return able_of(needs, served_of(serve, _online() if plan == "progressive" else standard()))
+    groups = {ALL: lambda: loadable((*NAMES, *custom_names())), STANDARD_NAME: standard}
     every = [
-        name
-        for one in given
-        for name in (able_of(needs, served_of(serve, loadable(groups[one]))) if one in groups else [one])
+        name for one in given for name in (able_of(needs, served_of(serve, groups[one]())) if one in groups else [one])
     ]
     names = tuple(dict.fromkeys(name if name in own else solver_class(name).__name__ for name in every))
     for name in names:

@@ -115,10 +115,24 @@ def test_the_usual_competition_goes_on_without_lightgbm(data: Path) -> None:
     done = run(data, path, "tune", "train.txt", "--trials", "7", "--jobs", "1", "--sampler", "random")
     assert done.returncode == 0, done.stderr
     assert (
-        done.stderr.count("LightGBM is not installed: pip install lightgbm; LambdaMART and GBDTRanker are left out.")
+        done.stderr.count("LightGBM is not installed: pip install lightgbm; GBDTRanker and LambdaMART are left out.")
         == 1
     )
     assert "RankSVM" in done.stdout and "LambdaMART" not in done.stdout
+
+
+def test_a_solver_of_an_extra_competes_where_it_is_installed_and_is_not_missed_elsewhere(data: Path) -> None:
+    code = "from ranktune import Study; print(*Study().solvers)"
+    found = {}
+    for there, path in ((True, None), (False, not_installed(data, "catboost"))):
+        environment = {**os.environ, "PYTHONPATH": "" if path is None else str(path)}
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment, check=True
+        )
+        found[there] = set(done.stdout.split())
+    expected = {"CatBoostRanker"} if find_spec("catboost") else set()
+    assert found[True] - found[False] == expected
+    assert {"LambdaMART", "RankSVM"} <= found[False]
 
 
 def test_what_is_there_is_loadable_and_not_imported() -> None:

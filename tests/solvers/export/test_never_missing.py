@@ -186,7 +186,8 @@ def test_absent_is_0_to_models_that_know_no_missing_values(format: str, kind: st
 def test_absent_is_0_to_liblinear(tmp_path: Path) -> None:
     """It has no other way to say 0."""
     model = LinearModel(np.array([1.0, -2.0]), "RankSVM", missing=np.zeros(2))
-    assert liblinear(model, np.array([[0.0, 1.0]]), tmp_path) == pytest.approx(model.predict([[np.nan, 1.0]]))
+    given, absent = np.array([[0.0, 1.0], [0.0, 2.0]]), np.array([[np.nan, 1.0], [np.nan, 2.0]])
+    assert liblinear(model, given, tmp_path) == pytest.approx(model.predict(absent))
 
 
 def test_models_whose_missing_values_are_all_0_need_nothing_of_a_format() -> None:

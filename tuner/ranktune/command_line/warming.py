@@ -15,7 +15,7 @@ from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.compiled import code_folder, compiling
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import ALL, NAMES, STANDARD, loadable, solver_class
+from ranktune.solvers.registry import ALL, NAMES, loadable, solver_class, standard
 from ranktune.studies.readers.text import read_text
 from ranktune.tuner.evaluation.warming import (
     METRICS,
@@ -37,7 +37,7 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
     Without names it is the solvers that compete by default. jobs is the number of processes, by default one a core.
     """
     begun = time.monotonic()
-    every = NAMES if ALL in solvers else [solver_class(name).__name__ for name in solvers] or STANDARD
+    every = NAMES if ALL in solvers else [solver_class(name).__name__ for name in solvers] or standard()
     names = loadable(dict.fromkeys(every))
     with Workforce(jobs).assembled(apart=True) as executor:
         futures = {executor.submit(compile_reading): READING, executor.submit(compile_explanations): EXPLAINING}
