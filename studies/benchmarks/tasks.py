@@ -1,8 +1,8 @@
 """Generated ranking tasks of many kinds, so that a rule is decided on some of them and confirmed on others.
 
 A task is a kind and a seed. The seed draws its size, its features, its truth and its noise: two tasks of a kind share
-nothing but the form of the truth. The training queries are 50 to 2,500, the validation queries 40 to 750 and the test
-queries 600 to 2,000; the training and validation documents are about 11,000 to 60,000, the features 25 to 400.
+nothing but the form of the truth. The training queries are about 40 to 2,500, the validation queries 20 to 750 and the
+test queries 300 to 3,000; the training and validation documents are about 11,000 to 60,000, the features 25 to 400.
 """
 
 from __future__ import annotations
