@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ranktune.solvers.core.caches import private_folder
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.stored import read_queries
+from ranktune.solvers.data.disk.stored import read_queries
 
 SCHEME = "s3://"
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Ints, stored_arrays, stored_values
 from ranktune.solvers.data.blocks import query_ranges
+from ranktune.solvers.data.disk.stored import read_features, write_array
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.stored import read_features, write_array
 
 BLOCK_BYTES = 16 << 20
 """Of features that are held in memory at a time."""

@@ -28,7 +28,7 @@ import typer
 
 from ranktune.solvers import RankSVM, fit_blocks
 from ranktune.solvers.blocks.workers import BlockWorkers, LocalBlocks, OpenBlock, Source
-from ranktune.solvers.data.stored import write_queries
+from ranktune.solvers.data.disk.stored import write_queries
 from ranktune.solvers.optimizers.sampling import sample_size
 from ranktune.studies.benchmarks.cases import many_queries
 from ranktune.studies.benchmarks.tables import Row, Table

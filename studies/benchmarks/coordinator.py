@@ -26,7 +26,7 @@ import optuna
 import typer
 
 from ranktune.solvers.core.space import Value
-from ranktune.studies import catalogue
+from ranktune.solvers.data.sources import catalogue
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task

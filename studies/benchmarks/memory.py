@@ -16,7 +16,7 @@ import typer
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.arrays import stored_arrays
-from ranktune.solvers.data.stored import write_queries
+from ranktune.solvers.data.disk.stored import write_queries
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case
 from ranktune.studies.benchmarks.tables import Row, Table

@@ -23,11 +23,11 @@ from threadpoolctl import threadpool_limits
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.text import read_text
+from ranktune.solvers.data.sources.catalogue import read
 from ranktune.studies.benchmarks.cases import many_queries
 from ranktune.studies.benchmarks.solvers import turns
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.studies.catalogue import read
-from ranktune.studies.readers.text import read_text
 
 OURS = ("RankTune, float32", "RankTune, float64")
 THEIRS = "scikit-learn load_svmlight_file"

@@ -15,7 +15,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.splits.split import Split
+from ranktune.solvers.data.split import Split
 
 TEST_DOCUMENTS = 40_000
 """Documents of the test queries: many, so that the difference of two models is seen."""

@@ -22,12 +22,12 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make, solver_class
 from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.published import EACH, Entry, Measure, Point
-from ranktune.tuner.splits.split import Split
 
 TIMINGS = 15
 """Repetitions of a timing, of which the median counts."""

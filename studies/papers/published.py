@@ -39,8 +39,8 @@ from typing import TypeAlias
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
-from ranktune.tuner.splits.split import Split
 
 PAPERS = ("adarank", "domination", "elasticrank", "ranksvm", "solar")
 PROTOCOLS = ("folds", "every-point", "progressive", "tuner")

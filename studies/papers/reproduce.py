@@ -15,14 +15,14 @@ from scipy.stats import rankdata
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, nearest
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.letor import read_letor
+from ranktune.solvers.data.split import Split
 from ranktune.studies.papers import tuner_runs
 from ranktune.studies.papers.claims import Verdict, judged
 from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part
 from ranktune.studies.papers.published import MEAN_RANK, Entry, Measure, Paper, Table, datasets, recognised
 from ranktune.studies.papers.tuner_runs import lattice_values, sampler_runs
-from ranktune.studies.readers.letor import read_letor
 from ranktune.tuner.splits.plans import random_orders
-from ranktune.tuner.splits.split import Split
 from ranktune.tuner.workers.executor import Executor, make_executor
 
 RUNS_A_TASK = 2

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.papers.claims import Verdict
 from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.protocols import PartResult, fits_of, present
 from ranktune.studies.papers.published import Entry, Point
-from ranktune.tuner.splits.split import Split
 
 MARKS = (10, 20, 30)
 """Numbers of evaluations at which regrets are stated."""

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.split import Split
 from ranktune.studies.rankings.base import FeatureRanking
 from ranktune.studies.rankings.opening import COLUMN, open_ranking
 from ranktune.studies.rankings.parts import Part, scores_of_parts
 from ranktune.studies.rankings.scores import RowScores
-from ranktune.studies.readers.options import ReadOptions
-from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.baseline import PARTS, Baseline, load_baseline
 from ranktune.tuner.study.declaration import Study
 

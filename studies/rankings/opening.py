@@ -12,15 +12,15 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.frames import as_eager, is_frame
+from ranktune.solvers.data.readers.tables.files import read_table
+from ranktune.solvers.data.readers.tables.kinds import RUN, ending, first_line, table_kind
+from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.studies import catalogue
 from ranktune.studies.rankings import libraries
 from ranktune.studies.rankings.base import FeatureRanking, Ranking, Wanted
 from ranktune.studies.rankings.ranklib import read_ranklib
 from ranktune.studies.rankings.scores import scores_by_line, scores_of_array, scores_of_run, scores_of_table
-from ranktune.studies.readers.frames import as_eager, is_frame
-from ranktune.studies.readers.tables.files import read_table
-from ranktune.studies.readers.tables.kinds import RUN, ending, first_line, table_kind
 
 COLUMN = "column:"
 """Prefix of the name of a column."""

@@ -9,10 +9,10 @@ from typing import cast
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies import catalogue
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.sources import catalogue
 from ranktune.studies.rankings.base import Ranking
 from ranktune.studies.rankings.scores import IdScores, RowScores
-from ranktune.studies.readers.options import ReadOptions
 
 
 @dataclass(frozen=True)

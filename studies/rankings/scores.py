@@ -14,11 +14,11 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.columns import DOCUMENTS, QUERIES
+from ranktune.solvers.data.readers.frames import as_eager
+from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
+from ranktune.solvers.data.readers.tables.runs import read_run
 from ranktune.studies.rankings.base import Wanted, checked_scores
-from ranktune.studies.readers.columns import DOCUMENTS, QUERIES
-from ranktune.studies.readers.frames import as_eager
-from ranktune.studies.readers.streams import Position, lines_of
-from ranktune.studies.readers.tables.runs import read_run
 
 SCORES = ("score", "scores", "prediction", "predictions", "pred", "y_pred")
 """Recognised names of the column of scores, in any mix of capitals."""

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import ranktune
+from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.export.check import agreement
 from ranktune.solvers.export.formats import export
-from ranktune.studies import catalogue
 from tests.solvers.export.test_search_engines import solr
 
 

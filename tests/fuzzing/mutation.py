@@ -28,10 +28,10 @@ import pyarrow.parquet as pq
 from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.studies import catalogue
-from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.study.declaration import Study
 from tests.fuzzing.ledger import Ledger, table
 from tests.fuzzing.plain_readers import READERS, RefusedError, Row

@@ -13,8 +13,8 @@ import ranktune
 from ranktune.command_line.app import app
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies import catalogue
-from ranktune.studies.inspection import suspects
+from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.sources.inspection import suspects
 
 GENERATOR = np.random.default_rng(0)
 N = 240

@@ -10,13 +10,13 @@ import numpy as np
 from ranktune.solvers.boosting.lightgbm import LambdaMART
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, blended
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined, one_tree
-from ranktune.studies import catalogue
 
 NAMES = ("bm25(title)", "clicks", "page rank", 'say "so"', "größe")
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.papers.published import Entry, Measure, Paper, Table
-from ranktune.tuner.splits.split import Split
 
 NDCG = Measure("ndcg@3", parse_metric("ndcg@3:letor,short=pad"))
 MAP = Measure("map", parse_metric("map:letor"))

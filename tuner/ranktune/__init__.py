@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from ranktune.explaining import explain
     from ranktune.reading import predict
     from ranktune.solvers.data.queries import Queries
+    from ranktune.solvers.data.sources.catalogue import read
     from ranktune.solvers.linear.elastic_rank import ElasticRank
     from ranktune.solvers.linear.rank_svm import RankSVM
     from ranktune.solvers.metrics.metrics import parse_metric
     from ranktune.solvers.models.base import load_model
     from ranktune.streaming import one_pass
-    from ranktune.studies.catalogue import read
     from ranktune.tuner.samplers.thompson import ThompsonSampler
     from ranktune.tuner.study.declaration import Study
     from ranktune.tuner.study.registering import register_metric, register_solver
@@ -69,7 +69,7 @@ _HOME = {
     "one_pass": "streaming",
     "parse_metric": "solvers.metrics.metrics",
     "predict": "reading",
-    "read": "studies.catalogue",
+    "read": "solvers.data.sources.catalogue",
     "register_metric": "tuner.study.registering",
     "register_solver": "tuner.study.registering",
     "resume": "api",

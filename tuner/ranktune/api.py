@@ -23,7 +23,7 @@ from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, read_and_prepare
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError
-from ranktune.studies.api_search import NAME as API_SEARCH
+from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.ownership import Ownership

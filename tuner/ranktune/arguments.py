@@ -10,7 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, ParamSpec, TypeVar
 
-from ranktune.studies.api_search import NAME as API_SEARCH
+from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.study.settings import (
     BASELINE,
     DATA,
@@ -185,7 +185,7 @@ def _remedy(signature: inspect.Signature, given: Mapping[str, object]) -> str:
     if unknown is None:
         return ""
     from ranktune.solvers.core.errors import nearest
-    from ranktune.studies.readers.options import LoadOptions
+    from ranktune.solvers.data.readers.parsing.options import LoadOptions
 
     if unknown in LoadOptions.__annotations__ and "reading" in signature.parameters:
         return f". Options of readers go into reading={{'{unknown}': {given[unknown]!r}}}."

@@ -9,11 +9,11 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.rankings.base import Ranking
 from ranktune.studies.rankings.opening import open_ranking
 from ranktune.studies.rankings.parts import Part, read_for, scores_on
-from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.statistics import comparisons
 from ranktune.tuner.statistics.comparisons import Comparison
 from ranktune.tuner.statistics.intervals import bootstrap_interval

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Unpack
 
+from ranktune.solvers.data.conversion.convert import write_converted
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies import catalogue
-from ranktune.studies.conversion.convert import write_converted
-from ranktune.studies.readers.options import LoadOptions
-from ranktune.studies.readers.streams import check_path
-from ranktune.studies.source_kinds import check_file, check_options
+from ranktune.solvers.data.readers.parsing.options import LoadOptions
+from ranktune.solvers.data.readers.parsing.streams import check_path
+from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.sources.source_kinds import check_file, check_options
 
 
 def convert(

@@ -14,12 +14,12 @@ from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.blocks import SCORED_ROWS, block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.explanation.contributions import contributions, is_exact
 from ranktune.solvers.explanation.effects import grid_of, partial_effects
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
-from ranktune.studies import catalogue
-from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.evaluation.refit import score_on
 from ranktune.tuner.selection.importance import feature_importance, names_of, sampled
 from ranktune.tuner.statistics.intervals import mean_or_zero

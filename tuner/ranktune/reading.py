@@ -17,13 +17,14 @@ from ranktune.solvers.core.memory import limited_to, release_freed
 from ranktune.solvers.data.blocks import SCORED_ROWS
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
+from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.sources.inspection import check_copies, suspects, warning_of
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.studies import catalogue
-from ranktune.studies.inspection import check_copies, suspects, warning_of
-from ranktune.studies.readers.options import LoadOptions, ReadOptions
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Progress, Silent
-from ranktune.tuner.splits.split import Split, by_time, nested_splits
+from ranktune.tuner.splits.split import by_time, nested_splits
 from ranktune.tuner.study.baseline import Baseline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder

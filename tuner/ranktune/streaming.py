@@ -13,9 +13,9 @@ from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.metrics.metrics import chosen_metric
-from ranktune.studies import catalogue
-from ranktune.studies.readers.options import ReadOptions
 from ranktune.tuner.one_pass.result import OnePassResult
 from ranktune.tuner.one_pass.tuning import OnePassTuning, tested
 

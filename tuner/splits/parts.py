@@ -17,10 +17,10 @@ from pathlib import Path
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.memory import free_memory, spelled
+from ranktune.solvers.data.disk.stored import read_queries, write_description
 from ranktune.solvers.data.gathering import MIN_BYTES, gathered, is_run, n_bytes
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.stored import read_queries, write_description
 from ranktune.tuner.splits.archive import located
 from ranktune.tuner.splits.memory import left, uncounted
 from ranktune.tuner.splits.plans import PLAN

@@ -13,27 +13,9 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.digests import NOTHING, query_digests
 from ranktune.tuner.splits.plans import DEFAULT_FOLDS, Fold, Plan, is_large, query_folds, random_orders
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Training queries, and validation and test queries where the user gave them."""
-
-    name: str
-    train: Queries
-    vali: Queries | None = None
-    test: Queries | None = None
-
-    def allowing_missing(self) -> Split:
-        """Return the split whose parts may all have missing values if one has them, so that models can score them."""
-        parts = {name: getattr(self, name) for name in ("train", "vali", "test")}
-        present = {name: part for name, part in parts.items() if part is not None}
-        if len({part.has_missing for part in present.values()}) == 1:
-            return self
-        return replace(self, **{name: replace(part, has_missing=True) for name, part in present.items()})
-
 
 TEST_SHARE = 0.2
 

@@ -1,6 +1,6 @@
 """Queries and validation plans on disk, written once and mapped into the memory of every worker.
 
-A folder of a problem holds the development queries (see `solvers.data.stored`) and an npz file for each plan.
+A folder of a problem holds the development queries (see `solvers.data.disk.stored`) and an npz file for each plan.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.stored import read_queries, write_queries
 from ranktune.tuner.splits.archive import located
 from ranktune.tuner.splits.memory import uncounted
 from ranktune.tuner.splits.plans import Plan, load_plan, save_plan

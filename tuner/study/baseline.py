@@ -19,10 +19,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.plans import Plan
 from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.splits.sealing import check_sealed, is_written, write_sealed
-from ranktune.tuner.splits.split import Split
 
 FILE = "baseline.npz"
 PARTS = ("train", "vali", "test")

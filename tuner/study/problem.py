@@ -11,9 +11,10 @@ from typing import Self
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.stored import read_queries, write_queries
+from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.parts import read_part
 from ranktune.tuner.splits.plans import FRESH, GIVEN, PLAN, Plan, fresh_plan, save_plan
 from ranktune.tuner.splits.proof import reseal, seal
@@ -21,7 +22,6 @@ from ranktune.tuner.splits.split import (
     IN_MEMORY,
     WHOLE,
     Development,
-    Split,
     as_given,
     validation_plan,
     with_test,

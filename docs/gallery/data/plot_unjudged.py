@@ -11,7 +11,7 @@ import numpy as np
 
 import ranktune
 from ranktune.solvers import RankSVM
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 test = split.test

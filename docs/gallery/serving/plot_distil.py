@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 import ranktune
 from ranktune.solvers import LambdaMART, distil
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 metric = ranktune.parse_metric("ndcg@10")

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ranktune.solvers import LambdaMART
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 names = split.train.feature_names

@@ -11,7 +11,7 @@ import numpy as np
 
 import ranktune
 from ranktune.solvers import LambdaMART
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 model = LambdaMART().fit(split.train).as_model(feature_names=split.train.feature_names)

@@ -16,7 +16,7 @@ import lightgbm
 import matplotlib.pyplot as plt
 
 from ranktune.solvers import LambdaMART, RankSVM
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 train, test = split.train, split.test

@@ -11,7 +11,7 @@ import numpy as np
 
 import ranktune
 from ranktune.solvers import LambdaMART, RidgeRanker
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 train, test = split.train, split.test

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 import ranktune
 from ranktune.solvers import BestFeature, ListNet, LogisticRanker, RankSVM, RidgeRanker, SVRRanker
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 rankers = {

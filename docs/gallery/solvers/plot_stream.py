@@ -11,7 +11,7 @@ import numpy as np
 
 import ranktune
 from ranktune.solvers import PAMIR, SOLAR1, ElasticRank
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 train = load_split().train
 metric = ranktune.parse_metric("ndcg@10")

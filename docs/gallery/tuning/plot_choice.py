@@ -11,7 +11,7 @@ import numpy as np
 
 import ranktune
 from ranktune.solvers import RidgeRanker
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 metric = ranktune.parse_metric("ndcg@10")

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ranktune
-from ranktune.studies.api_search.dataset import load_split
+from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 train, vali, test = (

@@ -28,11 +28,11 @@ from optuna.trial import Trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.sources.catalogue import load
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import SOLVERS, make
 from ranktune.studies.benchmarks.search.fronts import FRONTS
 from ranktune.studies.benchmarks.search.programs import Tree, layers, levy20, stairs, switches, valley10, waves8
-from ranktune.studies.catalogue import load
 from ranktune.tuner.samplers.history import SECONDS
 from ranktune.tuner.samplers.space import UnionSpace
 

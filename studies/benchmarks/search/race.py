@@ -22,7 +22,7 @@ import typer
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.studies import catalogue
+from ranktune.solvers.data.sources import catalogue
 from ranktune.studies.benchmarks.search.regret import mann_whitney
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.evaluation.objective import evaluate

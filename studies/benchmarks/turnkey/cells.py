@@ -19,11 +19,11 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
 from ranktune.tuner.selection.leaderboard import for_few_queries
-from ranktune.tuner.splits.split import Split
 from ranktune.tuner.statistics.intervals import Interval
 
 METRICS = (METRIC, f"{METRIC}:letor")

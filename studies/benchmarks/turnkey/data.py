@@ -19,11 +19,11 @@ import numpy as np
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies import catalogue
+from ranktune.solvers.data.readers.letor import is_letor_folder
+from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.split import Split
 from ranktune.studies.papers.protocols import all_queries
 from ranktune.studies.papers.reproduce import load_dataset
-from ranktune.studies.readers.letor import is_letor_folder
-from ranktune.tuner.splits.split import Split
 
 FOLDS = 5
 GIVEN, DEALT = "given", "dealt"

@@ -37,11 +37,11 @@ from numpy.typing import ArrayLike
 import ranktune
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
+from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.stored import read_queries, write_queries
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.turnkey.study_time import as_json, seconds_by_stage, time_by_solver
-from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 

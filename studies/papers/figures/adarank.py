@@ -12,13 +12,13 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.studies.papers.claims import Verdict, said
 from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
 from ranktune.studies.papers.figures.work import Material
-from ranktune.tuner.splits.split import Split
 
 DATA = "OHSUMED"
 """The data set of the paper that is here."""

@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -27,7 +28,6 @@ from ranktune.studies.papers.counting import measure
 from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
 from ranktune.studies.papers.figures.work import Material
 from ranktune.studies.papers.protocols import present
-from ranktune.tuner.splits.split import Split
 
 NEWTON, HINGE = "Newton, L2 loss", "Newton, L1 loss"
 LISTED, PROGRAM = "liblinear on listed pairs, L2 loss", "the program liblinear-train on listed pairs"

@@ -23,8 +23,8 @@ from ranktune.solvers import (
 from ranktune.solvers.blocks import workers as block_workers
 from ranktune.solvers.blocks.workers import LocalBlocks, factors_of_blocks
 from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError
+from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.scaling import factors, query_factors
-from ranktune.solvers.data.stored import read_queries, write_queries
 from ranktune.solvers.linear.elastic_rank import ElasticRank
 from ranktune.solvers.optimizers import sampling
 from tests.support.blocks import Keeping, parts_of

@@ -11,7 +11,7 @@ import pytest
 from ranktune.solvers import RidgeRanker, fit_blocks
 from ranktune.solvers.blocks import buckets
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.stored import write_queries
+from ranktune.solvers.data.disk.stored import write_queries
 from tests.support.blocks import parts_of
 from tests.support.buckets import s3_bucket
 

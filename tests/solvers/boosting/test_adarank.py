@@ -12,8 +12,8 @@ from ranktune.solvers.boosting.adarank import AdaRank
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.sources.catalogue import read
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.catalogue import read
 from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.plain_solvers import ada_rank
 

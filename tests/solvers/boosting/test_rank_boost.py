@@ -12,8 +12,8 @@ from scipy import sparse
 from ranktune.solvers.boosting.bins import binned, thresholds
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.sources.catalogue import read
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.catalogue import read
 from tests.support.plain_solvers import rank_boost
 
 

@@ -18,7 +18,7 @@ from ranktune.solvers.blocks.workers import LocalBlocks
 from ranktune.solvers.boosting import lightgbm_bins, lightgbm_growth
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.blocks import block_of
-from ranktune.solvers.data.stored import read_queries, write_queries
+from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from tests.support.blocks import Keeping
 
 

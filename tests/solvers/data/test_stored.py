@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.stored import read_queries, write_queries
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])

@@ -13,9 +13,9 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Json, stored_arrays, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.blocks import block_of, query_ranges
+from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.disk.writer import QueriesWriter
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.stored import read_queries, write_queries
 
 
 def _written(folder: Path, *, csr: bool = False) -> Path:
@@ -122,7 +122,7 @@ def test_columns_and_row_ends_outside_the_array_reach_no_kernel(
     array = np.load(path)
     array[at] = value
     np.save(path, array)
-    monkeypatch.setattr("ranktune.solvers.data.stored.CHECKED_ON_OPENING", 0)  # as of a larger one
+    monkeypatch.setattr("ranktune.solvers.data.disk.stored.CHECKED_ON_OPENING", 0)  # as of a larger one
     with pytest.raises(DataError, match="is damaged"):
         read_queries(tmp_path)
 
@@ -132,7 +132,7 @@ def test_the_content_of_large_arrays_is_compared_on_demand(tmp_path: Path, monke
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    monkeypatch.setattr("ranktune.solvers.data.stored.CHECKED_ON_OPENING", 0)
+    monkeypatch.setattr("ranktune.solvers.data.disk.stored.CHECKED_ON_OPENING", 0)
     assert read_queries(tmp_path).n_documents == 20
     with pytest.raises(DataError, match="is damaged"):
         read_queries(tmp_path, check=True)

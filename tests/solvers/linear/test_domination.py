@@ -73,7 +73,7 @@ def test_conditions_of_the_optimum_on_real_data(
     name: str, penalty: dict[str, Any], letor_folds: dict[str, Path]
 ) -> None:
     """Zero is in the subdifferential: computed here from the loss alone, on features scaled by a copy."""
-    from ranktune.studies.catalogue import read
+    from ranktune.solvers.data.sources.catalogue import read
 
     queries = read(letor_folds[name] / "Fold1" / "train.txt")
     means = np.add.reduceat(queries.features, queries.starts[:-1], dtype=np.float64) / queries.lengths[:, None]

@@ -12,10 +12,10 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Choice, Float, defaults, is_active
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.linear.elastic_rank import ElasticRank
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.studies.readers.text import read_text
 from tests.support.plain_solvers import elastic_rank, rank_svm
 
 CONFIGURATIONS: list[dict[str, Any]] = [

@@ -11,12 +11,12 @@ from scipy import sparse
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.linear.lambda_rank import LambdaRank
 from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseLogistic
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.studies.readers.text import read_text
 from tests.support.plain_solvers import lambda_rank, rank_svm
 
 

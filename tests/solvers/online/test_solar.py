@@ -12,8 +12,8 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.sources.catalogue import read
 from ranktune.solvers.online.solar import SOLAR1, SOLAR2
-from ranktune.studies.catalogue import read
 from tests.support.plain_solvers import rank_svm, solar1, solar2
 
 

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.stored import read_queries
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.turnkey import peers
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, Budget
-from ranktune.tuner.splits.split import Split
 from tests.support.turnkey_samples import queries
 
 

@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, PEERS, Budget
-from ranktune.tuner.splits.split import Split
 from tests.support.turnkey_samples import finished, queries, write
 
 DETAIL = {

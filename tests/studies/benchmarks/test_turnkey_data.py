@@ -10,8 +10,8 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import concatenate
+from ranktune.solvers.data.split import Split
 from ranktune.studies.benchmarks.turnkey.data import Case, dealt_again, load_cases
-from ranktune.tuner.splits.split import Split
 from tests.support.turnkey_samples import queries, write
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.studies.papers.figures.drawing import FIGURES, draw
 from ranktune.studies.papers.figures.page import write_figures
 from ranktune.studies.papers.published import PAPERS, Entry, Paper, load_paper
 from ranktune.studies.papers.reproduce import Dataset, reproduce
-from ranktune.tuner.splits.split import Split
 
 PRINTED = {
     "adarank": [f"Figure {k}" for k in range(2, 12)],

@@ -12,6 +12,7 @@ import pytest
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.studies.papers.claims import Verdict
 from ranktune.studies.papers.figures import adarank, domination, ranksvm
@@ -19,7 +20,6 @@ from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
 from ranktune.studies.papers.figures.page import html, write_figures
 from ranktune.studies.papers.figures.pictures import COLOURS, png, svg
 from ranktune.studies.papers.figures.work import mean_and_band, thinned
-from ranktune.tuner.splits.split import Split
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from ranktune.command_line import reproducing
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import SOLVERS
@@ -35,7 +36,6 @@ from ranktune.studies.papers.published import (
     recognised,
 )
 from ranktune.studies.papers.reproduce import Dataset, Reproduced, Row, load_dataset, load_datasets, reproduce
-from ranktune.tuner.splits.split import Split
 from tests.support.small_papers import GRID, MAP, NDCG, paper, some_queries, split, svm
 
 

@@ -13,9 +13,9 @@ import pytest
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.studies import catalogue
 from ranktune.studies.rankings.opening import open_ranking
 from ranktune.studies.rankings.parts import Part, scores_of_parts, scores_on
 

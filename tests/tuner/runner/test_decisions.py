@@ -11,10 +11,10 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import concatenate
+from ranktune.solvers.data.split import Split
 from ranktune.tuner.runner.decisions import MIN_FITS, MIN_FITS_DEALT, SCORED, scored_once
 from ranktune.tuner.runner.progress import Silent, TrialReport
 from ranktune.tuner.selection.time_reserve import fit_seconds
-from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem, assemble, write_split
 from tests.support.engine_samples import judged

@@ -14,10 +14,10 @@ import ranktune
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.tuner.evaluation.racing import estimate_by_sample
 from ranktune.tuner.runner.look import SHARE, Look, Standing, look, worth_a_look
 from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.splits.split import Split
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.study.problem import Problem, assemble, write_split

@@ -10,7 +10,8 @@ from scipy import sparse
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.tuner.splits.split import Split, without_shared
+from ranktune.solvers.data.split import Split
+from ranktune.tuner.splits.split import without_shared
 
 
 def judged(count: int, seed: int) -> Queries:

@@ -10,6 +10,7 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits import plans
 from ranktune.tuner.splits.plans import (
     Fold,
@@ -21,7 +22,7 @@ from ranktune.tuner.splits.plans import (
     random_orders,
     save_plan,
 )
-from ranktune.tuner.splits.split import Development, Split, by_time, validation_plan, with_test
+from ranktune.tuner.splits.split import Development, by_time, validation_plan, with_test
 
 
 def queries(count: int, first: int = 0, grades: tuple[float, ...] = (0.0, 1.0, 2.0)) -> Queries:

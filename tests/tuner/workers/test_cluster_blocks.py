@@ -21,7 +21,7 @@ from ranktune.solvers import (
 )
 from ranktune.solvers.blocks.workers import LocalBlocks
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
-from ranktune.solvers.data.stored import write_queries
+from ranktune.solvers.data.disk.stored import write_queries
 from tests.support.block_functions import Killing, pid
 from tests.support.clusters import DaskCluster, RayCluster
 from tests.support.process_samples import alive, soon

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers import Queries, RankSVM, fit_blocks
-from ranktune.solvers.data.stored import write_queries
+from ranktune.solvers.data.disk.stored import write_queries
 from tests.support.block_functions import KillingNode
 from tests.support.clusters import RayCluster
 from tests.support.process_samples import alive, soon

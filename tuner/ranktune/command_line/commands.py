@@ -20,21 +20,21 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
+from ranktune.solvers.data.api_search import NAME as API_SEARCH
+from ranktune.solvers.data.disk.stored import is_stored, read_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.stored import is_stored, read_queries
+from ranktune.solvers.data.readers.columns import Wanted
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.sources.inspection import Suspect, column_report, suspects
+from ranktune.solvers.data.sources.summary import summarise
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
-from ranktune.studies import catalogue
-from ranktune.studies.api_search import NAME as API_SEARCH
-from ranktune.studies.inspection import Suspect, column_report, suspects
-from ranktune.studies.readers.columns import Wanted
-from ranktune.studies.readers.options import ReadOptions
-from ranktune.studies.summary import summarise
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.home import all_folders, home_folder
 
 if TYPE_CHECKING:
-    from ranktune.studies.readers.frames import Table
+    from ranktune.solvers.data.readers.frames import Table
 
 MOST_PLAIN_FEATURES = 20
 """Feature columns without a note that a description lists."""
@@ -207,7 +207,7 @@ def related_to(name: str, model: Path | None, home: Path | None, count: int) -> 
 
     Raises StudyError if no model is given and no study of api-search is finished.
     """
-    from ranktune.studies.api_search.related import related
+    from ranktune.solvers.data.api_search.related import related
 
     return related(name, load_model(model or _latest_model(home_folder(home))), count=count).as_dict()
 

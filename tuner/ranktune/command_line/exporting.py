@@ -17,9 +17,9 @@ from ranktune.command_line.options import Given, Missing, ZeroBased, reading, ta
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
+    from ranktune.solvers.data.readers.parsing.options import ReadOptions
     from ranktune.solvers.export.check import Agreement
     from ranktune.solvers.models.base import Model
-    from ranktune.studies.readers.options import ReadOptions
 
 ZOOKEEPER = 2**20
 """The most bytes of a file in ZooKeeper, by default."""
@@ -203,8 +203,8 @@ def export_file(
 
 
 def _checked(model: Model, format: str, content: str | bytes, data: str, reading: ReadOptions) -> Agreement:
+    from ranktune.solvers.data.sources import catalogue
     from ranktune.solvers.export.check import agreement
-    from ranktune.studies import catalogue
 
     queries = catalogue.read_for(model, data, graded=False, **reading)
     return agreement(model, format, content, queries)
@@ -247,7 +247,7 @@ def _distilled(model: Model, format: str, distil: Distilling, reading: ReadOptio
 
 def _training(model: Model, data: str, reading: ReadOptions) -> Queries:
     """Return the training queries that data names, with the features of a model."""
-    from ranktune.studies import catalogue
+    from ranktune.solvers.data.sources import catalogue
 
     if data in catalogue.NAMES and not Path(data).exists():
         return catalogue.load(data)[0].train

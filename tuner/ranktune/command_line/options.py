@@ -23,8 +23,8 @@ from ranktune.tuner.study.settings import Declared, declared, given_columns
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ranktune.studies.readers.options import Missing as MissingChoice
-    from ranktune.studies.readers.options import ReadOptions
+    from ranktune.solvers.data.readers.parsing.options import Missing as MissingChoice
+    from ranktune.solvers.data.readers.parsing.options import ReadOptions
 
 NOT_BETTER = 4
 """Exit code of --fail-unless-better where the gain is not above 0 for sure."""

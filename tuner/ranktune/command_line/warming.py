@@ -14,9 +14,9 @@ from rich.markup import escape
 from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.compiled import code_folder, compiling
+from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import ALL, NAMES, loadable, solver_class, standard
-from ranktune.studies.readers.text import read_text
 from ranktune.tuner.evaluation.warming import (
     METRICS,
     compile_explanations,

@@ -1,0 +1,101 @@
+"""Large files that were read before, converted, in the user's cache folder.
+
+The first reading of a file leaves its converted form, and the next ones map that, if neither the file nor the form has
+changed. What is in the cache can be removed at any time; it is at most LIMIT bytes, of which those that were used
+longest ago go first. RANKTUNE_DATA_CACHE=off does without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from ranktune.solvers.core.caches import private_folder
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.files import atomic_folder
+from ranktune.solvers.data.conversion.convert import write_into
+from ranktune.solvers.data.conversion.sources import facts_of
+from ranktune.solvers.data.disk.stored import is_stored, read_queries, source_of
+from ranktune.solvers.data.disk.writer import INDEX, VERSION
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.options import LoadOptions
+
+SMALLEST = 50 << 20
+"""Bytes of a file whose converted form is kept; smaller ones are read as fast."""
+LIMIT = 20 << 30
+SWITCH = "RANKTUNE_DATA_CACHE"
+
+
+def is_worth_keeping(path: Path) -> bool:
+    """Return whether the converted form of a file is kept."""
+    return os.environ.get(SWITCH) != "off" and path.is_file() and path.stat().st_size >= SMALLEST
+
+
+def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -> Queries:
+    """Return the queries of a file, from their converted form if there is one, and leave one if not.
+
+    read reads the file into memory: it is called where the converted form cannot be written, after one warning.
+    """
+    facts = facts_of(path)
+    name = hashlib.blake2b(repr((VERSION, facts["path"], sorted(options.items()))).encode(), digest_size=16).hexdigest()
+    try:
+        folder = private_folder("data") / name
+        found = _opened(folder, facts)
+        if found is None:
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(FileExistsError), atomic_folder(folder) as draft:  # which another process has written by now
+                write_into(draft, path, read, options, facts, sync=False)
+            _make_room(folder)
+            found = _opened(folder, facts)
+    except OSError as error:
+        warnings.warn(
+            f"{path}: its converted form cannot be kept ({error.strerror or error}): it will be read anew each time. "
+            "Set RANKTUNE_CACHE to a folder with more room.",
+            RankTuneWarning,
+            stacklevel=4,
+        )
+        found = None
+    return read() if found is None else found
+
+
+def _opened(folder: Path, facts: object) -> Queries | None:
+    """Return the queries in a folder of the cache, None where there is none, it is damaged, or of other content."""
+    if not is_stored(folder):
+        return None
+    try:
+        if source_of(folder) != facts:
+            return None
+        queries = read_queries(folder, check=True)
+    except DataError:
+        return None
+    with suppress(OSError):
+        os.utime(folder / INDEX)  # the time of its latest use
+    return queries
+
+
+def _make_room(kept: Path) -> None:
+    """Remove the folders that were used longest ago, other than kept, while all take more than LIMIT bytes."""
+    sizes = {folder: _size(folder) for folder in kept.parent.iterdir() if is_stored(folder)}
+    for folder in sorted(sizes, key=_last_use):
+        if sum(sizes.values()) <= LIMIT:
+            return
+        if folder != kept:
+            del sizes[folder]
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _size(folder: Path) -> int:
+    with suppress(OSError):
+        return sum(path.stat().st_size for path in folder.iterdir())
+    return 0
+
+
+def _last_use(folder: Path) -> float:
+    with suppress(OSError):
+        return (folder / INDEX).stat().st_mtime
+    return 0.0

@@ -1,0 +1,174 @@
+"""Documents that arrive in blocks, written to disk as they come.
+
+Whether features are dense, and how many there are, may turn out late. Documents are written as it seems so far, into a
+segment, and into another one from where that was wrong. The segments are joined at the end, block by block, and put in
+order where the documents of a query were not adjacent. There is nearly always one, which is the result as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
+from ranktune.solvers.data.blocks import rows_of
+from ranktune.solvers.data.disk.stored import read_queries
+from ranktune.solvers.data.disk.writer import QueriesWriter
+from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.grouping import Grouping
+from ranktune.solvers.data.queries import Queries
+
+JOINED = 1 << 22
+"""Values of features that are held at a time, at most, while segments are joined."""
+
+
+class Segments:
+    """Documents on disk in folder, which becomes a folder of queries when they are finished."""
+
+    def __init__(self, folder: Path, dtype: DTypeLike, *, sync: bool = True) -> None:
+        self.folder, self.dtype, self.sync = folder, np.dtype(dtype), sync
+        self._writers: list[QueriesWriter] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for writer in self._writers:
+            writer.__exit__(kind, error, at)
+
+    def add(
+        self,
+        features: Features,
+        grades: Floats,
+        document_ids: Array | None = None,
+        columns: Mapping[str, Floats] | None = None,
+    ) -> None:
+        """Append documents; later ones may have more features, or the other layout."""
+        is_sparse, width = not isinstance(features, np.ndarray), features.shape[1]
+        last = self._writers[-1] if self._writers else None
+        if last is None or last.is_sparse != is_sparse or (width > last.n_features and not is_sparse):
+            last = self._segment(width, is_sparse)
+        last.n_features = max(last.n_features, width)
+        last.add(_widened(features, last.n_features, is_sparse), grades, document_ids, columns)
+
+    def finish(
+        self,
+        grouping: Grouping,
+        n_features: int,
+        *,
+        is_sparse: bool,
+        has_missing: bool,
+        query_weights: Floats | None = None,
+        feature_names: tuple[str, ...] | None = None,
+        encoding: Encoding | None = None,
+        source: Json | None = None,
+    ) -> None:
+        """Make the folder hold the queries of grouping, with so many features in one layout."""
+        writer = self._writers[-1]
+        whole = len(self._writers) == 1 and writer.is_sparse == is_sparse and grouping.rows is None
+        if whole and (is_sparse or writer.n_features == n_features):
+            writer.n_features = n_features
+        else:
+            writer = self._joined(grouping.rows, n_features, is_sparse)
+        writer.finish(
+            grouping.starts, grouping.ids, query_weights=query_weights, feature_names=feature_names,
+            has_missing=has_missing, encoding=encoding, rows=grouping.rows, source=source,
+        )  # fmt: skip
+        if writer.folder != self.folder:
+            self._take_from(writer.folder)
+
+    def _segment(self, width: int, is_sparse: bool) -> QueriesWriter:
+        folder = self.folder / f"segment{len(self._writers)}" if self._writers else self.folder
+        folder.mkdir(exist_ok=True)
+        self._writers.append(QueriesWriter(folder, width, self.dtype, is_sparse=is_sparse, sync=self.sync))
+        return self._writers[-1]
+
+    def _joined(self, order: Ints | None, n_features: int, is_sparse: bool) -> QueriesWriter:
+        """Return a writer of all documents, in that order."""
+        for writer in self._writers:
+            writer.finish(np.array([0, writer.n_documents]), np.zeros(1, dtype=np.int64), has_missing=True)
+        parts = [read_queries(writer.folder, check=False) for writer in self._writers]
+        joined = self._segment(n_features, is_sparse)
+        n_rows = sum(part.n_documents for part in parts)
+        step = max(JOINED // n_features, 1)
+        for first in range(0, n_rows, step):
+            numbers = np.arange(first, min(first + step, n_rows)) if order is None else order[first : first + step]
+            joined.add(*_documents(parts, numbers, n_features, is_sparse))
+        return joined
+
+    def _take_from(self, folder: Path) -> None:
+        """Replace the files of the folder by those of a folder in it."""
+        for path in self.folder.iterdir():
+            if path.is_file():
+                path.unlink()
+            elif path != folder:
+                shutil.rmtree(path)
+        for path in list(folder.iterdir()):
+            os.rename(path, self.folder / path.name)
+        folder.rmdir()
+
+
+def _documents(
+    parts: Sequence[Queries], numbers: Ints, n_features: int, is_sparse: bool
+) -> tuple[Features, Floats, Array | None, Mapping[str, Floats]]:
+    """Return what `Segments.add` takes of the documents of these numbers, counted through all parts."""
+    ends = np.cumsum([part.n_documents for part in parts])
+    of_part = np.searchsorted(ends, numbers, side="right")
+    features, taken = [], []
+    for k in np.unique(of_part):
+        places = np.flatnonzero(of_part == k)
+        rows = numbers[places] - (ends[k] - parts[k].n_documents)
+        features.append(_widened(_rows(parts[k].features, rows), n_features, is_sparse))
+        taken.append((parts[k], rows, places))
+    back = np.argsort(np.concatenate([places for _, _, places in taken]), kind="stable")
+
+    def column(name: str) -> Array | None:
+        if all(getattr(part, name) is None for part in parts):
+            return None
+        blank = "" if name == "document_ids" else np.nan
+        values = [
+            np.full(len(rows), blank) if getattr(part, name) is None else getattr(part, name)[rows]
+            for part, rows, _ in taken
+        ]
+        found: Array = np.concatenate(values)[back]
+        return found
+
+    joined = features[0]
+    if len(features) > 1:
+        stack = sparse.vstack(features, format="csr") if is_sparse else np.concatenate(features)
+        joined = stack[back]
+    elif len(numbers) > 1 and (np.diff(back) != 1).any():
+        joined = joined[back]
+    grades = column("grades")
+    assert grades is not None
+    columns = {name: values for name in ("document_weights",) if (values := column(name)) is not None}
+    return joined, grades, column("document_ids"), columns
+
+
+def _rows(features: Features, rows: Ints) -> Features:
+    """Return rows of features, as views where they are consecutive."""
+    if (np.diff(rows) == 1).all():
+        return rows_of(features, int(rows[0]), int(rows[-1]) + 1)
+    found: Features = features[rows]
+    return found
+
+
+def _widened(features: Features, n_features: int, is_sparse: bool) -> Features:
+    """Return features in a layout, with columns of zeros added up to n_features."""
+    if isinstance(features, np.ndarray):
+        if features.shape[1] < n_features:
+            wide = np.zeros((len(features), n_features), dtype=features.dtype)
+            wide[:, : features.shape[1]] = features
+            features = wide
+        return sparse.csr_array(features) if is_sparse else features
+    parts = (features.data, features.indices, features.indptr)
+    wider = sparse.csr_array(parts, shape=(features.shape[0], n_features))
+    return wider if is_sparse else wider.toarray()

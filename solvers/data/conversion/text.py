@@ -1,0 +1,65 @@
+"""Ranking text to a folder of arrays, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Features, Ids, Json, Sizes
+from ranktune.solvers.data.conversion.segments import Segments
+from ranktune.solvers.data.readers.parsing.entries import scatter
+from ranktune.solvers.data.readers.parsing.feature_rows import is_dense, without_zeros
+from ranktune.solvers.data.readers.parsing.options import LineOptions
+from ranktune.solvers.data.readers.text import TextBlock, TextBlocks
+from ranktune.solvers.data.values import csr_of
+
+
+def write_text(
+    path: Path,
+    folder: Path,
+    source: Json,
+    on_share: Callable[[float], object] | None = None,
+    *,
+    sync: bool = True,
+    n_features: int | None = None,
+    qid: Ids | None = None,
+    group: Sizes | None = None,
+    **options: Unpack[LineOptions],
+) -> None:
+    """Write what `read_text` returns into a folder, in memory that does not depend on the length of the file.
+
+    source is kept with the queries; with sync the files are written through to the disk. on_share is called with the
+    share of the file that was read. Raises DataError where the file is no ranking text, and OSError where the folder
+    cannot be written.
+    """
+    layout = options.get("layout", "auto")
+    blocks = TextBlocks(path, n_features=n_features, **options)
+    n_entries = 0
+    with Segments(folder, blocks.dtype, sync=sync) as segments:
+        for block in blocks:
+            n_entries += len(block.values)
+            dense = is_dense(layout, n_entries, blocks.n_rows, blocks.n_features or blocks.width)
+            features = _dense(block, blocks) if dense else _csr(block, blocks)
+            ids = None if block.document_ids is None else np.array(block.document_ids, dtype=object)
+            segments.add(features, block.grades, ids)
+            if on_share is not None:
+                on_share(blocks.position.share)
+        grouping, width = blocks.grouping(qid, group), blocks.check_features()
+        is_sparse = not is_dense(layout, n_entries, blocks.n_rows, width)
+        segments.finish(grouping, width, is_sparse=is_sparse, has_missing=blocks.has_missing, source=source)
+
+
+def _dense(block: TextBlock, blocks: TextBlocks) -> Features:
+    rows = np.zeros((len(block.grades), blocks.n_features or blocks.width), dtype=blocks.dtype)
+    scatter(block.values, block.columns, block.ends, rows)
+    return rows
+
+
+def _csr(block: TextBlock, blocks: TextBlocks) -> sparse.csr_array:
+    values, columns, ends = without_zeros(block.values, block.columns, block.ends)
+    indptr = np.concatenate([[0], ends])
+    return csr_of(values.astype(blocks.dtype), columns, indptr, blocks.n_features or blocks.width)

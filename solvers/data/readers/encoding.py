@@ -1,0 +1,126 @@
+"""How the columns of a training table become features: numbers as they are, dates as ages, categories as levels.
+
+Only features and query ids are looked at, no grades, so that what is learnt from all training queries tells nothing
+about the grades of any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.encoding import Age, Category, Encoding, Kind
+from ranktune.solvers.data.frame_columns import Frame, Series, dates, is_date, is_numeric, is_text, texts
+from ranktune.solvers.data.readers.columns import Roles, UnusableColumns
+
+FEW = 64
+"""Different values of a category that has few of them."""
+MIN_QUERIES, MIN_QUERIES_OF_MANY = 2.0, 5.0
+"""Queries in which a value of a category occurs on average, where it has few different values and where it has many."""
+
+
+class Distinct(NamedTuple):
+    """The different values of a column with the number of queries of each, and whether some are missing."""
+
+    queries: Mapping[str, int]
+    has_missing: bool
+
+    @property
+    def recur(self) -> bool:
+        """Whether the values occur in several queries on average, unlike ids and free text."""
+        least = MIN_QUERIES if len(self.queries) <= FEW else MIN_QUERIES_OF_MANY
+        return sum(self.queries.values()) >= least * len(self.queries)
+
+
+class Taken(NamedTuple):
+    """What a feature column is taken as, in words too; it cannot be used if it is neither a number nor of a kind."""
+
+    what: str
+    kind: Kind | None = None
+    is_usable: bool = True
+
+
+NUMBER = Taken("feature")
+
+
+def learn(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> Encoding:
+    """Return how the columns of a training table become features.
+
+    query_of_row gives the number of the query of each row, (n_rows,). Raises UnusableColumns for columns that cannot be
+    features.
+    """
+    columns = taken(frame, found, query_of_row, missing, levels)
+    unusable = {name: one.what for name, one in columns.items() if not one.is_usable}
+    if unusable:
+        raise UnusableColumns(unusable)
+    roles = {"query": found.query, "grade": found.grade, "document": found.document, "weight": found.weight}
+    named = {role: own for role, own in roles.items() if isinstance(own, str)}
+    kinds = {name: one.kind for name, one in columns.items() if one.kind is not None}
+    encoding = Encoding(**named, missing=missing, columns=kinds)
+    _check_names([name for column in columns for name in encoding.features_of(column)])
+    return encoding
+
+
+def taken(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> dict[str, Taken]:
+    """Return what each feature column is taken as; a category gives features for so many levels at most."""
+    columns = {str(label): frame.get_column(label) for label in found.features}
+    return {
+        name: NUMBER if is_numeric(column) else _taken(column, query_of_row(), missing, levels)
+        for name, column in columns.items()
+    }
+
+
+def _taken(column: Series, query_of_row: Ints, missing: str, most: int) -> Taken:
+    if is_date(column):
+        age = Age.until(int(np.nanmax(dates(column))))
+        return Taken(f"days before {age.before[:10]}", age)
+    if not is_text(column):
+        return Taken(str(column.dtype), is_usable=False)
+    values = distinct(column, query_of_row)
+    count = len(values.queries)
+    if count > FEW and all(map(_is_number, values.queries)):
+        return Taken(f"{count:,} numbers as text", is_usable=False)
+    is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
+    other = None if is_declared else _other_than_decimals(list(values.queries))
+    if other is not None:
+        return Taken(f"numbers, except {other[:40]!r}", is_usable=False)
+    if not values.recur and not (is_declared and count <= max(FEW, most)):
+        return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False)
+    levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:most]
+    what = f"{count} level{'s' * (count != 1)}" if count <= most else f"{most} of {count:,} levels"
+    return Taken(f"category, {what}", Category(tuple(levels), values.has_missing and missing == "keep"))
+
+
+def distinct(column: Series, query_of_row: Ints) -> Distinct:
+    """Return the different values of a column of text or categories."""
+    numbers: dict[str | None, int] = {None: 0}
+    codes = np.array([numbers.setdefault(text, len(numbers)) for text in texts(column)], dtype=np.int64)
+    pairs = np.unique(codes * (query_of_row.max() + 1) + query_of_row) // (query_of_row.max() + 1)
+    counts = np.bincount(pairs, minlength=len(numbers)).tolist()
+    return Distinct({text: counts[k] for text, k in numbers.items() if text is not None}, counts[0] > 0)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _other_than_decimals(values: Sequence[str]) -> str | None:
+    """Return the first value that is no number, if at least half are and some are decimals, which no category is of."""
+    others = [value for value in values if not _is_number(value)]
+    is_decimal = any(not value.lstrip("+-").isdecimal() for value in values if _is_number(value))
+    return others[0] if others and is_decimal and 2 * len(others) <= len(values) else None
+
+
+def _check_names(names: Sequence[str]) -> None:
+    repeated = [name for name, following in zip(sorted(names), sorted(names)[1:], strict=False) if name == following]
+    if repeated:
+        raise DataError(f"two columns give a feature of the name {repeated[0]!r}. Rename one of them.")

@@ -1,0 +1,324 @@
+"""Data frames to Queries, one row a document: pandas, polars and every other library that narwhals supports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ranktune.solvers.core.arrays import Array, Ids, Ints, Matrix
+from ranktune.solvers.core.errors import DataError, listed
+from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.frame_columns import Frame, Series, encoded, numbers
+from ranktune.solvers.data.grouping import group_rows
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.columns import Roles, Wanted, roles
+from ranktune.solvers.data.readers.encoding import Taken, learn, taken
+from ranktune.solvers.data.readers.judgments import Judgments
+from ranktune.solvers.data.readers.parsing.options import Missing, check_missing
+
+
+def is_frame(value: object) -> bool:
+    """Return whether value is a data frame that narwhals supports, eager or lazy."""
+    try:
+        return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    except Exception:  # of a frame: as_eager says why it cannot be used
+        return True
+
+
+def from_frame(
+    frame: object,
+    *,
+    grade: str | None = "grade",
+    qid: str = "qid",
+    document: str | None = None,
+    features: Sequence[str] | str | None = None,
+    drop: Sequence[str] | str = (),
+    levels: int = 64,
+    weight: str | None = None,
+    document_weight: str | None = None,
+    group_by_time: str | None = None,
+    missing: Missing = "keep",
+) -> Queries:
+    """Return the rows of a data frame grouped by query.
+
+    Parameters
+    ----------
+    frame : data frame
+        pandas, polars, pyarrow or another frame that narwhals supports, one row a document. A lazy one is collected.
+    grade : str or None, default="grade"
+        Column of the grades. Without a column of the default name, the one called label, relevance, rel or y is used.
+        With None, all grades are 0.
+    qid : str, default="qid"
+        Column of the query ids, numbers or text, in any order. Without a column of the default name, the one called
+        query, query_id, queryid, group or group_id is used.
+    document : str, optional
+        Column of the document ids. By default the one called document, docid, doc_id or document_id, if there is one.
+    features : str or sequence of str, optional
+        The feature columns: names, globs such as "bm25*", or both separated by commas. By default all other columns.
+        Numbers and truth values are features as they are. Dates, also ISO 8601 text, become ages: the days before the
+        latest one. Categories, and text whose values recur in several queries, become a feature a value, such as
+        colour=red, which is 1 where the column has it.
+    drop : str or sequence of str, optional
+        Columns that are not used, in the same way.
+    levels : int, default=64
+        The most features of a category: those of its values that occur in most queries.
+    weight : str, optional
+        Column that says how often a query counts: a positive number, the same for all documents of a query.
+    document_weight : str, optional
+        Column that says how often a document counts: a positive number.
+    group_by_time : str, optional
+        Column of numbers, dates or ISO 8601 text. The queries are put in the order of their latest document.
+    missing : {"keep", "error", "zero"}, default="keep"
+        Whether empty and NaN values of features stay missing (NaN), are errors, or are read as 0. Infinite values are
+        errors, or with "zero" read as 0.
+
+    Returns
+    -------
+    Queries
+        The documents grouped by query; the features are float32 if every column is, else float64.
+
+    Raises
+    ------
+    DataError
+        A column is missing, holds text or an infinite value, or has missing values that may not be there. The message
+        names it and the remedy.
+    ParameterError
+        missing has an unknown value.
+
+    Notes
+    -----
+    One feature a value is what every solver and every search engine can hold. Where 300 equally frequent values all
+    matter, LambdaMART by LightGBM has an NDCG@10 of .737 on generated data with 64 levels, .831 with 300, .828 with
+    native categories and .695 without the column. Where their frequencies fall as 1/rank these are .813, .825, .835
+    and .693. Of 10 values, levels and native categories give .861 alike.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ranktune.solvers.data.readers.frames import from_frame
+    >>> frame = pd.DataFrame({"qid": ["a", "a", "b"], "grade": [1, 0, 2], "bm25": [0.5, 0.2, 0.9]})
+    >>> queries = from_frame(frame)
+    >>> queries.n_queries, queries.feature_names
+    (2, ('bm25',))
+    """
+    wanted = Wanted(
+        qid=qid, grade=grade, document=document, weight=weight, document_weight=document_weight,
+        group_by_time=group_by_time, features=features, drop=drop, levels=levels,
+    )  # fmt: skip
+    return queries_of(Table(frame), wanted, missing)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A frame, and what is known of it besides its columns.
+
+    features are the feature columns where the format of the file says which they are. sizes are the numbers of
+    documents of the queries where a file beside it gives them. path is the file, for messages.
+    """
+
+    frame: object
+    features: tuple[str, ...] | None = None
+    sizes: Sequence[int] | None = None
+    path: Path | None = None
+
+
+class Known(NamedTuple):
+    """The features that a table must give, those of a model or of the training data, and how columns become them."""
+
+    feature_names: tuple[str, ...]
+    encoding: Encoding
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that give the features."""
+        return tuple(dict.fromkeys(self.encoding.sources(self.feature_names).values()))
+
+
+def queries_of(
+    table: Table,
+    wanted: Wanted,
+    missing: Missing = "keep",
+    judged: Judgments | None = None,
+    known: Known | None = None,
+) -> Queries:
+    """Return the rows of a table grouped by query, with the grades of judged where it is given."""
+    check_missing(missing)
+    frame = as_eager(table.frame)
+    if known is not None and wanted.features is not None:
+        _check_columns(known.columns, [str(name) for name in frame.columns])
+    found = roles(
+        frame.columns,
+        wanted,
+        known_features=table.features,
+        grouped=table.sizes is not None,
+        judged=judged is not None,
+    )
+    ids = None if found.query is None else _ids(frame.get_column(found.query), found.query)
+    sizes = None if found.query is not None else table.sizes
+    known = known or _learnt(frame, found, ids, sizes, missing=missing, levels=wanted.levels)
+    _check_features(known, found)
+    X = encoded(frame, known.feature_names, known.encoding, missing)
+    documents = None if found.document is None else _ids(frame.get_column(found.document), found.document)
+    y: Matrix
+    if judged is not None:
+        y = judged.grades(ids, documents)
+    elif wanted.grade is None or found.grade is None:
+        y = np.zeros(len(frame))
+    else:
+        y = numbers(frame.get_column(found.grade), "grade")
+    queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
+    queries = replace(queries, encoding=known.encoding)
+    if found.weight is not None:
+        weights = numbers(frame.get_column(found.weight), "weight")
+        queries = with_weights(queries, weights, f"weight column {found.weight!r}")
+    if found.document_weight is not None:
+        by_document = numbers(frame.get_column(found.document_weight), "document weight")
+        queries = queries.with_document_weights(by_document)
+    if found.time is not None:
+        queries = _by_time(queries, _times(frame.get_column(found.time), found.time))
+    return queries
+
+
+def from_parts(X: object, y: ArrayLike, qid: Ids, known: Known | None = None) -> Queries:
+    """Return the rows of a frame of features grouped by query, with grades and query ids that are apart."""
+    frame = as_eager(X)
+    names = [str(name) for name in frame.columns]
+    if known is not None:
+        _check_columns(known.columns, names)
+        needed = set(known.columns)
+        found = Roles.of_features(tuple(label for label in frame.columns if str(label) in needed))
+    else:
+        found = Roles.of_features(tuple(frame.columns))
+    known = known or _learnt(frame, found, qid, None)
+    matrix = encoded(frame, known.feature_names, known.encoding, "keep")
+    queries = Queries.from_arrays(matrix, y, qid=qid, feature_names=known.feature_names)
+    return replace(queries, encoding=known.encoding)
+
+
+def _learnt(
+    frame: Frame, found: Roles, ids: Ids | None, sizes: Sequence[int] | None, *, missing: str = "keep", levels: int = 64
+) -> Known:
+    """Return the features of a training table and how its columns become them."""
+    encoding = learn(frame, found, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, levels)
+    return Known(tuple(name for label in found.features for name in encoding.features_of(str(label))), encoding)
+
+
+def _check_features(known: Known, found: Roles) -> None:
+    """Raise DataError where the feature columns of a table are not those that give the features."""
+    names, needed = [str(label) for label in found.features], known.columns
+    _check_columns(needed, names)
+    known_names = set(needed)
+    extra = [name for name in names if name not in known_names]
+    if extra:
+        raise DataError(f"features that the training data does not have: {listed(extra)}. Leave those columns out.")
+
+
+def taken_as(table: Table, wanted: Wanted, missing: Missing, *, judged: bool) -> tuple[Roles, dict[str, Taken]]:
+    """Return how the columns of a training table are taken, and as what the feature columns."""
+    frame = as_eager(table.frame)
+    found = roles(frame.columns, wanted, known_features=table.features, grouped=table.sizes is not None, judged=judged)
+    ids = None if found.query is None else _ids(frame.get_column(found.query), found.query)
+    sizes = None if found.query is not None else table.sizes
+    return found, taken(frame, found, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, wanted.levels)
+
+
+def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> Ints:
+    """Return the number of the query of each row, (n_rows,)."""
+    grouping = group_rows(n_rows, ids, sizes)
+    numbers = np.repeat(np.arange(len(grouping.ids)), np.diff(grouping.starts))
+    if grouping.rows is None:
+        return numbers
+    found = np.empty_like(numbers)
+    found[grouping.rows] = numbers
+    return found
+
+
+def _check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
+    there = set(present)
+    lacking = [name for name in needed if name not in there]
+    if lacking:
+        raise DataError(f"lacks the features {listed(lacking)} of the training data. Add those columns.")
+
+
+def as_eager(frame: object) -> Frame:
+    """Return a frame as narwhals sees it, collected if it is lazy. Raises DataError if it cannot be used."""
+    try:
+        table = nw.from_native(frame, pass_through=True)
+        if isinstance(table, nw.LazyFrame):
+            table = table.collect()
+    except Exception as error:  # each backend has its own, for example for columns of one name
+        raise DataError(f"the frame cannot be used: {' '.join(str(error).split())}") from error
+    if not isinstance(table, nw.DataFrame):
+        raise DataError(f"expected a data frame (pandas, polars, pyarrow ...), got {type(frame).__name__}.")
+    if len(set(table.columns)) < len(table.columns):
+        raise DataError("the frame has several columns of one name. Rename them.")
+    if len(table) == 0:
+        raise DataError("the frame has no rows: there must be one a document.")
+    return table
+
+
+def with_weights(queries: Queries, weights: Array, what: str) -> Queries:
+    """Return queries with weights, (n_documents,) in the caller's order, that are equal in each query."""
+    values = weights if queries.rows is None else weights[queries.rows]
+    lowest = np.minimum.reduceat(values, queries.starts[:-1])
+    differ = np.flatnonzero(lowest != np.maximum.reduceat(values, queries.starts[:-1]))
+    if len(differ):
+        raise DataError(
+            f"the {what} differs between the documents of query {queries.query_ids[differ[0]]}: a weight says how "
+            "often a query counts. Give all documents of a query the same."
+        )
+    return queries.weighted_by(lowest)
+
+
+def _times(column: Series, name: str) -> Array:
+    """Return a column of times as numbers that rise with them."""
+    if column.null_count():
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise DataError(f"the time column {name!r} has no value in row {row}. Every row needs one; fill it in.")
+    if column.dtype.is_numeric():
+        return numbers(column, "time")
+    try:
+        return np.array([_seconds(value) for value in column.to_list()])
+    except (TypeError, ValueError):
+        raise DataError(
+            f"the time column {name!r} holds {column[0]!r}: times are numbers, dates or ISO 8601 text such as "
+            "2026-01-31T12:00."
+        ) from None
+
+
+def _seconds(value: object) -> float:
+    """Return a date, a time or ISO 8601 text as seconds since 1970; without a zone, in UTC."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
+    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(time, datetime):
+        raise TypeError
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _by_time(queries: Queries, times: Array) -> Queries:
+    """Return the queries in the order of their latest document, equal ones as they were."""
+    values = times if queries.rows is None else times[queries.rows]
+    order = np.argsort(np.maximum.reduceat(values, queries.starts[:-1]), kind="stable")
+    places = queries.documents_of(order)
+    rows = np.arange(queries.n_documents) if queries.rows is None else queries.rows
+    return replace(queries.select(order), rows=rows[places])
+
+
+def _ids(column: Series, name: str) -> Array:
+    if column.null_count():
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise DataError(f"the column {name!r} has no id in row {row}. Every row needs one; remove or fix that row.")
+    if column.dtype.is_integer() and column.dtype not in (nw.Int128, nw.UInt128):
+        return column.to_numpy()
+    ids = np.empty(len(column), dtype=object)
+    ids[:] = column.to_list()
+    return ids

@@ -1,0 +1,87 @@
+"""Relevance judgments in a file of their own, as TREC gives them: the grades of pairs of query and document.
+
+A line is QUERY ITERATION DOCUMENT GRADE or, as BEIR has it, QUERY DOCUMENT GRADE below a line of titles.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Array, Floats
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
+
+_FORM = "A line is QUERY 0 DOCUMENT GRADE."
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """The grades of documents by query id and document id, both as text."""
+
+    path: Path
+    by_query: Mapping[str, Mapping[str, float]]
+
+    def grades(self, query_ids: Array | None, document_ids: Array | None) -> Floats:
+        """Return the grade of each row, (n_documents,): 0 where the document is not judged, with a RankTuneWarning.
+
+        Raises DataError if rows have no query or document id, or if no pair of them is judged.
+        """
+        if query_ids is None or document_ids is None:
+            lacks = "query" if query_ids is None else "document"
+            option = "qid" if query_ids is None else "document"
+            raise DataError(
+                f"{self.path} judges pairs of query and document, and the data have no column of {lacks} ids. Name "
+                f'it: {option}="COLUMN".'
+            )
+        pairs = list(zip(map(str, query_ids.tolist()), map(str, document_ids.tolist()), strict=True))
+        found = [self.by_query.get(query, {}).get(document) for query, document in pairs]
+        judged = sum(grade is not None for grade in found)
+        if not judged:
+            query, document = pairs[0]
+            raise DataError(
+                f"{self.path} judges none of the documents: the data have document {document} of query {query} first. "
+                "Query and document ids must be the same text in both."
+            )
+        if judged < len(found):
+            without = len({query for query, _ in pairs} - self.by_query.keys())
+            queries = f", and no document of {without} queries" if without else ""
+            warnings.warn(
+                f"{self.path} judges {judged} of {len(found)} documents{queries}: the others have grade 0.",
+                RankTuneWarning,
+                stacklevel=5,
+            )
+        return np.array([0.0 if grade is None else grade for grade in found])
+
+
+def read_judgments(path: str | Path) -> Judgments:
+    """Return the judgments in a file, plain or compressed. Negative grades, which TREC gives to spam, become 0."""
+    found: dict[str, dict[str, float]] = {}
+    position = Position(Path(path))
+    for line in lines_of(position):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) not in (3, 4):
+            raise DataError(f"{path}:{position.lines}: has {len(words)} words: it is no judgment. {_FORM}")
+        grade = _number(words[-1])
+        if grade is None and not found and position.lines == 1:
+            continue  # titles
+        if grade is None or not math.isfinite(grade):
+            raise DataError(f"{path}:{position.lines}: {words[-1][:40]!r} is no grade. {_FORM}")
+        found.setdefault(words[0], {})[words[-2]] = max(grade, 0.0)
+    if not found:
+        raise DataError(f"{path}: holds no judgments. {_FORM}")
+    return Judgments(Path(path), found)
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None

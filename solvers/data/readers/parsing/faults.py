@@ -1,0 +1,63 @@
+"""Error messages for the faults of ranking text: file, line, column, the rule, the remedy, the text nearby."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.readers.parsing.decimals import Bytes
+from ranktune.solvers.data.readers.parsing.parse_buffers import Fault
+from ranktune.solvers.data.readers.parsing.streams import Position
+
+_FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment"
+_RULES = {
+    Fault.GRADE: f"the grade is not a number. {_FORM}",
+    Fault.GRADE_NEGATIVE: "the grade is negative. Grades start at 0 (not relevant); shift or map them",
+    Fault.GRADE_NOT_FINITE: "the grade is not finite. Remove the document or give it a grade",
+    Fault.QUERY_MISSING: "the line has no qid: after its grade, though the lines before have. Add the id of its query",
+    Fault.QUERY_UNEXPECTED: "the line has a qid:, though the lines before have none. Give it to all lines or to none",
+    Fault.QUERY_EMPTY: "qid: is followed by nothing. Write the id of the query right after the colon",
+    Fault.QUERY_MISPLACED: "qid: must stand once, right after the grade",
+    Fault.INDEX: f"expected the number of a feature, then a colon. {_FORM}",
+    Fault.INDEX_ZERO: "feature 0, though features are counted from 1. If this data counts from 0, pass one_based=False "
+    "(for training and test data alike)",
+    Fault.INDEX_TOO_LARGE: "the number of the feature is above the limit of {max_features:,} features. "
+    "If it is meant, raise max_features",
+    Fault.INDEX_TWICE: "the feature is given twice on this line. Keep one value",
+    Fault.COLON: "the number of the feature must be followed by a colon and the value, without spaces",
+    Fault.VALUE: "the value is not a decimal number such as 0.5 or -1e-3",
+    Fault.VALUE_EMPTY: "the value is missing after the colon. Write it, or leave the feature out (it is then 0)",
+    Fault.VALUE_MISSING: 'the value is missing or infinite. Correct it, or pass missing="zero" to read it as 0',
+    Fault.VALUE_TOO_LARGE: "the value is too large for {dtype}. {larger}",
+    Fault.CONTROL: "a control character. Is the file text, and undamaged? Remove the character",
+}
+
+
+def fault_error(
+    position: Position, text: Bytes, fault: Fault, offset: int, *, max_features: int, dtype: str
+) -> DataError:
+    """Return the error for a fault at an offset of text, the block at position."""
+    data = text.tobytes()
+    start = data.rfind(b"\n", 0, offset) + 1
+    end = data.find(b"\n", offset)
+    number = position.lines + data.count(b"\n", 0, offset) + 1
+    column = len(data[start:offset].decode("utf-8", "replace")) + 1
+    larger = "Pass dtype=np.float64" if dtype == "float32" else "Rescale the feature"
+    rule = _RULES[fault].format(max_features=max_features, dtype=dtype, larger=larger)
+    first = max(start, offset - 24, data.rfind(b" ", start, max(offset - 8, start)) + 1)
+    snippet = data[first : min(end, offset + 24)].decode("utf-8", "replace")
+    return DataError(f"{position.path}:{number}:{column}: {rule}. Near {snippet.rstrip()!r}.")
+
+
+def second_occurrence(text: Bytes, line: int, index: int) -> int:
+    """Return the offset at which the line that starts at offset `line` names feature `index` for the second time."""
+    data = text[line:].tobytes().split(b"\n", 1)[0]
+    found = [match.start(1) for match in re.finditer(rb"[\s]0*(%d):" % index, data)]
+    return line + found[1]
+
+
+def line_of(text: Bytes, lines: int, offset: int) -> int:
+    """Return the number of the line at an offset of text, a block that starts after so many lines."""
+    return lines + int(np.count_nonzero(text[:offset] == 10)) + 1

@@ -1,0 +1,138 @@
+"""Feature rows that arrive in blocks, joined to one array: dense or sparse, whichever is smaller.
+
+A block holds entries (row, column, value). Dense takes 4 bytes a cell (float32), sparse 8 bytes an entry; solvers
+are faster on dense rows of the same size, so data is dense where at least a quarter of the cells are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy import sparse
+
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.readers.parsing.entries import scatter
+from ranktune.solvers.data.readers.parsing.options import Layout
+from ranktune.solvers.data.readers.parsing.parse_buffers import Columns
+
+DENSE_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Sparse rows: values and columns in row order, ends (n_rows,) the number of entries up to each row's end."""
+
+    values: Matrix
+    columns: Columns
+    ends: Ints
+
+
+class Rows:
+    """Collects rows; each block is held dense or sparse, by the share of values written so far.
+
+    Dense blocks are written to their place in one array while it has room for them, so that rows are not copied at the
+    end. Pages of the array that are never written take no memory, so it may be longer than needed.
+    """
+
+    def __init__(self, layout: Layout, dtype: DTypeLike, n_features: int | None = None) -> None:
+        self.layout, self.dtype, self.n_features = layout, np.dtype(dtype), n_features
+        self.n_rows = self.n_entries = self.width = 0
+        self._blocks: list[Matrix | _Entries] = []
+        self._array: Matrix | None = None
+        self._in_array = 0
+
+    def add(self, values: Floats, columns: Columns, ends: Ints, width: int, expected: int = 0) -> None:
+        """Add len(ends) rows, columns counted from 0 and rising in a row, below width. The arrays are copied.
+
+        expected is an estimate of the final number of rows, 0 where there is none.
+        """
+        self.n_rows += len(ends)
+        self.n_entries += len(values)
+        self.width = max(self.width, width)
+        if self._is_dense(self.width):
+            block = self._zeros(len(ends), width, expected)
+            scatter(values, columns, ends, block)
+            self._blocks.append(block)
+            return
+        values, columns, ends = without_zeros(values, columns, ends)
+        self._blocks.append(_Entries(values.astype(self.dtype), columns.astype(np.int32), ends.astype(np.int64)))
+
+    def joined(self, n_features: int) -> Features:
+        """Return all rows, (n_rows, n_features), n_features at least width; the collection is empty afterwards."""
+        try:
+            return self._dense(n_features) if self._is_dense(n_features) else self._sparse(n_features)
+        except MemoryError:
+            need = self.n_rows * n_features * self.dtype.itemsize >> 20
+            raise DataError(
+                f"{self.n_rows} documents of {n_features} features do not fit in memory ({need} MB dense). "
+                'Pass layout="sparse".'
+            ) from None
+
+    def _is_dense(self, n_features: int) -> bool:
+        return is_dense(self.layout, self.n_entries, self.n_rows, n_features)
+
+    def _zeros(self, n_rows: int, width: int, expected: int) -> Matrix:
+        """Return zeros for n_rows more rows: a part of the one array, where it holds all rows so far and has room."""
+        if not self._blocks and expected:
+            try:
+                self._array = np.zeros((max(expected, n_rows), self.n_features or width), dtype=self.dtype)
+            except MemoryError:
+                self._array = None
+        end = self._in_array + n_rows
+        if self._array is None or end != self.n_rows or end > len(self._array) or width > self._array.shape[1]:
+            return np.zeros((n_rows, width), dtype=self.dtype)
+        self._in_array = end
+        return self._array[end - n_rows : end]
+
+    def _dense(self, n_features: int) -> Features:
+        if self._array is not None and self._in_array == self.n_rows and self._array.shape[1] == n_features:
+            return self._array[: self.n_rows]
+        whole = np.zeros((self.n_rows, n_features), dtype=self.dtype)
+        at = 0
+        self._blocks.reverse()
+        while self._blocks:
+            block = self._blocks.pop()  # each block is freed once it is copied
+            if isinstance(block, _Entries):
+                rows = whole[at : at + len(block.ends)]
+                rows[np.repeat(np.arange(len(rows)), np.diff(block.ends, prepend=0)), block.columns] = block.values
+            else:
+                rows = whole[at : at + len(block)]
+                rows[:, : block.shape[1]] = block
+            at += len(rows)
+        return whole
+
+    def _sparse(self, n_features: int) -> Features:
+        blocks = [block if isinstance(block, _Entries) else _entries(block) for block in self._blocks]
+        self._blocks = []
+        counts = np.concatenate([[0], *[np.diff(block.ends, prepend=0) for block in blocks]])
+        data = np.concatenate([block.values for block in blocks])
+        indices = np.concatenate([block.columns for block in blocks])
+        kind = np.int32 if len(data) < 2**31 else np.int64
+        indptr = np.cumsum(counts).astype(kind)
+        matrix = sparse.csr_array((data, indices.astype(kind, copy=False), indptr), shape=(self.n_rows, n_features))
+        matrix.has_canonical_format = True
+        return matrix
+
+
+def is_dense(layout: Layout, n_entries: int, n_rows: int, n_features: int) -> bool:
+    """Return whether rows of which n_entries values are written are held dense."""
+    if layout != "auto":
+        return layout == "dense"
+    return n_entries >= DENSE_SHARE * n_rows * n_features
+
+
+def without_zeros(values: Floats, columns: Columns, ends: Ints) -> tuple[Floats, Columns, Ints]:
+    """Return the entries that are not 0."""
+    kept = values != 0.0
+    if kept.all():
+        return values, columns, ends
+    return values[kept], columns[kept], np.concatenate([[0], np.cumsum(kept)])[ends]
+
+
+def _entries(block: Matrix) -> _Entries:
+    rows, columns = np.nonzero(block)
+    ends = np.cumsum(np.bincount(rows, minlength=len(block)))
+    return _Entries(block[rows, columns], columns.astype(np.int32), ends.astype(np.int64))

@@ -1,0 +1,82 @@
+"""Whether the rows of a csv or tsv file are whole: libraries fill up what a row lacks, as in a file that is cut off."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
+
+_NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+
+
+def check_cells(path: Path, separator: str) -> int | None:
+    """Return the number of rows, titles included, where the file ends with empty lines, else None.
+
+    Raises DataError for a row that has another number of cells than the first one, and for an empty line before a row.
+    """
+    position, expected, sign = Position(path), 0, ord(separator)
+    rows, empty = 0, 0  # the line of the first empty one, 0 without
+    for text in line_blocks(position):
+        if (text == _QUOTE).any():
+            return _check_quoted(path, separator)
+        ends = np.flatnonzero(text == _NEWLINE)
+        returns = np.flatnonzero(text == _RETURN)
+        lone = returns[text[np.minimum(returns + 1, len(text) - 1)] != _NEWLINE]
+        if len(lone):
+            line = position.lines + int(np.searchsorted(ends, lone[0])) + 1
+            raise DataError(f"{path}:{line}: has a carriage return within a row. Remove it.")
+        lengths = np.diff(ends, prepend=-1) - 1
+        cells = np.diff(np.searchsorted(np.flatnonzero(text == sign), ends), prepend=0) + 1
+        cells[(lengths == 0) | ((lengths == 1) & (text[ends - 1] == _RETURN))] = 0
+        present, absent = np.flatnonzero(cells), np.flatnonzero(cells == 0)
+        if len(absent) and not empty:
+            empty = position.lines + int(absent[0]) + 1
+        if len(present):
+            if empty and empty <= position.lines + int(present[-1]):
+                raise _empty(path, empty)
+            expected = expected or int(cells[present[0]])
+            wrong = present[cells[present] != expected]
+            if len(wrong):
+                raise _wrong(path, position.lines + int(wrong[0]) + 1, int(cells[wrong[0]]), expected)
+        rows += len(present)
+        position.lines += len(ends)
+    return rows if empty else None
+
+
+def _check_quoted(path: Path, separator: str) -> int | None:
+    position, expected, rows, empty = Position(path), 0, 0, 0
+    reader = csv.reader(_lines(position), delimiter=separator)
+    try:
+        for row in reader:
+            if not row:
+                empty = empty or position.lines
+                continue
+            if empty:
+                raise _empty(path, empty)
+            rows, expected = rows + 1, expected or len(row)
+            if len(row) != expected:
+                raise _wrong(path, position.lines, len(row), expected)
+    except csv.Error as error:
+        raise DataError(f"{path}:{position.lines}: {error}.") from None
+    return rows if empty else None
+
+
+def _lines(position: Position) -> Iterator[str]:
+    for line in lines_of(position):
+        yield f"{line}\n"
+
+
+def _empty(path: Path, line: int) -> DataError:
+    return DataError(f"{path}:{line}: is empty, and rows follow. Remove the line, or give it a cell for each column.")
+
+
+def _wrong(path: Path, line: int, found: int, expected: int) -> DataError:
+    return DataError(
+        f"{path}:{line}: has {found} cells, and the first line {expected}: every row needs a cell for each column, if "
+        "only an empty one. Is the file cut off?"
+    )

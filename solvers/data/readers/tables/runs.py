@@ -1,0 +1,94 @@
+"""TREC runs: a line is QUERY Q0 DOCUMENT RANK SCORE TAG.
+
+The score is the only feature, named after the tag. Of a folder of runs each gives a feature, named after its file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
+
+_FORM = "A line of a TREC run is QUERY Q0 DOCUMENT RANK SCORE TAG."
+
+
+def is_run_line(line: str) -> bool:
+    """Return whether line can be one of a TREC run."""
+    words = line.split()
+    return len(words) == 6 and ":" not in words[1] and words[3].isdecimal() and _number(words[4]) is not None
+
+
+def is_judgment_line(line: str) -> bool:
+    """Return whether line can be one of TREC judgments: QUERY 0 DOCUMENT GRADE."""
+    words = line.split()
+    return len(words) == 4 and ":" not in words[1] and _number(words[3]) is not None
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """Return the runs in a folder, files called NAME.run or NAME.trec, plain or compressed, by name."""
+    endings = (".run", ".trec")
+    return sorted(path for path in folder.iterdir() if path.suffix in endings or Path(path.stem).suffix in endings)
+
+
+def read_runs(paths: Sequence[Path]) -> tuple[dict[str, list[str] | list[float]], tuple[str, ...]]:
+    """Return the columns of the documents that any of several runs holds, and the names of their features.
+
+    A document that a run does not hold gets the lowest score that the run has for the query, 0 if it has none.
+    """
+    scores: list[dict[tuple[str, str], float]] = []
+    for path in paths:
+        columns, (name,) = read_run(path)
+        keys = zip(columns["qid"], columns["docid"], strict=True)
+        pairs = ((str(query), str(document)) for query, document in keys)
+        scores.append(dict(zip(pairs, map(float, columns[name]), strict=True)))
+    documents = list(dict.fromkeys(key for run in scores for key in run))
+    names = tuple(path.name.split(".")[0] for path in paths)
+    if len(set(names)) < len(names) or {"qid", "docid"} & set(names):
+        raise DataError(f"{paths[0].parent}: the runs must have names that differ, and none may be qid or docid.")
+    found: dict[str, list[str] | list[float]] = {
+        "qid": [query for query, _ in documents],
+        "docid": [document for _, document in documents],
+    }
+    for name, run in zip(names, scores, strict=True):
+        lowest: dict[str, float] = {}
+        for (query, _), score in run.items():
+            lowest[query] = min(score, lowest.get(query, score))
+        found[name] = [run.get(key, lowest.get(key[0], 0.0)) for key in documents]
+    return found, names
+
+
+def read_run(path: Path) -> tuple[dict[str, list[str] | list[float]], tuple[str]]:
+    """Return the columns of a run, and the name of its feature: its tag, or score where lines differ in it."""
+    position = Position(path)
+    queries: list[str] = []
+    documents: list[str] = []
+    scores: list[float] = []
+    tags: set[str] = set()
+    for line in lines_of(position):
+        words = line.split()
+        if not words:
+            continue
+        score = _number(words[4]) if len(words) == 6 else None
+        if score is None:
+            what = "judgments, which --qrels takes (in Python, qrels=)" if len(words) == 4 else "no such line"
+            raise DataError(f"{path}:{position.lines}: {line[:60]!r} is {what}. {_FORM}")
+        queries.append(words[0])
+        documents.append(words[2])
+        scores.append(score)
+        tags.add(words[5])
+    if not scores:
+        raise DataError(f"{path}: holds no documents. {_FORM}")
+    name = tags.pop() if len(tags) == 1 else "score"
+    name = "score" if name in ("qid", "docid") else name
+    return {"qid": queries, "docid": documents, name: scores}, (name,)
+
+
+def _number(word: str) -> float | None:
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,311 @@
+"""Ranking text to Queries: LETOR and SVMlight lines with qid:, or without it and LightGBM's .query file beside.
+
+A line is GRADE qid:ID INDEX:VALUE ... # comment. Features that a line leaves out are 0. A comment names the
+document: "#docid = X inc = ..." as LETOR writes it gives X, any other comment the whole comment.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.core.memory import check_room
+from ranktune.solvers.data.grouping import Grouping, group_rows
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, exact_single
+from ranktune.solvers.data.readers.parsing.faults import fault_error, line_of, second_occurrence
+from ranktune.solvers.data.readers.parsing.feature_rows import Rows
+from ranktune.solvers.data.readers.parsing.options import Layout, Missing, check_missing, check_text_options
+from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers
+from ranktune.solvers.data.readers.parsing.parser import ParseResult, parse
+from ranktune.solvers.data.readers.parsing.pipeline import in_order
+from ranktune.solvers.data.readers.parsing.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
+from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
+
+_FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment."
+
+
+def read_text(
+    path: str | Path,
+    *,
+    n_features: int | None = None,
+    dtype: type | str = np.float32,
+    one_based: bool = True,
+    missing: Missing = "keep",
+    strict: bool = False,
+    max_features: int = 1_000_000,
+    layout: Layout = "auto",
+    qid: Ids | None = None,
+    group: Sizes | None = None,
+    max_expansion: float = 200.0,
+) -> Queries:
+    r"""Return the queries of a text file, plain or compressed by gzip or bzip2.
+
+    Lines of one query that are not adjacent are gathered; `Queries.rows` holds the file's row of each document. Reading
+    is one pass over the bytes and takes about twice the memory of the arrays that are returned.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. Its content, not its name, decides whether it is compressed.
+    n_features : int, optional
+        Number of features: if the file has fewer, the others are 0; more are an error. By default the largest index.
+    dtype : {np.float32, np.float64} or their names, default=np.float32
+        Type of the features; each value is the nearest such number to the decimal.
+    one_based : bool, default=True
+        Whether features are counted from 1; if not, from 0.
+    missing : {"keep", "error", "zero"}, default="keep"
+        Whether NULL, NaN, NA and None are missing values (NaN), are errors, or are read as 0. Infinite values are
+        errors, or with "zero" read as 0.
+    strict : bool, default=False
+        Whether to raise an error for what is otherwise repaired with a RankTuneWarning: a query in several places,
+        features out of order.
+    max_features : int, default=1_000_000
+        Feature indices above this number are errors.
+    layout : {"auto", "dense", "sparse"}, default="auto"
+        Layout of the features; "auto" is dense where at least a quarter of the values are written.
+    qid : array-like of shape (n_documents,), optional
+        Query of each line, where lines have no qid and no .query file is beside the file.
+    group : array-like of shape (n_queries,), optional
+        Number of lines of each query, as an alternative to qid.
+    max_expansion : float, default=200
+        How many times its size a compressed file may unpack to.
+
+    Returns
+    -------
+    Queries
+        The documents grouped by query.
+
+    Raises
+    ------
+    DataError
+        The file is not such text. The message names file, line and column.
+    ParameterError
+        An option has a value that it cannot have.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ranktune.solvers.data.readers.text import read_text
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "train.txt"
+    ...     _ = file.write_text("2 qid:1 1:0.5 3:1 # a\n0 qid:1 2:0.25 # b\n")
+    ...     queries = read_text(file)
+    >>> queries.features.tolist(), queries.document_ids.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], ['a', 'b'])
+    """
+    blocks = TextBlocks(
+        Path(path), n_features=n_features, dtype=dtype, one_based=one_based, missing=missing, strict=strict,
+        max_features=max_features, layout=layout, max_expansion=max_expansion,
+    )  # fmt: skip
+    rows = Rows(layout, dtype, n_features)
+    grades: list[Floats] = []
+    documents: list[Sequence[str] | int] = []  # an int: so many rows without a comment
+    for block in blocks:
+        # the first block tells how many rows to expect; with a margin
+        expected = 16 + int(1.1 * len(block.grades) * max(blocks.position.size / block.n_bytes, 1.0))
+        if rows.n_rows == 0:
+            _check_room(block, expected, blocks)
+        rows.add(block.values, block.columns, block.ends, block.width, expected)
+        grades.append(block.grades)
+        documents.append(len(block.grades) if block.document_ids is None else block.document_ids)
+    grouping, n_features = blocks.grouping(qid, group), blocks.check_features()
+    features, joined, ids = rows.joined(n_features), np.concatenate(grades), _document_ids(documents)
+    if grouping.rows is not None:
+        features, joined = features[grouping.rows], joined[grouping.rows]
+        ids = None if ids is None else ids[grouping.rows]
+    has_missing = blocks.has_missing
+    return Queries(features, joined, grouping.starts, grouping.ids, ids, None, grouping.rows, has_missing=has_missing)
+
+
+SMALL = 16 << 20
+"""Bytes for which nobody looks whether there is room."""
+
+
+class TextBlock(NamedTuple):
+    """The documents of some lines. The arrays of entries are valid until the next block is taken.
+
+    values, columns  (n_values,) the entries, columns from 0 and rising in a row, below width
+    ends             (n_rows,) number of values up to the end of each row
+    grades           (n_rows,)
+    document_ids     one a row, None where no line has a comment
+    n_bytes          of the lines
+    """
+
+    values: Floats
+    columns: Columns
+    ends: Ints
+    width: int
+    grades: Floats
+    document_ids: Sequence[str] | None
+    n_bytes: int
+
+
+class TextBlocks:
+    """The documents of one file in blocks, which end anywhere; at the end, the queries that they belong to."""
+
+    def __init__(
+        self, path: Path, *, n_features: int | None = None, dtype: type | str = np.float32, one_based: bool = True,
+        missing: Missing = "keep", strict: bool = False, max_features: int = 1_000_000, layout: Layout = "auto",
+        max_expansion: float = 200.0,
+    ) -> None:  # fmt: skip
+        check_text_options(n_features, dtype, layout, max_features)
+        check_missing(missing)
+        self.position = self._at = Position(path)
+        self.n_features, self.dtype, self.base = n_features, np.dtype(dtype), int(one_based)
+        self.missing, self.strict, self.max_features, self.max_expansion = missing, strict, max_features, max_expansion
+        self.has_missing = False
+        self.n_rows = self.width = 0
+        self._single = self.dtype == np.float32
+        self._grouped = Grouped.UNKNOWN
+        self._unsorted_at = 0
+        self._runs = QueryRuns()
+
+    def __iter__(self) -> Iterator[TextBlock]:
+        """Yield the blocks of the file, once. Raises DataError at the first fault."""
+        for parsed in in_order(
+            line_blocks(self.position, max_expansion=self.max_expansion), self._parse, self.position
+        ):
+            block = self._block(*parsed)
+            if block is not None:
+                yield block
+
+    def _parse(self, text: Bytes, into: ParseBuffers) -> ParseResult:
+        """Parse some lines, in any thread."""
+        return parse(
+            text, into, base=self.base, max_features=self.max_features, single=self._single,
+            missing=self.missing, grouped=self._grouped,
+        )  # fmt: skip
+
+    def _block(self, text: Bytes, into: ParseBuffers, found: ParseResult, lines: int) -> TextBlock | None:
+        """Return the documents of some lines that follow so many lines, None where they have none."""
+        self._at = Position(self.position.path, lines)
+        self._finish_hard(text, into, found.n_hard)
+        self._grouped = found.grouped
+        self.has_missing |= found.has_missing
+        values, columns, ends = into.values[: found.n_values], into.columns[: found.n_values], into.ends[: found.n_rows]
+        if found.unsorted:
+            values, columns = self._sorted(text, into, values, columns, ends)
+        if self.n_features is not None and found.width > self.n_features:
+            self._raise_width(text, into, columns, ends, self.n_features)
+        if found.fault != Fault.NONE:  # last: the rows before it may hold an earlier fault
+            self._raise(text, found.fault, found.offset)
+        block = None
+        if found.n_rows:
+            self._runs.add(text, into, found, self.n_rows, lines)
+            places = into.comments[: found.n_rows]
+            ids = decoded(text, places[:, 0], places[:, 1]) if found.commented else None
+            block = TextBlock(values, columns, ends, found.width, into.grades[: found.n_rows].copy(), ids, len(text))
+            self.n_rows += found.n_rows
+            self.width = max(self.width, found.width)
+        return block
+
+    def check_features(self) -> int:
+        """Return the number of features, after all blocks. Raises DataError where there is none."""
+        if self._unsorted_at:
+            self._repaired(
+                f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted."
+            )
+        n_features = self.width if self.n_features is None else self.n_features
+        if n_features == 0:
+            raise DataError(f"{self.position.path}: no line has a feature. {_FORM}")
+        return n_features
+
+    def _raise(self, text: Bytes, fault: Fault, offset: int) -> None:
+        limit, dtype = self.max_features, self.dtype.name
+        raise fault_error(self._at, text, fault, offset, max_features=limit, dtype=dtype)
+
+    def _raise_width(self, text: Bytes, into: ParseBuffers, columns: Columns, ends: Ints, n_features: int) -> None:
+        beyond = np.flatnonzero(columns >= n_features)
+        line = int(into.lines[np.searchsorted(ends, beyond[0], side="right")])
+        raise DataError(
+            f"{self.position.path}:{line_of(text, self._at.lines, line)}: features that the training data does "
+            f"not have: {listed(np.unique(columns[beyond]) + self.base)}. It has {n_features}. Remove them here, or "
+            "train on data that has them."
+        )
+
+    def _repaired(self, message: str) -> None:
+        if self.strict:
+            raise DataError(f"{message} strict reading does not repair: fix the file, or read it without strict.")
+        warnings.warn(message, RankTuneWarning, stacklevel=4)
+
+    def _finish_hard(self, text: Bytes, into: ParseBuffers, n_hard: int) -> None:
+        """Replace the numbers that need exact arithmetic, in the order of the text."""
+        for which, first, end in into.hard[:n_hard].tolist():
+            number = text[first:end].tobytes().decode("ascii")
+            if which < 0:
+                into.grades[-1 - which] = exact_double(number)
+                if not 0.0 <= into.grades[-1 - which] < math.inf:
+                    self._raise(text, Fault.GRADE_NEGATIVE if number[0] == "-" else Fault.GRADE_NOT_FINITE, first)
+                continue
+            value = exact_single(number) if self._single else exact_double(number)
+            if math.isinf(value):
+                if self.missing != "zero" or math.isfinite(exact_double(number)):
+                    self._raise(text, Fault.VALUE_TOO_LARGE, first)
+                value = 0.0
+            into.values[which] = value
+
+    def _sorted(
+        self, text: Bytes, into: ParseBuffers, values: Floats, columns: Columns, ends: Ints
+    ) -> tuple[Floats, Columns]:
+        """Return values and columns with the columns of each row in ascending order."""
+        row = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        order = np.lexsort((columns, row))
+        same_row = row[1:] == row[:-1]
+        if not self._unsorted_at:
+            first = row[np.flatnonzero(same_row & (columns[1:] < columns[:-1]))[0]]
+            self._unsorted_at = line_of(text, self._at.lines, int(into.lines[first]))
+        values, columns = values[order], columns[order]
+        twice = np.flatnonzero(same_row & (columns[1:] == columns[:-1]))
+        if len(twice):
+            index = int(columns[twice[0]]) + self.base
+            line = int(into.lines[row[twice[0]]])
+            self._raise(text, Fault.INDEX_TWICE, second_occurrence(text, line, index))
+        return values, columns
+
+    def grouping(self, qid: Ids | None, group: Sizes | None) -> Grouping:
+        """Return the queries of the rows, after all blocks; of lines without a qid those of qid, group or a file."""
+        path, n_rows = self.position.path, self.n_rows
+        if n_rows == 0:
+            raise DataError(f"{path}: holds no documents. {_FORM}")
+        if self._grouped == Grouped.YES:
+            if qid is not None or group is not None:
+                raise DataError(f"{path}: its lines have a qid: already. Leave qid= and group= out.")
+            grouping, several_places = self._runs.grouping(n_rows)
+            if several_places:
+                self._repaired(f"{path}:{several_places}")
+            return grouping
+        if qid is not None or group is not None:
+            return group_rows(n_rows, qid, group)
+        sizes = group_file(path)
+        if sizes is None:
+            raise DataError(
+                f"{path}: no line has a qid: after its grade, and there is no {path.name}.query beside it with the "
+                "number of documents of each query. Add one of them, or pass qid= or group=."
+            )
+        try:
+            return group_rows(n_rows, None, group_sizes(sizes))
+        except DataError as error:
+            raise DataError(f"{sizes}: {error}") from None
+
+
+def _check_room(block: TextBlock, expected: int, blocks: TextBlocks) -> None:
+    """Raise DataError where so many rows like those of the first block are more than fits in memory."""
+    size = blocks.dtype.itemsize
+    of_row = min(block.width * size, len(block.values) // len(block.grades) * (size + 4))
+    if expected * of_row > SMALL:
+        check_room(f"{blocks.position.path}: about {expected} documents", expected * of_row)
+
+
+def _document_ids(documents: list[Sequence[str] | int]) -> Array | None:
+    if all(isinstance(part, int) for part in documents):
+        return None
+    return text_array([name for part in documents for name in ([""] * part if isinstance(part, int) else part)])

@@ -1,0 +1,353 @@
+"""From what a user gives as data (a path, a name, a frame, arrays) to Queries and Splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack, cast
+
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.api_search import NAME as API_SEARCH
+from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
+from ranktune.solvers.data.disk.stored import is_stored, read_queries
+from ranktune.solvers.data.encoding import Encoding, alike
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.alignment import aligned
+from ranktune.solvers.data.readers.archives import read_npz
+from ranktune.solvers.data.readers.columns import UnusableColumns, Wanted
+from ranktune.solvers.data.readers.judgments import read_judgments
+from ranktune.solvers.data.readers.letor import read_letor
+from ranktune.solvers.data.readers.parsing import options as known_options
+from ranktune.solvers.data.readers.parsing.options import ArchiveOptions, FolderOptions, LoadOptions, ReadOptions
+from ranktune.solvers.data.readers.parsing.streams import check_path
+from ranktune.solvers.data.readers.tables.kinds import first_line, table_kind
+from ranktune.solvers.data.readers.tables.runs import is_judgment_line
+from ranktune.solvers.data.readers.text import read_text
+from ranktune.solvers.data.sources.inspection import refusal, suspects_besides
+from ranktune.solvers.data.sources.source_kinds import (
+    GIVE,
+    NAMES,
+    check_file,
+    check_options,
+    is_folder,
+    is_name,
+    name_of,
+    options_of,
+)
+from ranktune.solvers.data.split import Split
+from ranktune.solvers.models.base import Model
+
+if TYPE_CHECKING:
+    from ranktune.solvers.data.readers.frames import Known, Table
+
+__all__ = ["NAMES", "Split", "load", "read"]
+
+
+_TRAIN_ONLY = ("n_features", "group", "layout")  # options that do not apply to vali and test
+
+
+def load(
+    train: object,
+    *,
+    vali: object = None,
+    test: object = None,
+    progress: Callable[[str], None] | None = None,
+    **options: Unpack[LoadOptions],
+) -> list[Split]:
+    """Read training data, with validation and test data where there are any.
+
+    Parameters
+    ----------
+    train : str, Path, data frame, tuple or Queries
+        What `read` takes; or a LETOR folder or the name "api-search", which have their own vali and test.
+    vali, test : str, Path, data frame, tuple or Queries, optional
+        Validation and test data. They get the features of train: missing ones are 0, unknown ones are an error.
+    progress : callable, optional
+        Called with a message before a step that takes long, such as building api-search for the first time.
+    **options
+        Options of reading, as in `read`. Those that fix the shape of train (n_features, group, layout) do not apply to
+        vali and test.
+
+    Returns
+    -------
+    list of Split
+        Five for a LETOR folder with Fold1 ... Fold5, else one.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read, or the parts do not fit together.
+    ParameterError
+        An option does not exist for this kind of data, or has a value that it cannot have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers.data.sources import catalogue
+    >>> X, y, qid = np.eye(4), [1, 0, 2, 0], [7, 7, 8, 8]
+    >>> (split,) = catalogue.load((X, y, qid), vali=(X[:2], y[:2], qid[:2]))
+    >>> split.train.n_queries, split.vali.n_queries, split.test
+    (2, 1, None)
+    """
+    for source in (train, vali, test):
+        check_path(source)
+    if is_name(train, API_SEARCH) or is_folder(train):
+        if vali is not None or test is not None:
+            raise DataError(f"{train} brings its own validation and test queries. Leave vali and test out.")
+        check_options(options, train)
+        if is_name(train, "api-search"):
+            return [_api_search(progress)]
+        return read_letor(str(train), **cast(FolderOptions, options))
+    fitted = read(train, **options)
+    parts = [
+        None if part is None else _like(fitted, part, what, options) for part, what in ((vali, "vali"), (test, "test"))
+    ]
+    return [Split(name_of(train), fitted, *parts)]
+
+
+def read(
+    source: object,
+    *,
+    n_features: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    encoding: Encoding | None = None,
+    graded: bool = True,
+    **options: Unpack[ReadOptions],
+) -> Queries:
+    """Read one source of documents.
+
+    Parameters
+    ----------
+    source : str, Path, data frame, tuple, lightgbm.Dataset, xgboost.DMatrix or Queries
+        A file: LETOR, RankLib or SVMlight text, csv, tsv, Parquet, Arrow, JSON documents (also the feature logs of
+        Elasticsearch, OpenSearch and Solr), a TREC run, .npz. Or a data frame, also a lazy one; a tuple (X, y, qid); a
+        data set of LightGBM or XGBoost; or Queries, which are returned as they are.
+    n_features : int, optional
+        Number of features: missing ones are 0, more are an error.
+    feature_names : sequence of str, optional
+        Names of the features. Of tables and frames these columns are taken, in this order; other sources must have
+        these features if they have names.
+    encoding : Encoding, optional
+        How the columns of another table became the features of these names: tables and frames are taken alike, and need
+        no options about columns of the same names. Without it, how columns become features is learnt.
+    graded : bool, default=True
+        Whether grades matter. If not, tables and frames need no column of grades.
+    **options
+        Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion) for
+        text; of `from_frame` (grade, qid, document, features, drop, levels, weight, document_weight, group_by_time,
+        missing) for tables and frames, and qrels, a file of TREC judgments that gives the grades; of `read_npz`
+        (max_expansion) for .npz.
+
+    Returns
+    -------
+    Queries
+        The documents grouped by query.
+
+    Raises
+    ------
+    DataError
+        The source cannot be read. For text, the message names file, line and column.
+    ParameterError
+        An option does not exist for this kind of source, or has a value that it cannot have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers.data.sources import catalogue
+    >>> queries = catalogue.read((np.eye(3), [2, 0, 1], ["a", "a", "b"]))
+    >>> queries.n_queries, queries.grades
+    (2, array([2., 0., 1.]))
+    """
+    check_path(source)
+    names = None if feature_names is None else tuple(feature_names)
+    n_features = len(names) if n_features is None and names is not None else n_features
+    what = str(source) if isinstance(source, str | Path) else "the data"
+    known = _known(names, encoding)
+    if "grade" in options_of(source):
+        _fit_to_model(options, names, encoding, graded=graded)
+    queries = _read(source, options, known, n_features)
+    _check_alike(queries, known, what)
+    return queries if n_features is None else aligned(queries, n_features, names, what)
+
+
+def is_table(source: object) -> bool:
+    """Return whether source is a table file or a data frame, whose columns have names; nothing is read of it."""
+    return options_of(source) == known_options.FRAME
+
+
+def read_for(model: Model, source: object, *, graded: bool = True, **options: Unpack[ReadOptions]) -> Queries:
+    """Return the queries of a source with the features of a model; a table is taken as its training table was."""
+    return read(
+        source,
+        n_features=model.n_features,
+        feature_names=model.feature_names,
+        encoding=model.encoding,
+        graded=graded,
+        **options,
+    )
+
+
+def open_table(source: object, wanted: Wanted | None = None, encoding: Encoding | None = None) -> Table | None:
+    """Return a table file or a data frame as a table, which load and read take too; None for any other source.
+
+    wanted says which columns are ids. The columns that an encoding knows as categories or dates are read as text where
+    a file does not say their type.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source)
+        kind = table_kind(path) if path.exists() else None
+        if kind is None:
+            return None
+        from ranktune.solvers.data.readers.tables.files import read_table  # imports narwhals, which only tables need
+
+        texts = () if encoding is None else tuple(encoding.columns)
+        return read_table(path, kind, wanted, texts)
+    from ranktune.solvers.data.readers.frames import Table, is_frame
+
+    if isinstance(source, Table):
+        return source
+    return Table(source) if is_frame(source) else None
+
+
+def _known(names: tuple[str, ...] | None, encoding: Encoding | None) -> Known | None:
+    if names is None or encoding is None:
+        return None
+    from ranktune.solvers.data.readers.frames import Known
+
+    return Known(names, encoding)
+
+
+def _check_alike(queries: Queries, known: Known | None, what: str) -> None:
+    if known is not None and not alike(queries.encoding, known.encoding):
+        raise DataError(
+            f"{what}: its dates or categories were taken in another way than those of the training data. Give the "
+            "table itself instead of Queries, or read it by the feature_names and the encoding of the training Queries."
+        )
+
+
+def _fit_to_model(
+    options: ReadOptions, names: tuple[str, ...] | None, encoding: Encoding | None, *, graded: bool
+) -> None:
+    """Change options to the columns of a model: its features are known, and without grades only they matter."""
+    if names is not None:
+        columns = names if encoding is None else tuple(dict.fromkeys(encoding.sources(names).values()))
+        options.setdefault("features", columns)
+        options.pop("drop", None)
+        options.pop("group_by_time", None)
+    if not graded:
+        options["grade"] = None
+        options.pop("qrels", None)
+        options.pop("weight", None)
+        options.pop("document_weight", None)
+
+
+def _read(source: object, options: ReadOptions, known: Known | None, n_features: int | None = None) -> Queries:
+    if isinstance(source, str | Path):
+        return _read_path(Path(source), str(source), n_features, options, known)
+    return _read_object(source, options, known)
+
+
+def _read_object(source: object, options: ReadOptions, known: Known | None) -> Queries:
+    from ranktune.solvers.data.readers.frames import from_parts, is_frame
+    from ranktune.solvers.data.readers.tables.native import native_reader
+
+    check_options(options, source)
+    if isinstance(source, Queries):
+        return source
+    if isinstance(source, tuple) and len(source) == 3:
+        if is_frame(source[0]):
+            return from_parts(*source, known)
+        return Queries.from_arrays(source[0], source[1], qid=source[2])
+    table = open_table(source, Wanted.of(options))
+    if table is not None:
+        return _from_table(table, options, known)
+    reader = native_reader(source)
+    if reader is not None:
+        return reader(source)
+    raise DataError(f"cannot read data from {type(source).__name__}. {GIVE}.")
+
+
+def _read_path(path: Path, given: str, n_features: int | None, options: ReadOptions, known: Known | None) -> Queries:
+    check_file(path, given)
+    check_options(options, path)
+    if is_stored(path):
+        return read_queries(path)
+    if known is None and is_worth_keeping(path):
+        own = cast(LoadOptions, options if n_features is None else {"n_features": n_features, **options})
+        return read_cached(path, lambda: _read_file(path, n_features, options, known), own)
+    return _read_file(path, n_features, options, known)
+
+
+def _read_file(path: Path, n_features: int | None, options: ReadOptions, known: Known | None) -> Queries:
+    if path.suffix == ".npz":
+        return read_npz(path, **cast(ArchiveOptions, options))
+    table = open_table(path, Wanted.of(options), None if known is None else known.encoding)
+    if table is not None:
+        return _from_table(table, options, known)
+    if is_judgment_line(first_line(path)):
+        raise DataError(
+            f"{path}: holds TREC judgments and no features. Give the documents as data, such as a TREC run or a csv "
+            f'file, and the judgments by qrels="{path}".'
+        )
+    return read_text(path, **cast(FolderOptions, {"n_features": n_features, **options}))
+
+
+def _from_table(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
+    from ranktune.solvers.data.readers.frames import as_eager, queries_of
+
+    qrels = options.get("qrels")
+    judged = None if qrels is None else read_judgments(qrels)
+    try:
+        table = replace(table, frame=as_eager(table.frame))
+        if known is not None:
+            options = _with_roles(options, known.encoding, table)
+        wanted, missing = Wanted.of(options), options.get("missing", "keep")
+        try:
+            return queries_of(table, wanted, missing, judged, known)
+        except UnusableColumns as error:
+            found = suspects_besides(list(error.columns), table, wanted, missing, judged)
+            raise refusal(error.columns, found) from None
+    except DataError as error:
+        if table.path is None:
+            raise
+        raise DataError(f"{table.path}: {error}") from None
+
+
+_OPTIONS = {"query": "qid", "grade": "grade", "document": "document", "weight": "weight"}
+"""Role of a column -> option that names it."""
+
+
+def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadOptions:
+    """Return options with those that are not given as they were for the training table, if the columns are there."""
+    from ranktune.solvers.data.readers.frames import as_eager
+
+    present = set(as_eager(table.frame).columns)
+    columns = {option: getattr(encoding, role) for role, option in _OPTIONS.items()}
+    found = {option: name for option, name in columns.items() if name in present}
+    return cast(ReadOptions, {"missing": encoding.missing, **found, **options})
+
+
+def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:
+    """Return the queries of source with the features and the layout of train."""
+    known = options_of(source)
+    own = {
+        name: value
+        for name, value in options.items()
+        if name in known and name not in _TRAIN_ONLY and (name != "qid" or isinstance(value, str))
+    }
+    shared = cast(ReadOptions, own)
+    if "layout" in known:  # text: the message about an unknown feature names its line
+        shared["layout"] = "sparse" if train.is_sparse else "dense"
+        return read(source, n_features=train.n_features, **shared)
+    what = str(source) if isinstance(source, str | Path) else what
+    trained = _known(train.feature_names, train.encoding)
+    queries = _read(source, shared, trained)
+    _check_alike(queries, trained, what)
+    return aligned(queries, train.n_features, train.feature_names, what)
+
+
+def _api_search(progress: Callable[[str], None] | None) -> Split:
+    from ranktune.solvers.data.api_search.dataset import load_split
+
+    return load_split(progress=progress)

@@ -1,0 +1,295 @@
+"""How the columns of a table are taken, and which features look like an id, a position or a leak of the grade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammaln
+
+from ranktune.solvers.core.arrays import Floats, Ints, Json
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.columns import (
+    DOCUMENTS,
+    GRADES,
+    QUERIES,
+    RULE,
+    UnusableColumns,
+    Wanted,
+    described,
+    exact_names,
+)
+from ranktune.solvers.data.readers.judgments import Judgments
+from ranktune.solvers.data.readers.parsing.options import Missing
+
+if TYPE_CHECKING:
+    from ranktune.solvers.data.readers.frames import Table
+
+ID, POSITION, LEAK = "id", "position", "leak"
+
+MOST_DOCUMENTS = 20_000
+"""Documents that are looked at: those of queries at equal distances."""
+MIN_DOCUMENTS, MIN_QUERIES, MIN_PAIRS = 50, 10, 200
+"""Fewer of them prove nothing."""
+NEARLY_ALL = 0.99
+
+MOST_NAMED = 10
+"""Suspects that a warning names one by one."""
+
+_COPY = "is the grade, or a function that rises or falls with it, in all documents."
+_CHANCE = 1e-9
+"""Probability below which what was found is no chance."""
+
+_UNKNOWN = "If it is not known when documents are ranked"
+_ALL_UNKNOWN = "Those that are not known when documents are ranked should be left out"
+_POSITIONS = ("position", "pos", "rank", "ranking")
+_WEIGHTS = ("weight", "weights", "query_weight")
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A feature that a ranker may not learn from.
+
+    name is its name, or its number from 1 if the features have no names (is_named); kind is ID, POSITION or LEAK;
+    reason says what was found, as the end of a sentence that begins with the feature. is_copy: in all documents it is
+    the grade or a rising or falling function of it, which cannot be chance.
+    """
+
+    name: str
+    is_named: bool
+    kind: str
+    reason: str
+    is_copy: bool = False
+
+
+def warning_of(found: Sequence[Suspect]) -> str:
+    """Return what was found, and the one option that leaves all of it out."""
+    named, drop = [f"{one.name} {one.reason}" for one in found[:MOST_NAMED]], ",".join(one.name for one in found)
+    if len(found) > MOST_NAMED:
+        named.append(f"{len(found) - MOST_NAMED} more: `ranktune data` says what was found.")
+    if len(found) == 1:
+        remedy = f'drop="{drop}"' if found[0].is_named else "remove it from the data"
+        return f"feature {named[0]} {_UNKNOWN}: {remedy}."
+    remedy = f'drop="{drop}"' if found[0].is_named else "remove them from the data"
+    return f"{len(found)} features look wrong. {' '.join(named)} {_ALL_UNKNOWN}: {remedy}."
+
+
+def suspects(queries: Queries) -> list[Suspect]:
+    """Return the features that look like an id, a position or a leak of the grade, found on a sample of the queries.
+
+    A feature that was made of a column is judged as a leak alone, and stands for the column.
+    """
+    sample = _sample(queries)
+    if sample.n_queries < MIN_QUERIES or sample.n_documents < MIN_DOCUMENTS:
+        return []
+    names, pairs = queries.feature_names, _pairs(sample)
+    sources = {} if queries.encoding is None else queries.encoding.sources(names or ())
+    found: dict[str, Suspect] = {}
+    for column in range(sample.n_features):
+        name = str(column + 1) if names is None else names[column]
+        source = sources.get(name, name)
+        kind, reason = _judged(_column(sample, column), sample, pairs, made=source != name)
+        if kind and source not in found:
+            is_copy = kind == LEAK and _is_copy(_column(queries, column), queries)
+            found[source] = Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy)
+    return list(found.values())
+
+
+def check_copies(found: Sequence[Suspect], features: Sequence[str] | str | None) -> None:
+    """Raise DataError for suspects that are copies of the grade, unless the option features names them."""
+    copies = [one for one in found if one.is_copy and one.name not in exact_names(features)]
+    if not copies:
+        return
+    names = ",".join(one.name for one in copies)
+    remedy = "Remove it from the data."
+    if copies[0].is_named:
+        remedy = (
+            f'Leave it out: drop="{names}". If it is known when documents are ranked, name it: features="*,{names}".'
+        )
+    raise DataError(f"feature {copies[0].name} {_COPY} A ranker would learn nothing else. {remedy}")
+
+
+def suspects_besides(
+    unusable: Sequence[str], table: Table, wanted: Wanted, missing: Missing = "keep", judged: Judgments | None = None
+) -> list[Suspect]:
+    """Return the suspects among the features of a table without columns that cannot be features."""
+    from ranktune.solvers.data.readers.frames import queries_of
+
+    drop = [wanted.drop] if isinstance(wanted.drop, str) else list(wanted.drop)
+    try:
+        return suspects(queries_of(table, replace(wanted, drop=[*drop, *unusable]), missing, judged))
+    except DataError:
+        return []
+
+
+def refusal(columns: Mapping[str, str], found: Sequence[Suspect]) -> DataError:
+    """Return the error about columns that cannot be features, which names the suspects among the others too."""
+    if not found:
+        return UnusableColumns(columns)
+    drop = ",".join([*columns, *(one.name for one in found)])
+    return DataError(
+        f"no feature can be made of {described(columns)}. {RULE} Of the others look wrong: "
+        f"{' '.join(f'{one.name} {one.reason}' for one in found)} Leave out what is not known when documents are "
+        f'ranked: drop="{drop}".'
+    )
+
+
+def column_report(
+    table: Table, wanted: Wanted, found: Sequence[Suspect] | None, missing: Missing = "keep", *, judged: bool = False
+) -> list[Json]:
+    """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
+
+    found is None where the table cannot be read as it is. judged: the grades are in another file.
+    """
+    from ranktune.solvers.data.readers.frames import as_eager, taken_as  # imports narwhals, which only tables need
+
+    frame = as_eager(table.frame)
+    own, features = taken_as(table, wanted, missing, judged=judged)
+    unusable = [name for name, one in features.items() if not one.is_usable]
+    if found is None:
+        found = suspects_besides(unusable, table, wanted, missing)
+    reasons, labels = {one.name: one.reason for one in found}, set(own.features)
+    report = []
+    for label in frame.columns:
+        name = str(label)
+        if label not in labels:
+            taken, note = own.keys.get(label) or f"not used ({own.dropped[label]})", ""
+        elif features[name].is_usable:
+            taken, note = features[name].what, _note(name, reasons.get(name))
+        else:
+            taken, note = features[name].what, f"Cannot be a feature: --drop {name}"
+        report.append({"column": name, "type": str(frame[label].dtype), "taken_as": taken, "note": note})
+    return report
+
+
+def _note(name: str, reason: str | None) -> str:
+    """Return why a feature is suspect or what else its name stands for, with the option that changes it."""
+    if reason is not None:
+        return f"{reason} {_UNKNOWN}: --drop {name}"
+    known = ((GRADES, "grades", "grade"), (QUERIES, "query ids", "qid"), (DOCUMENTS, "document ids", "document"))
+    for names, what, option in (*known, (_WEIGHTS, "query weights", "weight")):
+        if name.lower() in names:
+            return f"Called as {what} are: --{option} {name}, or --drop {name}"
+    if name.lower() in _POSITIONS:
+        return f"Called as a position is. {_UNKNOWN}: --drop {name}"
+    return ""
+
+
+def _sample(queries: Queries) -> Queries:
+    """Return queries at equal distances with about MOST_DOCUMENTS documents, at least MIN_QUERIES of them."""
+    if queries.n_documents <= MOST_DOCUMENTS:
+        return queries
+    mean = queries.n_documents / queries.n_queries
+    count = min(max(int(MOST_DOCUMENTS / mean), MIN_QUERIES), queries.n_queries)
+    return queries.select(np.linspace(0, queries.n_queries - 1, count).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Documents of one query and different grades: the better one and the other of each pair."""
+
+    better: Ints
+    worse: Ints
+
+
+def _pairs(queries: Queries) -> _Pairs:
+    """Return pairs that were drawn at random, about one a document."""
+    generator = np.random.default_rng(0)
+    n = queries.n_documents
+    first = np.repeat(queries.starts[:-1], queries.lengths)
+    lengths = np.repeat(queries.lengths, queries.lengths)
+    one = np.tile(np.arange(n), 4)
+    other = np.tile(first, 4) + generator.integers(0, np.tile(lengths, 4))
+    difference = queries.grades[one] - queries.grades[other]
+    better = np.concatenate([one[difference > 0], other[difference < 0]])
+    worse = np.concatenate([other[difference > 0], one[difference < 0]])
+    return _Pairs(better, worse)
+
+
+def _column(queries: Queries, number: int) -> Floats:
+    """Return a feature, (n_documents,); a missing value is one less than the smallest one."""
+    column = queries.features[:, [number]]
+    values = np.asarray(column if isinstance(column, np.ndarray) else column.toarray(), dtype=np.float64).ravel()
+    missing = np.isnan(values)
+    if missing.any() and not missing.all():
+        values[missing] = np.floor(values[~missing].min()) - 1.0
+    return values
+
+
+def _judged(values: Floats, queries: Queries, pairs: _Pairs, *, made: bool) -> tuple[str, str]:
+    """Return the kind of suspect that a feature is and what was found, two empty texts if it is none.
+
+    made: it was made of a column, such as the level of a category.
+    """
+    if not values.min() < values.max():
+        return "", ""
+    if len(pairs.better) >= MIN_PAIRS:
+        agreement = _agreement(values, pairs)
+        if agreement >= NEARLY_ALL:
+            return LEAK, f"alone orders {agreement:.1%} of the pairs of documents as their grades do."
+        if 1.0 - agreement >= NEARLY_ALL:
+            return LEAK, f"alone orders {1.0 - agreement:.1%} of the pairs of documents in the reverse of their grades."
+        if _explained(values, queries.grades) >= NEARLY_ALL:
+            return LEAK, "is nearly a function of the grade."
+    if made or not np.array_equal(values, np.round(values)):
+        return "", ""
+    if _are_positions(values, queries):
+        return POSITION, "counts the documents of a query from first to last, like a position."
+    distinct = len(np.unique(values))
+    if distinct >= NEARLY_ALL * len(values):
+        return ID, "is another whole number in nearly every row, like an id."
+    lowest = np.minimum.reduceat(values, queries.starts[:-1])
+    constant = np.array_equal(lowest, np.maximum.reduceat(values, queries.starts[:-1]))
+    if constant and queries.n_queries >= MIN_DOCUMENTS and distinct >= NEARLY_ALL * queries.n_queries:
+        return ID, "is another whole number for nearly every query, like an id."
+    return "", ""
+
+
+def _is_copy(values: Floats, queries: Queries) -> bool:
+    """Return whether values are a strictly monotone function of the grade, and that is no chance.
+
+    Where the grades of each query are put to its documents at random, one of the n_features features is that function
+    with a probability of at most n_features / (the number of different orders of the grades).
+    """
+    levels, first, codes = np.unique(queries.grades, return_index=True, return_inverse=True)
+    rises = np.diff(values[first])
+    if len(levels) < 2 or not ((rises > 0.0).all() or (rises < 0.0).all()):
+        return False
+    if not np.array_equal(values, values[first][codes]):
+        return False
+    cells = np.unique(queries.query_of_document * len(levels) + codes, return_counts=True)[1]
+    orders = gammaln(queries.lengths + 1.0).sum() - gammaln(cells + 1.0).sum()
+    return bool(np.log(queries.n_features) - orders < np.log(_CHANCE))
+
+
+def _agreement(values: Floats, pairs: _Pairs) -> float:
+    """Return the share of pairs that a feature orders as the grades do; equal values count half."""
+    difference = values[pairs.better] - values[pairs.worse]
+    return float(np.mean((difference > 0.0) + 0.5 * (difference == 0.0)))
+
+
+def _explained(values: Floats, grades: Floats) -> float:
+    """Return the share of a feature's variance that lies between the grades."""
+    _, codes = np.unique(grades, return_inverse=True)
+    counts = np.bincount(codes)
+    if counts.min() < 2:
+        return 0.0
+    means = np.bincount(codes, values) / counts
+    with np.errstate(over="ignore"):  # squares of huge values
+        total = float(np.var(values))
+        within = float(np.mean((values - means[codes]) ** 2))
+    return 1.0 - within / total if total > 0.0 and np.isfinite(total) else 0.0
+
+
+def _are_positions(values: Floats, queries: Queries) -> bool:
+    """Return whether the values in nearly every query are 1, 2, 3 ... or 0, 1, 2 ..., in any order."""
+    order = np.lexsort((values, queries.query_of_document))
+    place = np.arange(len(values)) - np.repeat(queries.starts[:-1], queries.lengths)
+    offsets = values[order] - place
+    lowest = np.minimum.reduceat(offsets, queries.starts[:-1])
+    steady = (lowest == np.maximum.reduceat(offsets, queries.starts[:-1])) & ((lowest == 0.0) | (lowest == 1.0))
+    long = queries.lengths >= 3
+    return bool(long.sum() >= MIN_QUERIES and steady[long].mean() >= NEARLY_ALL)

@@ -1,0 +1,170 @@
+"""Tables that are converted in batches hold what reading them as a whole gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ranktune
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.conversion import tables
+from tests.solvers.data.conversion.test_convert import same
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "BATCH", 40)
+
+
+@pytest.fixture
+def as_a_whole(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What was read as a whole by convert."""
+    found: list[object] = []
+    write = tables.write_table
+
+    def noted(*arguments: Any, **options: Any) -> bool:
+        in_batches = write(*arguments, **options)
+        if not in_batches:
+            found.append(arguments[0])
+        return in_batches
+
+    monkeypatch.setattr(tables, "write_table", noted)
+    return found
+
+
+def frame(seed: int = 0, n_rows: int = 120) -> pl.DataFrame:
+    generator = np.random.default_rng(seed)
+    return pl.DataFrame({
+        "qid": np.repeat(np.arange(n_rows // 6), 6) + 7,
+        "grade": generator.integers(0, 3, n_rows),
+        "docid": [f"{k:03}" for k in range(n_rows)],
+        "bm25": np.round(generator.normal(size=n_rows), 3),
+        "clicks": generator.integers(0, 1000, n_rows),
+        "is_new": generator.random(n_rows) < 0.5,
+    })  # fmt: skip
+
+
+def text_queries(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(qid=pl.format("0{}", "qid"))
+
+
+def shuffled(table: pl.DataFrame) -> pl.DataFrame:
+    return table.sample(fraction=1.0, shuffle=True, seed=1)
+
+
+def with_kinds(table: pl.DataFrame) -> pl.DataFrame:
+    colour = pl.Series(["red", "blue", "green", None] * (len(table) // 4))
+    return table.with_columns(colour=colour, added=pl.Series(["2024-05-01", "2025-01-31"] * (len(table) // 2)))
+
+
+def with_missing(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(
+        bm25=pl.when(pl.col("clicks") < 300).then(None).otherwise("bm25"), empty=pl.lit(None, dtype=pl.Float64)
+    )
+
+
+def single(table: pl.DataFrame) -> pl.DataFrame:
+    return table.select("qid", "grade", bm25=pl.col("bm25").cast(pl.Float32), other=pl.lit(0.5, dtype=pl.Float32))
+
+
+def weighted(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(w=pl.col("qid") / 4 + 1, dw=pl.col("clicks") + 0.5, day=1000 - pl.col("qid") % 7)
+
+
+CHANGES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "plain": lambda table: table,
+    "text-queries": text_queries,
+    "not-adjacent": shuffled,
+    "kinds": with_kinds,
+    "kinds-not-adjacent": lambda table: shuffled(with_kinds(table)),
+    "missing": with_missing,
+    "single": single,
+}
+
+
+def written(table: pl.DataFrame, ending: str, folder: Path) -> Path:
+    path = folder / f"data.{ending}"
+    if ending == "tsv":
+        table.write_csv(path, separator="\t")
+    else:
+        writers: dict[str, Any] = {"csv": table.write_csv, "feather": table.write_ipc, "parquet": table.write_parquet}
+        writers[ending](path)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "feather"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_format(change: str, ending: str, tmp_path: Path, as_a_whole: list[object]) -> None:
+    path = written(CHANGES[change](frame()), ending, tmp_path)
+    expected = ranktune.read(path)
+    made = ranktune.convert(path, tmp_path / "made")
+    same(made, expected)
+    assert made.encoding == expected.encoding
+    assert as_a_whole == []
+    assert not list((tmp_path / "made").glob("*.draft"))
+
+
+def test_options_of_columns(tmp_path: Path, as_a_whole: list[object]) -> None:
+    path = written(shuffled(weighted(frame())), "parquet", tmp_path)
+    options: dict[str, Any] = {
+        "weight": "w", "document_weight": "dw", "group_by_time": "day", "drop": "is_*", "features": "bm25,cl*,day",
+    }  # fmt: skip
+    same(ranktune.convert(path, tmp_path / "made", **options), ranktune.read(path, **options))
+    assert as_a_whole == []
+
+
+@pytest.mark.parametrize("has_empty_lines", [False, True])
+def test_a_decimal_comma_and_empty_lines(has_empty_lines: bool, tmp_path: Path, as_a_whole: list[object]) -> None:
+    plain = written(with_missing(frame()), "csv", tmp_path)
+    text = plain.read_text().replace(",", ";").replace(".", ",")
+    other = tmp_path / "other.csv"
+    other.write_text(text + "\n\n" if has_empty_lines else text)
+    same(ranktune.convert(other, tmp_path / "made"), ranktune.read(plain))
+    assert as_a_whole == []
+
+
+@pytest.mark.parametrize("missing", ["keep", "zero"])
+def test_missing_values(missing: Any, tmp_path: Path) -> None:
+    path = written(with_missing(with_kinds(frame())), "csv", tmp_path)
+    same(ranktune.convert(path, tmp_path / "made", missing=missing), ranktune.read(path, missing=missing))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_value_that_may_not_be_is_found_in_any_batch(ending: str, tmp_path: Path) -> None:
+    table = frame().with_columns(clicks=pl.when(pl.col("docid") == "100").then(float("inf")).otherwise("clicks"))
+    path = written(table, ending, tmp_path)
+    with pytest.raises(DataError, match=r"of the rows from \d+ on, .* column 'clicks' is inf in row"):
+        ranktune.convert(path, tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+
+
+def test_columns_that_are_no_features_are_named(tmp_path: Path) -> None:
+    path = written(frame().with_columns(url=pl.format("http://{}", "docid")), "parquet", tmp_path)
+    with pytest.raises(DataError) as found:
+        ranktune.convert(path, tmp_path / "made")
+    with pytest.raises(DataError) as expected:
+        ranktune.read(path)
+    assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("at", [4, 60, -200, -20])
+def test_a_damaged_parquet_file_is_refused(at: int, tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    frame().to_pandas().to_parquet(path, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[at] ^= 8
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"data\.parquet: "):
+        ranktune.convert(path, tmp_path / "made")
+
+
+def test_a_csv_file_that_is_cut_off(tmp_path: Path) -> None:
+    path = written(frame(), "csv", tmp_path)
+    path.write_text(path.read_text()[:-12])
+    with pytest.raises(DataError, match=r"data\.csv:121: has \d cells, and the first line 6"):
+        ranktune.convert(path, tmp_path / "made")

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.data.readers.parsing.entries import scatter
+from ranktune.solvers.data.readers.parsing.options import Missing
+from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers
+from ranktune.solvers.data.readers.parsing.parser import ParseResult, parse
+
+
+def run(
+    text: bytes, *, base: int = 1, single: bool = False, missing: Missing = "keep"
+) -> tuple[ParseResult, ParseBuffers]:
+    into = ParseBuffers.for_text_of(len(text))
+    array = np.frombuffer(text, dtype=np.uint8)
+    found = parse(
+        array,
+        into,
+        base=base,
+        max_features=1000,
+        single=single,
+        missing=missing,
+        grouped=Grouped.UNKNOWN,
+    )
+    return found, into
+
+
+def test_one_pass_finds_grades_entries_queries_and_comments() -> None:
+    text = b"2 qid:7 1:0.5 3:-2\n\n# heading\n0 qid:7 2:1e2 # a b \n1\tqid:q8  3:4 #docid = GX-1 inc = 1\r\n"
+    found, into = run(text)
+    assert found.fault == Fault.NONE and found.offset == len(text)
+    assert (found.n_rows, found.n_values, found.n_lines, found.width) == (3, 4, 5, 3)
+    assert (found.unsorted, found.commented, found.grouped) == (False, True, Grouped.YES)
+    assert into.grades[:3].tolist() == [2.0, 0.0, 1.0]
+    assert into.values[:4].tolist() == [0.5, -2.0, 100.0, 4.0]
+    assert into.columns[:4].tolist() == [0, 2, 1, 2]
+    assert into.ends[:3].tolist() == [2, 3, 4]
+    comments = [text[first:end] for first, end in into.comments[:3].tolist()]
+    assert comments == [b"", b"a b", b"GX-1"]
+    runs = [(row, text[first:end], whole, number) for row, first, end, whole, number in into.runs[:2].tolist()]
+    assert [run[:3] for run in runs] == [(0, b"7", 1), (2, b"q8", 0)]
+    assert runs[0][3] == 7
+
+
+@pytest.mark.parametrize(
+    ("query", "whole"),
+    [
+        ("7", 1),
+        ("-7", 1),
+        ("0", 1),
+        ("007", 0),
+        ("-0", 0),
+        ("+7", 0),
+        ("7.0", 0),
+        ("7a", 0),
+        ("-", 0),
+        ("9" * 18, 1),
+        ("9" * 19, 0),
+    ],
+)
+def test_only_the_one_spelling_of_a_whole_number_is_a_number(query: str, whole: int) -> None:
+    found, into = run(f"0 qid:{query} 1:1\n".encode())
+    assert found.n_runs == 1
+    assert into.runs[0, 3] == whole
+    assert not whole or into.runs[0, 4] == int(query)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "at"),
+    [
+        (b"x qid:1 1:1\n", Fault.GRADE, 0),
+        (b"1:1 2:2\n", Fault.GRADE, 1),
+        (b"-1 qid:1 1:1\n", Fault.GRADE_NEGATIVE, 0),
+        (b"nan qid:1 1:1\n", Fault.GRADE_NOT_FINITE, 0),
+        (b"0 qid:1 1:1\n0 1:1\n", Fault.QUERY_MISSING, 14),
+        (b"0 1:1\n0 qid:1 1:1\n", Fault.QUERY_UNEXPECTED, 8),
+        (b"0 qid: 1:1\n", Fault.QUERY_EMPTY, 6),
+        (b"0 qid:1 1:1 qid:1\n", Fault.QUERY_MISPLACED, 12),
+        (b"0 qid:1 qid:1 1:1\n", Fault.QUERY_MISPLACED, 8),
+        (b"0 qid:1 a:1\n", Fault.INDEX, 8),
+        (b"0 qid:1 -1:1\n", Fault.INDEX, 8),
+        (b"0 qid:1 1.5:1\n", Fault.INDEX, 9),
+        (b"0 qid:1 0:1\n", Fault.INDEX_ZERO, 8),
+        (b"0 qid:1 1001:1\n", Fault.INDEX_TOO_LARGE, 8),
+        (b"0 qid:1 99999999999999999999999:1\n", Fault.INDEX_TOO_LARGE, 8),
+        (b"0 qid:1 1:1 1:2\n", Fault.INDEX_TWICE, 12),
+        (b"0 qid:1 1 :1\n", Fault.COLON, 9),
+        (b"0 qid:1 1\n", Fault.COLON, 9),
+        (b"0 qid:1 1:0,5\n", Fault.VALUE, 11),
+        (b"0 qid:1 1:1_000\n", Fault.VALUE, 11),
+        (b"0 qid:1 1:0x1\n", Fault.VALUE, 11),
+        (b"0 qid:1 1:\0\n", Fault.VALUE, 10),
+        (b"0 qid:1 1: 2:1\n", Fault.VALUE_EMPTY, 10),
+        (b"0 qid:1 1:\n", Fault.VALUE_EMPTY, 10),
+        (b"0 qid:1 1:inf\n", Fault.VALUE_MISSING, 10),
+        (b"0 qid:1\0 1:1\n", Fault.CONTROL, 7),
+        (b"0 qid:1 1:1 # \0\n", Fault.CONTROL, 14),
+    ],
+)
+def test_a_fault_is_named_and_placed(text: bytes, fault: Fault, at: int) -> None:
+    found, _ = run(text)
+    assert (found.fault, found.offset) == (fault, at)
+
+
+def test_hard_numbers_are_listed_for_exact_arithmetic() -> None:
+    text = b"1e-320 qid:1 1:16777217.000000000000001 2:0.5 3:1e39\n"
+    found, into = run(text, single=True)
+    hard = [(value, text[first:end]) for value, first, end in into.hard[: found.n_hard].tolist()]
+    assert hard[0] == (-1, b"1e-320")
+    assert (2, b"1e39") in hard
+    assert all(value != 1 for value, _ in hard)
+
+
+def test_features_may_be_counted_from_zero() -> None:
+    found, into = run(b"0 qid:1 0:5 999:1\n", base=0)
+    assert found.fault == Fault.NONE
+    assert into.columns[:2].tolist() == [0, 999]
+    assert run(b"0 qid:1 1000:5\n", base=0)[0].fault == Fault.INDEX_TOO_LARGE
+
+
+def test_missing_values_are_zero_if_asked() -> None:
+    found, into = run(b"0 qid:1 1:NULL 2:nan 3:-inf 4:2\n", missing="zero")
+    assert found.fault == Fault.NONE
+    assert into.values[:4].tolist() == [0.0, 0.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_missing_values_are_kept(single: bool) -> None:
+    found, into = run(b"0 qid:1 1:NULL 2:nan 3:NA 4:none 5:2\n", single=single)
+    assert found.fault == Fault.NONE and found.has_missing and found.n_hard == 0
+    np.testing.assert_array_equal(into.values[:5], [np.nan] * 4 + [2.0])
+    assert not run(b"0 qid:1 1:0.5\n")[0].has_missing
+    for word in (b"inf", b"-inf", b"Infinity"):
+        assert run(b"0 qid:1 1:" + word + b"\n")[0].fault == Fault.VALUE_MISSING
+    assert run(b"0 qid:1 1:NULL\n", missing="error")[0].fault == Fault.VALUE_MISSING
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scatter_puts_entries_in_their_cells(dtype: type) -> None:
+    out: Any = np.zeros((3, 4), dtype=dtype)
+    scatter(np.array([1.0, 2.0, 3.0]), np.array([0, 3, 2], dtype=np.int32), np.array([2, 2, 3]), out)
+    assert out.tolist() == [[1, 0, 0, 2], [0, 0, 0, 0], [0, 0, 3, 0]]
+
+
+def test_the_densest_text_fits() -> None:
+    text = b"0\n" * 5 + b"0 " + b"1:1 2:2 3:3 4:4 5:5\n"
+    found, into = run(text)
+    assert found.n_rows == 6 <= len(into.grades)
+    assert found.n_values == 5 <= len(into.values)

@@ -1,0 +1,157 @@
+"""Which column of a table is what, and what queries take from weights and times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.readers.columns import DOCUMENTS, GRADES, QUERIES, Roles, Wanted, roles
+from ranktune.solvers.data.readers.frames import from_frame
+from ranktune.solvers.data.sources import catalogue
+
+COLUMNS = ("qid", "grade", "docid", "bm25_title", "bm25_body", "clicks", "a,b", "w[1]")
+
+
+def test_all_columns_but_those_of_known_names_are_features() -> None:
+    found = roles(COLUMNS, Wanted())
+    assert found == Roles("qid", "grade", "docid", None, None, None, COLUMNS[3:])
+    assert found.keys == {"qid": "query id", "grade": "grade", "docid": "document id"}
+
+
+@pytest.mark.parametrize("name", [*QUERIES, *(name.upper() for name in QUERIES)])
+def test_names_of_queries_are_recognised(name: str) -> None:
+    assert roles([name, "grade", "f"], Wanted()).query == name
+
+
+@pytest.mark.parametrize("name", GRADES)
+def test_names_of_grades_are_recognised(name: str) -> None:
+    assert roles(["qid", name, "f"], Wanted()).grade == name
+
+
+def test_of_several_names_of_documents_the_first_known_is_taken() -> None:
+    assert roles(["qid", "grade", *reversed(DOCUMENTS), "f"], Wanted()).document == DOCUMENTS[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "features"),
+    [
+        (["clicks", "bm25_body"], ("clicks", "bm25_body")),
+        ("bm25_*", ("bm25_title", "bm25_body")),
+        ("clicks, bm25_*", ("clicks", "bm25_title", "bm25_body")),
+        (["*"], COLUMNS[3:]),
+        (["a,b"], ("a,b",)),
+        (["w[1]", "click?"], ("w[1]", "clicks")),
+        (["docid"], ("docid",)),
+    ],
+)
+def test_features_are_names_and_globs(given: Any, features: tuple[str, ...]) -> None:
+    found = roles(COLUMNS, Wanted(features=given))
+    assert found.features == features
+    assert set(found.dropped) == set(COLUMNS) - set(features) - set(found.keys)
+
+
+def test_dropped_columns_are_nothing_at_all() -> None:
+    found = roles(COLUMNS, Wanted(drop=["bm25_*,clicks", "docid"]))
+    assert found.features == ("a,b", "w[1]") and found.document is None
+    assert found.dropped == dict.fromkeys(("bm25_title", "bm25_body", "clicks", "docid"), "drop")
+    assert roles(("query", "query_id", "y", "f"), Wanted(drop="query")).query == "query_id"
+
+
+def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
+    found = roles(("s", "grade", "day", "f"), Wanted(qid="s", group_by_time="day", drop="s,da*"))
+    assert found.keys == {"s": "query id", "grade": "grade", "day": "time"} and not found.dropped
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (Wanted(qid="session"), "no column 'session' for the query ids"),
+        (Wanted(document="url"), "no column 'url'"),
+        (Wanted(weight="wt"), "no column 'wt'"),
+        (Wanted(features="bn25_title"), "Did you mean 'bm25_title'"),
+        (Wanted(features="x*"), "features='x\\*' matches no column"),
+        (Wanted(drop="x*"), "drop='x\\*' matches no column"),
+        (Wanted(drop="*[a-z]*,*5*,a*,w*,qid"), "no column for the grades"),
+        (Wanted(features="clicks", drop="clicks"), "no feature columns"),
+    ],
+)
+def test_columns_that_are_not_there_are_named(wanted: Wanted, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        roles(COLUMNS, wanted)
+
+
+def test_several_recognised_names_are_a_question() -> None:
+    with pytest.raises(DataError, match=r'query ids \(query, group\).*qid="COLUMN"'):
+        roles(["query", "group", "y", "f"], Wanted())
+
+
+FRAME: dict[str, list[Any]] = {
+    "qid": ["b", "a", "b", "c"],
+    "grade": [1, 0, 2, 0],
+    "f": [1.0, 2.0, 3.0, 4.0],
+    "w": [2.0, 5.0, 2.0, 1.0],
+}
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_weight_is_of_a_query(library: Any) -> None:
+    queries = from_frame(library.DataFrame(FRAME), weight="w")
+    assert queries.feature_names == ("f",) and queries.query_ids.tolist() == ["b", "a", "c"]
+    assert queries.weight_of_query.tolist() == [2.0, 5.0, 1.0]
+    (split,) = catalogue.load(library.DataFrame(FRAME), vali=library.DataFrame(FRAME), weight="w")
+    assert split.vali is not None and split.vali.weight_of_query.tolist() == [2.0, 5.0, 1.0]
+    with pytest.raises(DataError, match="'w' differs between the documents of query b"):
+        from_frame(library.DataFrame({**FRAME, "w": [1.0, 1.0, 2.0, 1.0]}), weight="w")
+    with pytest.raises(DataError, match="positive"):
+        from_frame(library.DataFrame({**FRAME, "w": [0.0, 1.0, 0.0, 1.0]}), weight="w")
+
+
+def test_weights_stay_where_columns_are_put_in_order() -> None:
+    frame = pl.DataFrame({**FRAME, "g": [0.0, 1.0, 0.0, 1.0]})
+    (split,) = catalogue.load(frame, vali=frame.select("w", "g", "f", "qid", "grade"), weight="w")
+    assert split.vali is not None and split.vali.weight_of_query.tolist() == [2.0, 5.0, 1.0]
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize(
+    "times",
+    [
+        [3, 9, 1, 2],
+        ["2026-03-01", "2027-01-01", "2026-01-01", "2026-02-01"],
+        ["2026-03-01T00:30:00+02:00", "2026-03-01T00:30:00Z", "2026-02-01T00:30:00Z", "2026-02-28T22:00:00Z"],
+        pd.to_datetime(["2026-03-01", "2027-01-01", "2026-01-01", "2026-02-01"]).to_pydatetime().tolist(),
+        pd.to_datetime(["2026-03-01", "2027-01-01", "2026-01-01", "2026-02-01"]).date.tolist(),
+    ],
+    ids=["numbers", "dates", "zones", "datetime", "date"],
+)
+def test_queries_are_in_the_order_of_their_latest_document(library: Any, times: list[Any]) -> None:
+    frame = library.DataFrame({**FRAME, "when": times})
+    queries = from_frame(frame, group_by_time="when", drop="w")
+    assert queries.query_ids.tolist() == ["c", "b", "a"] and queries.feature_names == ("f",)
+    assert queries.features.ravel().tolist() == [4.0, 1.0, 3.0, 2.0]
+    assert queries.in_caller_order(queries.features.ravel()).tolist() == FRAME["f"]
+
+
+@pytest.mark.parametrize("times", [["soon", "later", "now", "never"], [1.0, None, 2.0, 3.0], [1.0, np.inf, 2.0, 3.0]])
+def test_times_that_are_none_are_refused(times: list[Any]) -> None:
+    with pytest.raises(DataError, match="time column 'when'"):
+        from_frame(pl.DataFrame({**FRAME, "when": times}), group_by_time="when")
+
+
+def test_a_lazy_frame_is_collected() -> None:
+    assert from_frame(pl.LazyFrame(FRAME)).fingerprint == from_frame(pl.DataFrame(FRAME)).fingerprint
+
+
+@pytest.mark.parametrize("options", [{"features": "f*"}, {"qid": "session"}, {"weight": "w"}, {"qrels": "q.txt"}])
+def test_sources_without_columns_say_so(tmp_path: Any, options: dict[str, Any]) -> None:
+    file = tmp_path / "train.txt"
+    file.write_text("1 qid:1 1:0.5\n")
+    (name,) = options
+    for source in (file, (np.eye(2), [0, 1], [1, 1])):
+        with pytest.raises(ParameterError, match=f"{name}=.* names columns of a table"):
+            catalogue.read(source, **options)

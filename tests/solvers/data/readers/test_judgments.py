@@ -1,0 +1,72 @@
+"""Judgments in a file of their own."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.readers.judgments import read_judgments
+from ranktune.solvers.data.sources.catalogue import load, read
+
+FRAME = pl.DataFrame({"qid": [7, 7, 8], "docid": ["a", "b", "a"], "bm25": [0.5, 0.25, 1.0], "grade": [9, 9, 9]})
+
+
+TREC = "7 0 a 2\n7 0 b 0\n8 0 a 1\n"
+TABS = "7\tQ0\ta\t2\r\n\n7 0 b -2\n8 0 a 1.0"
+BEIR = "query-id\tcorpus-id\tscore\n7\ta\t2\n7\tb\t0\n8\ta\t1\n"
+
+
+@pytest.mark.parametrize("text", [TREC, TABS, BEIR], ids=["trec", "tabs", "beir"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_grades_come_from_the_file(tmp_path: Path, text: str, packed: bool) -> None:
+    path = tmp_path / "judged.qrels"
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    for frame in (FRAME, FRAME.drop("grade")):
+        queries = read(frame, qrels=path)
+        assert queries.grades.tolist() == [2.0, 0.0, 1.0] and queries.feature_names == ("bm25",)
+    (split,) = load(FRAME, vali=FRAME, qrels=path)
+    assert split.vali is not None and split.vali.fingerprint == split.train.fingerprint
+
+
+def test_documents_that_are_not_judged_have_grade_0(tmp_path: Path) -> None:
+    path = tmp_path / "judged.qrels"
+    path.write_text("7 0 a 2\n9 0 a 2\n")
+    with pytest.warns(RankTuneWarning, match="judges 1 of 3 documents, and no document of 1 queries"):
+        assert read(FRAME, qrels=path).grades.tolist() == [2.0, 0.0, 0.0]
+    path.write_text("7 0 z 2\n")
+    with pytest.raises(DataError, match="judges none of the documents: the data have document a of query 7 first"):
+        read(FRAME, qrels=path)
+
+
+def test_judgments_alone_are_no_data(tmp_path: Path) -> None:
+    path = tmp_path / "judged.qrels"
+    path.write_text("7 0 a 2\n")
+    with pytest.raises(DataError, match=r'holds TREC judgments and no features.*qrels=".*judged.qrels"'):
+        read(path)
+
+
+def test_both_ids_are_needed(tmp_path: Path) -> None:
+    path = tmp_path / "judged.qrels"
+    path.write_text("7 0 a 2\n")
+    with pytest.raises(DataError, match=r'no column of document ids.*document="COLUMN"'):
+        read(FRAME.drop("docid"), qrels=path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no judgments"),
+        ("7 0 a 2\n7 0 a x\n", "qrels:2: 'x' is no grade"),
+        ("7 0 a nan\n", "qrels:1: 'nan' is no grade"),
+        ("7 0 a 2 3\n", "qrels:1: has 5 words"),
+    ],
+)
+def test_what_is_no_judgment_is_named(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "judged.qrels"
+    path.write_text(text)
+    with pytest.raises(DataError, match=words):
+        read_judgments(path)

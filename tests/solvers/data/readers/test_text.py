@@ -1,0 +1,329 @@
+"""Reading text: what lines mean, faults by line and column, options, and real files."""
+
+from __future__ import annotations
+
+import bz2
+import functools
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.arrays import dense as to_dense
+from ranktune.solvers.core.arrays import stored_arrays, stored_values
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.data.readers import text as text_module
+from ranktune.solvers.data.readers.parsing.streams import line_blocks
+from ranktune.solvers.data.readers.text import read_text
+
+GOOD = b"""2 qid:10 1:0.5 3:-2 #docid = GX-1 inc = 1 prob = 0.5
+0 qid:10 2:1e2 #docid = GX-2 inc = 1 prob = 0.5
+1 qid:12 1:1 2:2 3:3 #docid = GX-3 inc = 1 prob = 0.5
+"""
+
+
+def write(folder: Path, content: bytes, name: str = "data.txt") -> Path:
+    file = folder / name
+    file.write_bytes(content)
+    return file
+
+
+def test_text_becomes_queries(tmp_path: Path) -> None:
+    queries = read_text(write(tmp_path, GOOD))
+    assert queries.features.dtype == np.float32 and not queries.is_sparse
+    assert queries.features.tolist() == [[0.5, 0, -2], [0, 100, 0], [1, 2, 3]]
+    assert queries.grades.tolist() == [2, 0, 1]
+    assert queries.starts.tolist() == [0, 2, 3]
+    assert queries.query_ids.tolist() == [10, 12] and queries.query_ids.dtype == np.int64
+    assert queries.document_ids is not None and queries.document_ids.tolist() == ["GX-1", "GX-2", "GX-3"]
+    assert queries.rows is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        GOOD.replace(b"\n", b"\r\n"),
+        GOOD.replace(b" ", b"\t"),
+        GOOD.replace(b"\n", b"\n\n  \n"),
+        GOOD.rstrip(b"\n"),
+        b"# heading\n" + GOOD + b"#end",
+        b"\xef\xbb\xbf" + GOOD,
+        GOOD.replace(b" 1:", b"   1:").replace(b"#docid = ", b"# docid="),
+        gzip.compress(GOOD, mtime=0),
+        bz2.compress(GOOD),
+        gzip.compress(GOOD[:60], mtime=0) + gzip.compress(GOOD[60:], mtime=0),
+    ],
+)
+def test_spellings_of_the_same_data_are_the_same_data(tmp_path: Path, other: bytes) -> None:
+    expected, queries = read_text(write(tmp_path, GOOD)), read_text(write(tmp_path, other, "other"))
+    assert queries.fingerprint == expected.fingerprint
+    assert queries.query_ids.tolist() == expected.query_ids.tolist()
+    assert queries.document_ids is not None and expected.document_ids is not None
+    assert queries.document_ids.tolist() == expected.document_ids.tolist()
+
+
+@pytest.mark.parametrize("size", [1, 5, 37, 64, 200])
+@pytest.mark.parametrize("layout", ["auto", "dense", "sparse"])
+def test_the_size_of_blocks_changes_nothing(
+    tmp_path: Path, size: int, layout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(size)
+    lines = []
+    for row in range(60):
+        columns = np.sort(generator.choice(np.arange(1, 9), generator.integers(0, 8), replace=False))
+        entries = " ".join(f"{column}:{generator.normal():.3f}" for column in columns)
+        lines.append(f"{row % 3} qid:{row // 7} {entries} {'# x' + str(row) if row % 4 else ''}")
+    file = write(tmp_path, "\n".join(lines).encode())
+    expected = read_text(file, layout=layout)
+    monkeypatch.setattr(text_module, "line_blocks", functools.partial(line_blocks, size=size))
+    queries = read_text(file, layout=layout)
+    assert queries.fingerprint == expected.fingerprint
+    assert queries.query_ids.tolist() == list(range(9))
+    assert queries.document_ids is not None and queries.document_ids.tolist()[:3] == ["", "x1", "x2"]
+
+
+FAULTS = [
+    ("0 qid:1 1:1\n0 1:1\n", 2, "no qid:"),
+    ("0 1:1\n0 qid:1 1:1\n", 2, "none"),
+    ("0 qid:1 1:1\n-1 qid:1 1:1\n", 2, "negative"),
+    ("nan qid:1 1:1\n", 1, "not finite"),
+    ("1e400 qid:1 1:1\n", 1, "not finite"),
+    ("-1e-320 qid:1 1:1\n", 1, "negative"),
+    ("0 qid:1 1:inf\n", 1, 'missing="zero"'),
+    ("0 qid:1 1:-Infinity\n", 1, 'missing="zero"'),
+    ("0 qid:1 1:1e400\n", 1, "too large"),
+    ("0 qid:1 1:1e39\n", 1, "float64"),
+    ("0 qid:1 1:1 1:2\n", 1, "twice"),
+    ("\n# x\n0 qid:1 1:1 3:1 2:1 1:2\n", 3, "twice"),
+    ("0 qid:1 0:1\n", 1, "one_based=False"),
+    ("0 qid:1 2000000000:1\n", 1, "1,000,000"),
+    ("0 qid:1 1000000000000:1\n", 1, "max_features"),
+    ("0 qid:1 1:0x10\n", 1, "decimal"),
+    ("0 qid:1 1:\n", 1, "missing after the colon"),
+    ("0 qid:1 1 :0.5\n", 1, "without spaces"),
+    ("0 qid:1 1:0\0 2:1\n", 1, "decimal"),
+    ("0 qid:1 1:0,5\n", 1, "decimal"),
+    ("0 qid:1 1:1_000\n", 1, "decimal"),
+    ("0 1:1 qid:1\n", 1, "right after the grade"),
+    ("0 qid:1 qid:2 1:1\n", 1, "right after the grade"),
+    ("0 qid: 1:1\n", 1, "followed by nothing"),
+    ("good qid:1 1:1\n", 1, "not a number"),
+]
+
+
+@pytest.mark.parametrize(("content", "line", "word"), FAULTS)
+def test_bad_lines_are_named_with_file_line_column_and_remedy(
+    tmp_path: Path, content: str, line: int, word: str
+) -> None:
+    file = write(tmp_path, content.encode())
+    with pytest.raises(DataError) as caught:
+        read_text(file)
+    message = str(caught.value)
+    assert re.match(rf"{re.escape(str(file))}:{line}:\d+: ", message)
+    assert word in message
+    assert "Near " in message
+
+
+def test_the_column_and_what_stands_there_are_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data.txt:1:12: .* Near 'qid:1\\t1:0,5 2:1'") as caught:
+        read_text(write(tmp_path, b"0 qid:1\t1:0,5 2:1\n"))
+    assert "\t" not in str(caught.value)
+    long = b"0 qid:1 " + b" ".join(b"%d:0.125" % k for k in range(1, 1000)) + b" 1000:x 1001:1\n"
+    with pytest.raises(DataError, match="1000:x 1001:1") as caught:
+        read_text(write(tmp_path, long))
+    assert len(str(caught.value)) < 300
+    with pytest.raises(DataError, match=r":1:13: "):  # characters, not bytes
+        read_text(write(tmp_path, "0 qid:äöü 1:x\n".encode()))
+
+
+def test_the_first_fault_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r":1:.*twice"):
+        read_text(write(tmp_path, b"0 qid:1 2:1 1:1 2:2\n0 qid:1 1:x\n"))
+    with pytest.raises(DataError, match=r":1:.*too large"):
+        read_text(write(tmp_path, b"0 qid:1 1:1e400\n0 qid:1 1:x\n"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"# only\n# comments\n", b"\xef\xbb\xbf"])
+def test_an_empty_file_is_an_error(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(DataError, match="no documents"):
+        read_text(write(tmp_path, content))
+
+
+def test_a_file_without_features_is_an_error_but_not_a_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no line has a feature"):
+        read_text(write(tmp_path, b"0 qid:1\n1 qid:1\n"))
+    assert read_text(write(tmp_path, b"0 qid:1\n1 qid:1 1:5\n")).features.tolist() == [[0], [5]]
+    assert read_text(write(tmp_path, b"0 qid:1\n"), n_features=2, layout="dense").features.tolist() == [[0, 0]]
+
+
+def test_lines_of_a_query_that_are_apart_are_gathered(tmp_path: Path) -> None:
+    file = write(tmp_path, b"0 qid:b 1:1 # p\n1 qid:a 1:2 # q\n\n2 qid:b 1:3 # r\n3 qid:a 1:4\n")
+    with pytest.warns(RankTuneWarning, match=r"data.txt:4: query b appears again .*1 more"):
+        queries = read_text(file)
+    assert queries.query_ids.tolist() == ["b", "a"]
+    assert queries.grades.tolist() == [0, 2, 1, 3]
+    assert queries.features.ravel().tolist() == [1, 3, 2, 4]
+    assert queries.document_ids is not None and queries.document_ids.tolist() == ["p", "r", "q", ""]
+    assert queries.in_caller_order(queries.grades).tolist() == [0, 1, 2, 3]
+    with pytest.raises(DataError, match="strict"):
+        read_text(file, strict=True)
+
+
+def test_features_out_of_order_are_sorted(tmp_path: Path) -> None:
+    file = write(tmp_path, b"0 qid:1 1:1\n0 qid:1 3:3 1:1 2:2\n")
+    with pytest.warns(RankTuneWarning, match=r"data.txt:2: features are out of order"):
+        queries = read_text(file)
+    assert queries.features.tolist() == [[1, 0, 0], [1, 2, 3]]
+    with pytest.warns(RankTuneWarning):
+        assert stored_arrays(read_text(file, layout="sparse").features)[1].tolist() == [0, 0, 1, 2]
+    with pytest.raises(DataError, match="strict"):
+        read_text(file, strict=True)
+
+
+def test_query_ids_are_numbers_only_if_all_are(tmp_path: Path) -> None:
+    ids = ["7", "007", "1.5", "9" * 30, "q/ü", "-3"]
+    text = "".join(f"0 qid:{name} 1:1\n" for name in ids)
+    assert read_text(write(tmp_path, text.encode())).query_ids.tolist() == ids
+    long = "x" * 1000
+    assert read_text(write(tmp_path, f"0 qid:{long} 1:1\n0 qid:2 1:1".encode())).query_ids.tolist() == [long, "2"]
+
+
+def test_the_number_of_features_can_be_fixed(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD)
+    padded = read_text(file, n_features=5)
+    assert padded.features.tolist() == [[0.5, 0, -2, 0, 0], [0, 100, 0, 0, 0], [1, 2, 3, 0, 0]]
+    with pytest.raises(DataError, match=r"data.txt:1: features .* not have: 2 and 3\. It has 1"):
+        read_text(file, n_features=1)
+
+
+def test_layout_follows_what_is_written(tmp_path: Path) -> None:
+    wide = write(tmp_path, b"".join(b"1 qid:1 %d:1 %d:0\n" % (k, k + 1) for k in range(1, 40)))
+    sparse, dense = read_text(wide), read_text(wide, layout="dense")
+    assert sparse.is_sparse and not dense.is_sparse
+    assert to_dense(sparse.features).tolist() == dense.features.tolist()
+    assert stored_values(sparse.features).size == 39  # written zeros are not kept
+    assert [array.dtype for array in stored_arrays(sparse.features)[1:]] == [np.int32, np.int32]
+    assert to_dense(read_text(write(tmp_path, GOOD), layout="sparse").features).tolist() == (
+        read_text(write(tmp_path, GOOD)).features.tolist()
+    )
+
+
+def test_a_late_wide_line_does_not_make_a_wide_dense_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_module, "line_blocks", functools.partial(line_blocks, size=100))
+    lines = [b"1 qid:1 1:1 2:2 3:3\n"] * 1000 + [b"1 qid:1 1000000:5\n"]
+    queries = read_text(write(tmp_path, b"".join(lines)))
+    assert queries.is_sparse and queries.n_features == 1_000_000
+    assert stored_values(queries.features).size == 3001
+    assert queries.features[[1000], [999_999]].tolist() == [5.0]
+
+
+def test_float32_and_float64_hold_the_nearest_number(tmp_path: Path) -> None:
+    file = write(tmp_path, b"0.1 qid:1 1:0.1 2:1.00000005960464477539062500000000000000001 3:1e-320\n")
+    double = read_text(file, dtype=np.float64)
+    assert double.features.tolist() == [[0.1, 1.0 + 2.0**-24, 1e-320]]
+    assert read_text(file).features.tolist() == [[float(np.float32(0.1)), 1.0 + 2.0**-23, 0.0]]
+    assert double.grades.tolist() == [0.1] == read_text(file).grades.tolist()
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_missing_values_stay_missing(tmp_path: Path, layout: Any) -> None:
+    file = write(tmp_path, b"0 qid:1 1:NULL 2:0.5 3:nan\n1 qid:1 3:1\n2 qid:2 1:0\n")
+    queries = read_text(file, layout=layout)
+    assert queries.has_missing and not read_text(write(tmp_path, b"0 qid:1 1:2\n")).has_missing
+    np.testing.assert_array_equal(to_dense(queries.features), [[np.nan, 0.5, np.nan], [0, 0, 1], [0, 0, 0]])
+
+
+def test_missing_values_can_be_read_as_zero(tmp_path: Path) -> None:
+    file = write(tmp_path, b"0 qid:1 1:NULL 2:nan 3:1e400 4:-inf 5:2\n")
+    assert read_text(file, missing="zero").features.tolist() == [[0, 0, 0, 0, 2]]
+    with pytest.raises(DataError, match="float64"):
+        read_text(write(tmp_path, b"0 qid:1 1:1e39\n"), missing="zero")
+
+
+def test_counting_from_zero_must_be_said(tmp_path: Path) -> None:
+    file = write(tmp_path, b"0 qid:1 0:1 2:3\n")
+    assert read_text(file, one_based=False).features.tolist() == [[1, 0, 3]]
+
+
+@pytest.mark.parametrize("name", ["data.txt.query", "data.txt.group", "data.txt.query.gz"])
+def test_group_sizes_lie_beside_text_without_qid(tmp_path: Path, name: str) -> None:
+    file = write(tmp_path, b"0 1:1\n1 1:2\n2 1:3\n")
+    with pytest.raises(DataError, match=r"data.txt: no line has a qid:.*data.txt.query"):
+        read_text(file)
+    assert read_text(file, qid=["a", "b", "a"]).rows is not None
+    assert read_text(file, group=[2, 1]).starts.tolist() == [0, 2, 3]
+    sizes = b"1\n2\n"
+    write(tmp_path, gzip.compress(sizes, mtime=0) if name.endswith(".gz") else sizes, name)
+    assert read_text(file).starts.tolist() == [0, 1, 3]
+
+
+def test_group_sizes_must_fit(tmp_path: Path) -> None:
+    file = write(tmp_path, gzip.compress(b"0 1:1\n1 1:2\n", mtime=0), "data.txt.gz")
+    sizes = write(tmp_path, b"1\n2\n", "data.txt.query")
+    with pytest.raises(DataError, match=r"data.txt.query: .*sums to 3"):
+        read_text(file)
+    sizes.write_bytes(b"1\nmany\n")
+    with pytest.raises(DataError, match=r"data.txt.query:2:1: 'many'"):
+        read_text(file)
+
+
+def test_qid_is_not_given_twice(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="already"):
+        read_text(write(tmp_path, GOOD), qid=[1, 1, 1])
+
+
+@pytest.mark.parametrize("option", [{"dtype": np.int32}, {"dtype": "double!"}, {"missing": "mean"}, {"layout": "csc"}])
+def test_unknown_options_are_refused(tmp_path: Path, option: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        read_text(write(tmp_path, GOOD), **option)
+
+
+def test_what_scikit_learn_writes_comes_back(tmp_path: Path) -> None:
+    from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+    generator = np.random.default_rng(3)
+    X, y, qid = generator.normal(size=(50, 7)), generator.integers(0, 4, 50), np.repeat(np.arange(10), 5)
+    dump_svmlight_file(X, y, str(tmp_path / "f"), zero_based=False, query_id=qid)
+    queries = read_text(tmp_path / "f", dtype=np.float64)
+    other, grades, ids = load_svmlight_file(str(tmp_path / "f"), query_id=True)
+    assert (queries.features == other.toarray()).all()
+    assert (queries.grades == grades).all() and (np.repeat(queries.query_ids, 5) == ids).all()
+
+
+def test_real_data_has_its_published_figures(letor_folds: dict[str, Path], real_data: Path) -> None:
+    for name, figures in {"MQ2008": (784, 15211, 46), "OHSUMED": (106, 16140, 45)}.items():
+        parts = [read_text(letor_folds[name] / "Fold1" / f"{part}.txt") for part in ("train", "vali", "test")]
+        assert sum(part.n_queries for part in parts) == figures[0]
+        assert sum(part.n_documents for part in parts) == figures[1]
+        assert {part.n_features for part in parts} == {figures[2]}
+    example = read_text(real_data / "lightgbm_example" / "rank.train.gz")
+    assert (example.n_queries, example.n_documents, example.n_features) == (201, 3005, 300)
+
+
+def test_null_values_of_real_data_are_named_or_zero(real_data: Path) -> None:
+    file = real_data / "letor" / "OHSUMED-null" / "S1.txt.gz"
+    with pytest.raises(DataError, match=r'S1.txt.gz:\d+:\d+: .*missing="zero".*NULL'):
+        read_text(file, missing="error")
+    assert np.isnan(read_text(file).features).any()
+    queries = read_text(file, missing="zero")
+    content = gzip.decompress(file.read_bytes())
+    assert queries.n_features == 45 and np.isfinite(queries.features).all()
+    assert (queries.features == 0).sum() >= content.count(b"NULL") > 0
+
+
+@pytest.mark.parametrize("option", ["n_features", "max_features"])
+def test_a_count_that_is_no_number_is_told(tmp_path: Path, option: str) -> None:
+    (tmp_path / "a.txt").write_text("1 qid:1 1:1\n")
+    with pytest.raises(ParameterError, match=f"{option}='a'"):
+        read_text(tmp_path / "a.txt", **{option: "a"})  # type: ignore[arg-type]
+
+
+def test_sizes_whose_sum_overflows_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "data.txt"
+    file.write_text("1 1:0.5\n0 1:0.25\n" * 12)
+    (tmp_path / "data.txt.query").write_text("999999999999999999\n" * 18 + "446744073709551658\n")
+    with pytest.raises(DataError, match=rf"data\.txt\.query: group= sums to {2**64 + 24}, but there are 24 rows"):
+        read_text(file)

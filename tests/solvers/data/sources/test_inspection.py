@@ -1,0 +1,156 @@
+"""Features that look like an id, a position or a leak; how columns are taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.columns import Wanted
+from ranktune.solvers.data.readers.frames import Table
+from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.sources.catalogue import read
+from ranktune.solvers.data.sources.inspection import (
+    ID,
+    LEAK,
+    MOST_DOCUMENTS,
+    MOST_NAMED,
+    POSITION,
+    column_report,
+    suspects,
+    warning_of,
+)
+
+RNG = np.random.default_rng(3)
+N_QUERIES, LENGTH = 100, 8
+N = N_QUERIES * LENGTH
+QID = np.repeat(np.arange(N_QUERIES), LENGTH)
+Y = RNG.integers(0, 4, N).astype(float)
+PLACES = np.concatenate([RNG.permutation(LENGTH) for _ in range(N_QUERIES)])
+COLUMNS = {
+    "useful": Y + 2.0 * RNG.normal(size=N),
+    "noise": RNG.normal(size=N),
+    "count": RNG.poisson(40.0, N),
+    "flag": RNG.integers(0, 2, N),
+    "length_of_query": np.repeat(RNG.integers(1, 9, N_QUERIES), LENGTH),
+    "constant": np.ones(N),
+    "row_id": RNG.permutation(N) + 10**6,
+    "session_id": np.repeat(RNG.permutation(N_QUERIES) + 5000, LENGTH),
+    "place": PLACES + 1,
+    "place_from_0": PLACES,
+    "copy": 2.0 * Y + 1.0,
+    "after": -np.exp(Y) + 0.001 * RNG.normal(size=N),
+    "code": np.array([3.0, 0.0, 7.0, 1.0])[Y.astype(int)],
+}
+KINDS = {
+    "row_id": ID, "session_id": ID, "place": POSITION, "place_from_0": POSITION, "copy": LEAK, "after": LEAK,
+    "code": LEAK,
+}  # fmt: skip
+
+
+def queries() -> Queries:
+    names = list(COLUMNS)
+    X = np.column_stack([COLUMNS[name] for name in names]).astype(float)
+    return Queries.from_arrays(X, Y, qid=QID, feature_names=names)
+
+
+def test_each_kind_is_found_and_nothing_else() -> None:
+    found = suspects(queries())
+    assert {one.name: one.kind for one in found} == KINDS
+    (copy,) = (one for one in found if one.name == "copy")
+    text = warning_of([copy])
+    assert text.startswith("feature copy is the grade, or a function") and 'drop="copy"' in text
+
+
+def test_one_warning_names_all_and_one_option_drops_them() -> None:
+    found = suspects(queries())
+    text = warning_of(found)
+    assert text.startswith(f"{len(KINDS)} features look wrong. ") and text.endswith(f'drop="{",".join(KINDS)}".')
+    assert all(f"{one.name} {one.reason}" in text for one in found)
+    many = [replace(found[0], name=f"id{k}") for k in range(MOST_NAMED + 3)]
+    assert "3 more: `ranktune data`" in warning_of(many) and f'"{",".join(one.name for one in many)}"' in warning_of(
+        many
+    )
+
+
+def test_features_of_a_category_or_a_date_stand_for_their_column() -> None:
+    generator = np.random.default_rng(1)
+    days = pl.datetime_range(pl.date(2026, 1, 1), pl.date(2030, 1, 1), "1d", eager=True)[:N].shuffle(1)
+    frame = pl.DataFrame(
+        {
+            "qid": QID,
+            "grade": Y,
+            "sold": [f"to {y:.0f}" for y in Y],
+            "day": days,
+            "brand": generator.choice(list("abc"), N),
+        }
+    )
+    found = suspects(read(frame))
+    assert [(one.name, one.kind) for one in found] == [("sold", LEAK)]
+
+
+def test_sparse_features_are_judged_alike() -> None:
+    plain = queries()
+    scattered = plain.with_features(sparse.csr_array(plain.features))
+    assert suspects(scattered) == suspects(plain)
+
+
+def test_missing_values_count_as_the_lowest() -> None:
+    own = queries()
+    X = own.features.copy()
+    X[0, :] = np.nan
+    X[:, list(COLUMNS).index("noise")] = np.where(Y > 0, Y, np.nan)
+    found = {one.name: one.kind for one in suspects(replace(own, features=X, has_missing=True))}
+    assert found == {name: kind for name, kind in KINDS.items() if name != "session_id"} | {"noise": LEAK}
+
+
+def test_features_without_names_are_numbered() -> None:
+    unnamed = Queries.from_arrays(queries().features, Y, qid=QID)
+    assert [one.name for one in suspects(unnamed)] == [str(list(COLUMNS).index(name) + 1) for name in KINDS]
+    assert "remove them from the data" in warning_of(suspects(unnamed))
+
+
+def test_few_queries_prove_nothing() -> None:
+    assert suspects(queries().select(range(9))) == []
+
+
+def test_large_data_are_judged_by_a_sample() -> None:
+    times = 3 * MOST_DOCUMENTS // N
+    X = np.tile(queries().features, (times, 1))
+    X[:, list(COLUMNS).index("row_id")] = np.arange(len(X))
+    repeated = Queries.from_arrays(X, np.tile(Y, times), qid=np.repeat(np.arange(times * N_QUERIES), LENGTH))
+    kinds = {list(COLUMNS)[int(one.name) - 1]: one.kind for one in suspects(repeated)}
+    assert kinds == {name: kind for name, kind in KINDS.items() if name != "session_id"}
+
+
+@pytest.mark.parametrize("name", ["MQ2008", "OHSUMED"])
+def test_features_of_published_data_are_not_suspected(letor_folds: dict[str, Path], name: str) -> None:
+    for split in catalogue.load(letor_folds[name])[:2]:
+        assert suspects(split.train) == []
+
+
+def test_columns_are_reported_as_they_are_taken() -> None:
+    frame = pl.DataFrame(
+        {"qid": QID, "label": Y, "docid": np.arange(N), "weight": 1.0, "when": QID, "note": "x", **COLUMNS}
+    )
+    wanted = Wanted(drop="note", group_by_time="when")
+    report = {one["column"]: one for one in column_report(Table(frame), wanted, suspects(queries()))}
+    assert list(report) == frame.columns
+    taken = {name: one["taken_as"] for name, one in report.items()}
+    assert taken == {
+        "qid": "query id", "label": "grade", "docid": "document id", "weight": "feature", "when": "time",
+        "note": "not used (drop)", **dict.fromkeys(COLUMNS, "feature"),
+    }  # fmt: skip
+    assert {name for name, one in report.items() if one["note"]} == {*KINDS, "weight"}
+    assert "--weight weight" in report["weight"]["note"] and report["place"]["note"].endswith("--drop place")
+
+
+def test_where_a_table_cannot_be_read_the_columns_that_are_no_numbers_are_named() -> None:
+    frame = pl.DataFrame({"qid": [1], "label": [1], "f": [0.5], "brand": ["a"]})
+    report = {one["column"]: one["note"] for one in column_report(Table(frame), Wanted(), None)}
+    assert report == {"qid": "", "label": "", "f": "", "brand": "Cannot be a feature: --drop brand"}
