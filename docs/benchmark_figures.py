@@ -90,15 +90,7 @@ def growth(axes: Any, tables: Sequence[Table]) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
-def scaling(axes: Any, tables: Sequence[Table]) -> None:
-    """Draw the modelled speed-up over machines, beside the line of a perfect one."""
-    machines = [number(row["machines"]) for row in tables[-1].rows]
-    axes.plot(machines, machines, color=COLOURS[2], linestyle=":", label="as many times as machines")
-    lines(axes, tables, of="machines", columns=["speed-up"], label="times faster (model)", table=-1)
-
-
 FIGURES: Mapping[str, Callable[[Any, Sequence[Table]], None]] = {
-    "cluster": scaling,
     "counting": partial(
         lines, of="k", columns=("tree of 32", "Fenwick", "direct", "table"), label="ns a document, l = 100,000",
         only=lambda row: row["l"] == 100_000,

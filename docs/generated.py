@@ -27,9 +27,6 @@ SECTIONS = {
     "Tuning in one pass": ("ranktune.tuner.one_pass.result", ["OnePassResult"]),
     "Events": ("ranktune.tuner.study.events", ["read_events"]),
     "Trials on joblib": ("ranktune.tuner.workers.clusters.joblib_executor", ["JoblibWorkers"]),
-    "Blocks on Dask": ("ranktune.tuner.workers.clusters.dask_blocks", ["DaskBlocks"]),
-    "Blocks on Ray": ("ranktune.tuner.workers.clusters.ray_blocks", ["RayBlocks"]),
-    "LightGBM on Dask": ("ranktune.tuner.workers.clusters.dask_lightgbm", ["fit_lightgbm"]),
 }
 """Title -> module and its public names, in the order of the page."""
 

@@ -37,8 +37,8 @@ def fit_blocks(ranker: R, data: Source | Sequence[Source], workers: BlockWorkers
         worker downloads once into its cache. In this process a large block is divided further.
     workers : BlockWorkers or None, default=None
         Who computes: None for this process, one block after the other, with memory that does not grow with the data;
-        for a cluster, whose workers read the folders, `ranktune.tuner.workers.clusters.dask_blocks.DaskBlocks` or
-        `ranktune.tuner.workers.clusters.ray_blocks.RayBlocks`. Trees grow in this process alone.
+        or an object with the methods of `ranktune.solvers.blocks.workers.BlockWorkers`. Trees grow in this process
+        alone.
 
     Returns
     -------

@@ -60,8 +60,8 @@ class InBlocks:
     def __init__(self, data: BlockedQueries, *, pairs: bool) -> None:
         if not isinstance(data.workers, LocalBlocks):
             raise ParameterError(
-                "trees are grown in one process, from the bins of all blocks: leave workers out. On a Dask cluster, "
-                "`ranktune.tuner.workers.clusters.dask_lightgbm.fit_lightgbm` grows them."
+                "trees are grown in one process, from the bins of all blocks: leave workers out. On a Dask cluster "
+                "lightgbm.DaskLGBMRanker and xgboost.dask grow them."
             )
         if data.extent.is_sparse:
             raise DataError("blocks of sparse features cannot be binned one by one: call fit on all documents.")

@@ -18,7 +18,6 @@ from rich.console import Console
 
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.studies.benchmarks import (
-    cluster,
     coordinator,
     counting,
     memory,
@@ -81,7 +80,6 @@ def _added(
 
 
 for name, main in (
-    ("cluster", cluster.main),
     ("counting", counting.main),
     ("jobs", coordinator.jobs),
     ("memory", memory.main),

@@ -12,7 +12,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.studies.benchmarks import cases, cluster, memory, solvers
+from ranktune.studies.benchmarks import cases, memory, solvers
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import Result
 
@@ -93,18 +93,6 @@ def test_peak_memory_is_that_of_a_process_of_its_own(small: None, tmp_path: Path
         (row,) = table.rows
         assert row["solver"] == "RankSVM" and 50.0 < row["peak MB"] < 300.0
     assert held[0] == 1.0
-
-
-def test_a_model_of_clusters_is_calibrated() -> None:
-    options = ["cluster", "--rows", "2400", "--blocks", "2", "--features", "8", "--total", "1", "--latency", "2"]
-    output = CliRunner().invoke(app, options, catch_exceptions=False).stdout
-    assert all(name in output for name in ("loss_and_gradient", "Model, not measured", "speed-up"))
-    assert max(map(len, output.splitlines())) <= 80
-    calls = {"loss_and_gradient": cluster.Calls(5, seconds=2.0, sent=1000.0, received=1000.0)}
-    model = cluster.Model(calls, own=0.5, rows=10**6, features=10, latency=0.01, network=1e6)
-    computing, messages, alone = model.seconds(1e6, 4)
-    assert (computing, alone) == (0.5, 0.5)
-    assert messages == pytest.approx(5 * 0.01 + 4 * 2000.0 / 1e6)
 
 
 @pytest.mark.thorough
