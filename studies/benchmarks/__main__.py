@@ -27,7 +27,6 @@ from ranktune.studies.benchmarks import (
     parser,
     serving,
     solvers,
-    tune_memory,
 )
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.search import race, samplers
@@ -82,7 +81,7 @@ def _added(
 for name, main in (
     ("counting", counting.main),
     ("jobs", coordinator.jobs),
-    ("memory", memory.main),
+    ("memory", memory.of_fits),
     ("metrics", metrics.main),
     ("objective", objective.main),
     ("one-pass", one_pass.main),
@@ -94,7 +93,7 @@ for name, main in (
     ("serving", serving.main),
     ("solvers", solvers.main),
     ("suggestions", samplers.suggestions),
-    ("tune-memory", tune_memory.main),
+    ("tune-memory", memory.of_studies),
     ("turnkey", turnkey),
 ):
     app.command(name)(command_of(name, main))

@@ -1,63 +1,70 @@
-"""Peak memory of fitting each linear solver on case a, each in a process of its own.
+"""Peak memory of fitting each linear solver, and of a whole study, in processes of their own; Linux only.
 
-The process loads the features without mapping them, makes Queries and fits. Its peak contains interpreter, libraries,
-compiled code, features and the solver's arrays; the bound is 1.3 times the features and 150 MB.
+A process that fits loads the features without mapping them, makes Queries and fits: its peak contains interpreter,
+libraries, compiled code, features and the solver's arrays. Of a study the anonymous memory of the coordinator and its
+workers is added up, a sample every few milliseconds. The features are mapped from a file by all of them, which takes
+memory that the system can have back at any time: they count once, as far as a process has them in memory.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+import psutil
 import typer
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.arrays import stored_arrays
+from ranktune.solvers.core.memory import spelled
 from ranktune.solvers.data.disk.stored import write_queries
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 
-FACTOR, EXTRA = 1.3, 150e6
+FIT_FACTOR, FIT_EXTRA = 1.3, 150e6
 """Bound of a fit: this multiple of the features, plus so many bytes."""
+FACTOR, EXTRA = 1.5, 400e6
+"""Bound of a study of one job."""
+FEATURES, LENGTH = 136, 120
+"""Features, and documents of a query, of the data of a study."""
+SIZES = (239_000, 1_000_000, 4_000_000)
+"""Documents of the data sets that studies are measured on by default."""
 
 FIT = """
-import resource, sys, warnings
+import json, sys, warnings
 from pathlib import Path
 import numpy as np
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.registry import make
 from ranktune.solvers.core.space import defaults
-folder, name, seen = Path(sys.argv[1]), sys.argv[2], None
-load = lambda part: np.load(folder / f"{part}.npy")
-warnings.simplefilter("ignore")
-if (folder / "features.npy").exists():
-    queries = Queries(load("features"), load("grades"), load("starts"), np.arange(len(load("starts")) - 1))
-else:
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.registry import SOLVERS, make
+folder, name = Path(sys.argv[1]), sys.argv[2]
+arrays = {file.stem: np.load(file) for file in folder.glob("*.npy")}
+features = arrays.get("features")
+if features is None:
     from scipy import sparse
-    import json
     shape = json.loads((folder / "queries.json").read_text())["shape"]
-    features = sparse.csr_array((load("data"), load("indices"), load("indptr")), shape=shape)
-    queries = Queries(features, load("grades"), load("starts"), np.arange(len(load("starts")) - 1))
-ranker = make(name, {}, seed=0)
-ranker = make(name, defaults(ranker.space), seed=0)
-ranker.fit(queries)
-status = Path("/proc/self/status")
-if status.exists():  # ru_maxrss would hold what the parent had when it started this process
-    print(next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")))
-else:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    features = sparse.csr_array((arrays.pop("data"), arrays.pop("indices"), arrays.pop("indptr")), shape=shape)
+starts = arrays["starts"]
+warnings.simplefilter("ignore")
+make(name, defaults(SOLVERS[name].space), seed=0).fit(
+    Queries(features, arrays["grades"], starts, np.arange(len(starts) - 1))
+)
+print(next(line.split()[1] for line in Path("/proc/self/status").open() if line.startswith("VmHWM")))
 """
 
 
 def peak_bytes(name: str, folder: Path) -> float:
     """Return the peak resident memory of a process that fits the solver, with the defaults of its space."""
-    import os
-
     command = [sys.executable, "-c", FIT, str(folder), name]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | ONE_THREAD)
     if done.returncode != 0:
@@ -65,26 +72,117 @@ def peak_bytes(name: str, folder: Path) -> float:
     return 1024.0 * float(done.stdout)
 
 
-def linear_solvers() -> list[str]:
-    """Return the names of all linear solvers."""
-    return [name for name, solver in SOLVERS.items() if issubclass(solver, LinearRanker)]
-
-
-def main(
+def of_fits(
     solver: Annotated[list[str] | None, typer.Option(help="A solver. Repeatable. (default: all linear ones)")] = None,
     name: Annotated[str, typer.Option("--case", help=f"One of {', '.join(CASES)}.")] = "a",
 ) -> list[Table]:
     """Print the peak memory of fitting each linear solver, beside its bound."""
     queries = case(name)
-    features = queries.features
-    held = sum(array.nbytes for array in stored_arrays(features))
-    allowed = FACTOR * held + EXTRA
+    held = sum(array.nbytes for array in stored_arrays(queries.features))
+    allowed = FIT_FACTOR * held + FIT_EXTRA
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         write_queries(queries, Path(folder))
-        del queries, features
-        for one in solver or linear_solvers():
-            peak = peak_bytes(one, Path(folder))
-            rows.append({"solver": one, "peak MB": round(peak / 1e6), "within": peak <= allowed})
-    title = f"case {name}: features {held / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB"
-    return [Table(title, rows)]
+        del queries
+        for each in solver or [name for name, known in SOLVERS.items() if issubclass(known, LinearRanker)]:
+            peak = peak_bytes(each, Path(folder))
+            rows.append({"solver": each, "peak MB": round(peak / 1e6), "within": peak <= allowed})
+    return [Table(f"case {name}: features {held / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB", rows)]
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most bytes of all processes of a command: anonymous, and with mapped features of so many bytes counted once.
+
+    proportional is what the kernel attributes to the processes, shared pages divided among them.
+    """
+
+    anonymous: int
+    with_features: int
+    proportional: int
+
+
+def peak_of(command: Sequence[str], features: int, interval: float = 0.05) -> Peak:
+    """Run a command and return its peak. Raises RuntimeError where it fails."""
+    with tempfile.TemporaryFile() as output:
+        started = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        anonymous = with_features = proportional = 0
+        while started.poll() is None:
+            own = [_sizes(pid) for pid in _family(started.pid)]
+            total = sum(one["RssAnon"] for one in own)
+            mapped = max((one["RssFile"] for one in own), default=0)
+            anonymous = max(anonymous, total)
+            with_features = max(with_features, total + min(mapped, features))
+            proportional = max(proportional, sum(one["Pss"] for one in own))
+            time.sleep(interval)
+        if started.returncode != 0:
+            output.seek(0)
+            raise RuntimeError(f"{' '.join(command)} failed:\n{output.read().decode(errors='replace')[-2000:]}")
+    return Peak(anonymous, with_features, proportional)
+
+
+def _family(pid: int) -> list[int]:
+    try:
+        first = psutil.Process(pid)
+        return [pid, *(child.pid for child in first.children(recursive=True))]
+    except psutil.Error:
+        return []
+
+
+def _sizes(pid: int) -> dict[str, int]:
+    """Return the bytes of a process by kind; 0 once it has ended."""
+    found = {"RssAnon": 0, "RssFile": 0, "Pss": 0}
+    for file in ("status", "smaps_rollup"):
+        try:
+            lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name in found:
+                found[name] = 1024 * int(value.split()[0])
+    return found
+
+
+def write_data(path: Path, n_documents: int, n_features: int = FEATURES) -> int:
+    """Write queries with random features as an .npz file; return the bytes of the features."""
+    generator = np.random.default_rng(0)
+    X = generator.random((n_documents // LENGTH * LENGTH, n_features), dtype=np.float32)
+    score = X[:, :10] @ generator.standard_normal(10) + generator.standard_normal(len(X))
+    y = np.searchsorted(np.quantile(score, [0.5, 0.8, 0.95, 0.99]), score)
+    np.savez(path, X=X, y=y, qid=np.arange(len(X)) // LENGTH)
+    return X.nbytes
+
+
+def tune_command(data: Path, home: Path, jobs: int, *options: str) -> list[str]:
+    """Return the command that tunes on a file."""
+    command = [sys.executable, "-m", "ranktune", "tune", str(data), "--home", str(home), "--jobs", str(jobs)]
+    return [*command, *options]
+
+
+def of_studies(
+    documents: Annotated[
+        list[int] | None, typer.Option(help=f"Documents. Repeatable. (default: {', '.join(map(str, SIZES))})", min=1200)
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Time of each study.", min=1.0)] = 180.0,
+    jobs: Annotated[int, typer.Option(help="Processes that run trials; each has libraries of its own.", min=1)] = 1,
+    memory: Annotated[str | None, typer.Option(help="Limit of each study, such as 4GB.")] = None,
+) -> list[Table]:
+    """Print the peak memory of studies on data of several sizes, beside its bound."""
+    rows: list[Row] = []
+    for count in documents or SIZES:
+        with tempfile.TemporaryDirectory() as name:
+            data = Path(name) / "data.npz"
+            features = write_data(data, count)
+            options = ["--timeout", str(seconds), *(["--memory", memory] if memory else [])]
+            peak = peak_of(tune_command(data, Path(name) / "home", jobs, *options), features)
+        allowed = FACTOR * features + EXTRA
+        rows.append(
+            {
+                "documents": count, "features": spelled(features), "anonymous": spelled(peak.anonymous),
+                "with features": spelled(peak.with_features), "allowed": spelled(allowed),
+                "proportional": spelled(peak.proportional), "within": peak.with_features <= allowed,
+            }
+        )  # fmt: skip
+    limit = f", --memory {memory}" if memory else ""
+    return [Table(f"Peak memory of tune: {seconds:g} s, {jobs} job{'s' * (jobs > 1)}{limit}", rows)]

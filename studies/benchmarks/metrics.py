@@ -6,21 +6,20 @@ takes dictionaries by the names of queries and documents: once they are given, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from sklearn.metrics import ndcg_score
-from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.metrics import Metric, parse_metric
+from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.cases import many_queries
-from ranktune.studies.benchmarks.solvers import turns
+from ranktune.studies.benchmarks.comparing import Work, take_turns
 from ranktune.studies.benchmarks.tables import Row, Table
 
 OURS = ("ndcg@10", "map", "mrr", "err@10")
@@ -34,66 +33,48 @@ def main(
     """Compare the time of NDCG@10 with that of peers, and check that the values are equal."""
     data = many_queries(queries, 11, n_features=8)
     scores = np.random.default_rng(0).permutation(data.n_documents).astype(np.float64)  # no two are equal
-    found: dict[str, float] = {}
-
-    def keep(name: str, value: Callable[[], float]) -> Callable[[], None]:
-        def work() -> None:
-            found[name] = value()
-
-        return work
-
-    works = {f"RankTune {name}": _ours(parse_metric(name), scores, data) for name in OURS}
+    works: dict[str, Work] = {f"RankTune {name}": partial(parse_metric(name).mean, scores, data) for name in OURS}
     works["scikit-learn ndcg_score"] = lambda: _scikit_learn(scores, data)
     if find_spec("pytrec_eval"):
         works |= _trec_eval(scores, data)
-    with threadpool_limits(1):
-        seconds = turns({name: keep(name, work) for name, work in works.items()}, repeats)
+    turns = take_turns(works, repeats)
     first = f"RankTune {OURS[0]}"
     rows: list[Row] = []
-    for name, own in seconds.items():
-        value = found[name]
-        peer = not name.startswith("RankTune")
+    for name, value in turns.values.items():
+        same = abs(value - turns.values[first]) < 1e-6
         rows.append(
             {
-                "metric": name, "us a query": 1e6 * float(np.median(own)) / data.n_queries, "value": value,
-                "times ours": float(np.median(own / seconds[first])),
-                "same value": abs(value - found[first]) < 1e-6 if peer else None,
+                "metric": name, "us a query": 1e6 * turns.median(name) / data.n_queries, "value": value,
+                "times ours": turns.ratio(name, first), "same value": None if name.startswith("RankTune") else same,
             }
         )  # fmt: skip
     title = f"Processor time of a metric: {data.n_queries:,} queries, {data.n_documents:,} documents"
     return [Table(title, rows, failed=any(row["same value"] is False for row in rows))]
 
 
-def _ours(metric: Metric, scores: Floats, data: Queries) -> Callable[[], float]:
-    return lambda: metric.mean(scores, data)
-
-
 def _scikit_learn(scores: Floats, data: Queries) -> float:
     gains = 2.0**data.grades - 1.0
     parts = [(gains[a:b], scores[a:b]) for a, b in pairwise(data.starts.tolist()) if gains[a:b].any()]
-    return float(np.mean([ndcg_score([own], [by], k=10) for own, by in parts]))
+    return float(np.mean([ndcg_score([gain], [score], k=10) for gain, score in parts]))
 
 
-def _trec_eval(scores: Floats, data: Queries) -> dict[str, Callable[[], float]]:
+def _trec_eval(scores: Floats, data: Queries) -> dict[str, Work]:
     import pytrec_eval
 
     ids = [str(k) for k in range(data.n_documents)]
-    gains = (2.0**data.grades - 1.0).astype(int).tolist()
-    values = scores.tolist()
+    gains, values = (2.0**data.grades - 1.0).astype(int).tolist(), scores.tolist()
     parts = [(str(k), a, b) for k, (a, b) in enumerate(pairwise(data.starts.tolist())) if any(gains[a:b])]
 
-    def judged() -> dict[str, dict[str, int]]:
-        return {query: dict(zip(ids[a:b], gains[a:b], strict=True)) for query, a, b in parts}
+    def by_query(numbers: list[Any]) -> dict[str, dict[str, Any]]:
+        return {query: dict(zip(ids[a:b], numbers[a:b], strict=True)) for query, a, b in parts}
 
-    def scored() -> dict[str, dict[str, float]]:
-        return {query: dict(zip(ids[a:b], values[a:b], strict=True)) for query, a, b in parts}
+    def evaluator() -> pytrec_eval.RelevanceEvaluator:
+        return pytrec_eval.RelevanceEvaluator(by_query(gains), {"ndcg_cut.10"})
 
     def mean(evaluator: pytrec_eval.RelevanceEvaluator, run: dict[str, dict[str, float]]) -> float:
-        return float(np.mean([own["ndcg_cut_10"] for own in evaluator.evaluate(run).values()]))
+        return float(np.mean([of_query["ndcg_cut_10"] for of_query in evaluator.evaluate(run).values()]))
 
-    measures, run = {"ndcg_cut.10"}, scored()
-    evaluator = pytrec_eval.RelevanceEvaluator(judged(), measures)
     return {
-        "pytrec_eval, dictionaries given": lambda: mean(evaluator, run),
-        "pytrec_eval, from arrays": lambda: mean(pytrec_eval.RelevanceEvaluator(judged(), measures), scored()),
+        "pytrec_eval, dictionaries given": partial(mean, evaluator(), by_query(values)),
+        "pytrec_eval, from arrays": lambda: mean(evaluator(), by_query(values)),
     }

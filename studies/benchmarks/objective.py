@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -18,14 +19,12 @@ import typer
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
-from threadpoolctl import threadpool_limits
 
 from ranktune.solvers import RankSVM
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.benchmarks.cases import many_queries
-from ranktune.studies.benchmarks.solvers import turns
+from ranktune.studies.benchmarks.comparing import take_turns
 from ranktune.studies.benchmarks.tables import Row, Table
 
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -89,31 +88,22 @@ def by_lbfgs(queries: Queries, C: float, tolerance: float) -> Floats:
 METHODS: Mapping[str, Callable[[Queries, float, float], Floats]] = {
     OURS: by_ranksvm,
     "liblinear, Newton, all pairs": by_liblinear,
-    "liblinear, dual, all pairs": lambda queries, C, tolerance: by_liblinear(queries, C, tolerance, dual=True),
+    "liblinear, dual, all pairs": partial(by_liblinear, dual=True),
     "L-BFGS, all pairs": by_lbfgs,
 }
 
 
 def measure(queries: Queries, C: float, tolerances: Sequence[float], repeats: int) -> list[Reached]:
     """Return what each method reached with each tolerance; the methods take turns."""
-    D, found = differences(queries), []
+    D, reached = differences(queries), []
     for tolerance in tolerances:
-        weights: dict[str, Floats] = {}
-
-        def keep(name: str, tolerance: float = tolerance, weights: dict[str, Floats] = weights) -> None:
-            weights[name] = METHODS[name](queries, C, tolerance)
-
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RankTuneWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            seconds = turns({name: _call(keep, name) for name in METHODS}, repeats)
-        for name in METHODS:
-            found.append(Reached(name, float(np.median(seconds[name])), objective(D, C, weights[name])[0]))
-    return found
-
-
-def _call(work: Callable[[str], None], name: str) -> Callable[[], None]:
-    return lambda: work(name)
+            turns = take_turns(
+                {name: partial(method, queries, C, tolerance) for name, method in METHODS.items()}, repeats
+            )
+        reached += [Reached(name, turns.median(name), objective(D, C, w)[0]) for name, w in turns.values.items()]
+    return reached
 
 
 def main(
@@ -128,8 +118,7 @@ def main(
     n_pairs = len(differences(data))
     tables = []
     for C in penalty or (1e-4, 1e-2):
-        with threadpool_limits(1):
-            found = measure(data, C, TOLERANCES, repeats)
+        found = measure(data, C, TOLERANCES, repeats)
         lowest = min(one.objective for one in found)
         title = f"Seconds to the lowest objective, C = {C:g}: {data.n_documents:,} documents, {n_pairs:,} pairs"
         tables.append(Table(title, [_row(name, found, lowest) for name in METHODS]))

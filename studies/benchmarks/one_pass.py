@@ -7,7 +7,6 @@ from it, and computes the metric. Alone is what progressive of the ranker does, 
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import numpy as np
@@ -21,7 +20,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.joint.learners import JointLearners
 from ranktune.solvers.metrics.metrics import Judgements, Metric, parse_metric
 from ranktune.studies.benchmarks.cases import many_queries, many_sparse_queries
-from ranktune.studies.benchmarks.solvers import turns
+from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
 from ranktune.tuner.one_pass.tuning import BLOCK_ROWS, OnePassTuning
@@ -56,13 +55,14 @@ def main(
     rows: list[Row] = []
     for name, data in cases.items():
         for mix, solvers in MIXES:
-            own = measured(data, solvers, configurations, repeats, metric)
-            alone, together, race = (float(np.median(values)) for values in own)
-            of_all, of_race = (float(np.median(values / own[0])) for values in own[1:])
+            turns = measured(data, solvers, configurations, repeats, metric)
+            document = 1e6 / data.n_documents
             rows.append(
                 {
-                    "features": name, "solvers": mix, "alone": alone, f"all {configurations}": together, "race": race,
-                    "all/alone": of_all, "race/alone": of_race,
+                    "features": name, "solvers": mix, "alone": turns.median("alone") * document / ALONE,
+                    f"all {configurations}": turns.median("all") * document, "race": turns.median("race") * document,
+                    "all/alone": ALONE * turns.ratio("all", "alone"),
+                    "race/alone": ALONE * turns.ratio("race", "alone"),
                 }
             )  # fmt: skip
     tables = [Table("Processor microseconds a document", rows)]
@@ -71,24 +71,16 @@ def main(
     return tables
 
 
-def measured(
-    data: Queries, solvers: tuple[str, ...], count: int, repeats: int, metric: Metric
-) -> tuple[Floats, Floats, Floats]:
-    """Return the microseconds a document of each turn: one alone, all together, and the pass with its race."""
-    space = ConfigurationSpace(solvers, data.is_sparse)
-    all_of_them = space.first(count, np.random.default_rng(0))
-    some = [all_of_them[k] for k in np.linspace(0, count - 1, ALONE).astype(int)]
-    seconds = turns(
-        {
-            "alone": lambda: [progressive_alone(one, data, metric) for one in some],
-            "all": lambda: together(all_of_them, data, metric),
-            "race": lambda: OnePassTuning(data, metric, solvers, count, min(SURVIVORS, count), 0).run(),
-        },
-        repeats,
-        time.process_time,
-    )
-    each = 1e6 / data.n_documents
-    return seconds["alone"] / len(some) * each, seconds["all"] * each, seconds["race"] * each
+def measured(data: Queries, solvers: tuple[str, ...], count: int, repeats: int, metric: Metric) -> Turns:
+    """Return the turns of ALONE configurations one after the other, of all together, and of the pass with its race."""
+    first = ConfigurationSpace(solvers, data.is_sparse).first(count, np.random.default_rng(0))
+    some = [first[k] for k in np.linspace(0, count - 1, ALONE).astype(int)]
+    works: dict[str, Work] = {
+        "alone": lambda: [progressive_alone(one, data, metric) for one in some],
+        "all": lambda: together(first, data, metric),
+        "race": lambda: OnePassTuning(data, metric, solvers, count, min(SURVIVORS, count), 0).run(),
+    }
+    return take_turns(works, repeats)
 
 
 def blocks(data: Queries) -> list[Queries]:

@@ -6,19 +6,15 @@ their checks. The blend adds two such ensembles and a linear model; LightGBM's f
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.boosting.lightgbm_growth import trees_of
 from ranktune.solvers.core.arrays import Floats, Matrix
-from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, blended
@@ -26,27 +22,12 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.tree_scoring import walked
 from ranktune.studies.benchmarks.cases import many_queries
+from ranktune.studies.benchmarks.comparing import Work, take_turns
 from ranktune.studies.benchmarks.tables import Row, Table
-
-Scorer: TypeAlias = Callable[[Matrix], Floats]
 
 BATCHES = (1, 100, 1000, 100_000)
 MIN_SECONDS = 0.02
 """A turn repeats its calls for so long: the clock counts in milliseconds."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """Microseconds a document, medians of turns; equal: whether ours has the bits of the walk."""
-
-    model: str
-    batch: int
-    ours: float
-    walk: float
-    lightgbm: float
-    wanted: str
-    met: bool
-    equal: bool
 
 
 def boosters(n_trees: int, leaves: int) -> list[Any]:
@@ -62,44 +43,35 @@ def boosters(n_trees: int, leaves: int) -> list[Any]:
     return grown
 
 
-def compare(n_trees: int, leaves: int, batches: tuple[int, ...], turns: int) -> list[Line]:
-    """Return a line for each batch of the first booster, then of the blend."""
-    first, second = boosters(n_trees, leaves)
-    n_features = first.num_feature()
-    members = [TreeModel(trees_of(one.model_to_string(), has_missing=False), n_features, "") for one in (first, second)]
+def compare(n_trees: int, leaves: int, batches: Sequence[int], repeats: int) -> list[Row]:
+    """Return the microseconds a document of each batch: of the first booster, then of the blend."""
+    pair = boosters(n_trees, leaves)
+    n_features = pair[0].num_feature()
+    members = [TreeModel(trees_of(one.model_to_string(), has_missing=False), n_features, "") for one in pair]
     linear = LinearModel(np.linspace(-1.0, 1.0, n_features), "")
     blend = blended([*members, linear], [0.5, 0.3, 0.2], "blend", {})
     many = many_queries(max(batches) // 80 + 1, 14).features
-
-    def both(X: Matrix) -> Floats:
-        return np.asarray(_predicted(first, X)) + np.asarray(_predicted(second, X))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RankTuneWarning)  # that the rows are taken as one query
-        lines = [_line("trees", members[0], lambda X: _predicted(first, X), many[:n], 1.0, turns) for n in batches]
-        return lines + [_line("blend", blend, both, many[:n], 3.0, turns) for n in batches]
+    cases: list[tuple[str, Model, list[Any], float]] = [
+        ("trees", members[0], pair[:1], 1.0),
+        ("blend", blend, pair, 3.0),
+    ]
+    return [_row(*compared, many[:n], repeats) for compared in cases for n in batches]
 
 
-def _predicted(booster: Any, X: Matrix) -> Floats:
-    found: Floats = booster.predict(X, num_threads=1)
-    return found
-
-
-def _line(name: str, model: Model, theirs: Scorer, X: Matrix, at_most: float, turns: int) -> Line:
-    scorers: Mapping[str, Scorer] = {"ours": model.predict, "walk": lambda X: _walked(model, X), "lightgbm": theirs}
-    equal = np.array_equal(model.predict(X), _walked(model, X))
-    seconds: dict[str, list[float]] = {each: [] for each in scorers}
-    for _ in range(turns):
-        for each, scorer in scorers.items():
-            calls, begun = 0, time.process_time()
-            while calls == 0 or time.process_time() - begun < MIN_SECONDS:
-                scorer(X)
-                calls += 1
-            seconds[each].append((time.process_time() - begun) / calls)
-    figures = {each: float(1e6 * np.median(found) / len(X)) for each, found in seconds.items()}
+def _row(name: str, model: Model, boosters: Sequence[Any], at_most: float, X: Matrix, repeats: int) -> Row:
+    works: dict[str, Work] = {
+        "ours": partial(model.predict, X),
+        "walk": partial(_walked, model, X),
+        "lightgbm": lambda: sum(np.asarray(booster.predict(X, num_threads=1)) for booster in boosters),
+    }
+    turns = take_turns(works, repeats, at_least=MIN_SECONDS)
+    ours, walk, lightgbm = (1e6 * turns.median(work) / len(X) for work in works)
     aimed = len(X) >= 1000
-    wanted = f"<= {at_most:g}" if aimed else ""
-    return Line(name, len(X), **figures, wanted=wanted, met=not aimed or figures["ours"] <= at_most, equal=equal)
+    return {
+        "model": name, "batch": len(X), "predict": ours, "walk": walk, "LightGBM": lightgbm,
+        "wanted": f"<= {at_most:g}" if aimed else "", "met": not aimed or ours <= at_most,
+        "same bits": np.array_equal(turns.values["ours"], turns.values["walk"]),
+    }  # fmt: skip
 
 
 def _walked(model: Model, X: Matrix) -> Floats:
@@ -120,14 +92,6 @@ def main(
     turns: Annotated[int, typer.Option(help="Turns of each.", min=1)] = 3,
 ) -> list[Table]:
     """Compare the time of predict on trees and blends with a walk down each tree and with LightGBM."""
-    with threadpool_limits(1):
-        lines = compare(trees, leaves, tuple(int(part) for part in batches.split(",")), turns)
+    rows = compare(trees, leaves, [int(part) for part in batches.split(",")], turns)
     title = f"Microseconds of processor time a document: {trees} trees of {leaves} leaves"
-    return [Table(title, [_row(line) for line in lines], failed=not all(line.equal for line in lines))]
-
-
-def _row(line: Line) -> Row:
-    return {
-        "model": line.model, "batch": line.batch, "predict": line.ours, "walk": line.walk, "LightGBM": line.lightgbm,
-        "wanted": line.wanted, "met": line.met, "same bits": line.equal,
-    }  # fmt: skip
+    return [Table(title, rows, failed=not all(row["same bits"] for row in rows))]

@@ -1,75 +1,52 @@
 """Training time of each solver beside a peer from another library, in one run.
 
-Both take turns after a warm-up, so that noise affects them alike; a line holds medians of processor seconds and the
-median of the ratios of each turn. Fits are whole calls of fit, with their checks.
+A line holds medians of processor seconds and the median of the ratios of each turn. Fits are whole calls of fit, with
+their checks.
 """
 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated
 
 import numpy as np
 import typer
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
-from threadpoolctl import threadpool_limits
 
-from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, nearest
+from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.registry import make
 from ranktune.studies.benchmarks.cases import case
+from ranktune.studies.benchmarks.comparing import Clock, Work, take_turns
 from ranktune.studies.benchmarks.tables import Row, Table
-
-Work = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Line:
-    """A comparison: seconds of ours and of the peer, the median of their ratios, and the target."""
+class Comparison:
+    """Our work and another one, with the target: a ratio of the times of at most ratio, or at most so many seconds."""
 
     what: str
+    ours: Work
     beside: str
-    ours: float
-    theirs: float
-    ratio: float
-    wanted: str
-    met: bool
+    theirs: Work
+    ratio: float = np.inf
+    seconds: float = np.inf
+    clock: Clock = time.process_time
 
-
-def turns(works: Mapping[str, Work], repeats: int, clock: Callable[[], float] = time.process_time) -> dict[str, Floats]:
-    """Return the seconds of each turn of each work, (repeats,), after one that is not timed."""
-    for work in works.values():
-        work()
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(repeats):
-        for name, work in works.items():
-            begun = clock()
-            work()
-            seconds[name].append(clock() - begun)
-    return {name: np.array(values) for name, values in seconds.items()}
-
-
-def compared(
-    what: str,
-    ours: Work,
-    beside: str,
-    theirs: Work,
-    repeats: int,
-    *,
-    at_most: float,
-    clock: Callable[[], float] = time.process_time,
-) -> Line:
-    """Return the line of two works that take turns; the target is a ratio of at most at_most."""
-    seconds = turns({"ours": ours, "theirs": theirs}, repeats, clock)
-    ratio = float(np.median(seconds["ours"] / seconds["theirs"]))
-    medians = {name: float(np.median(values)) for name, values in seconds.items()}
-    return Line(what, beside, **medians, ratio=ratio, wanted=f"<= {at_most:.3g}", met=ratio <= at_most)
+    def row(self, repeats: int) -> Row:
+        """Return the line of so many turns."""
+        turns = take_turns({"ours": self.ours, "theirs": self.theirs}, repeats, self.clock)
+        ours, ratio = turns.median("ours"), turns.ratio("ours", "theirs")
+        wanted = f"<= {self.ratio:.3g}" if np.isfinite(self.ratio) else f"<= {self.seconds:g} s"
+        return {
+            "what": self.what, "beside": self.beside, "ours s": ours, "theirs s": turns.median("theirs"),
+            "ratio": ratio, "wanted": wanted, "met": ratio <= self.ratio and ours <= self.seconds,
+        }  # fmt: skip
 
 
 @lru_cache(maxsize=3)
@@ -79,14 +56,8 @@ def data(name: str) -> Queries:
 
 
 def fit(name: str, queries: Queries, **parameters: Value) -> Work:
-    """Return the work of fitting a solver; its warnings are ignored."""
-
-    def work() -> object:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RankTuneWarning)
-            return make(name, parameters, seed=0).fit(queries)
-
-    return work
+    """Return the work of fitting a solver."""
+    return lambda: make(name, parameters, seed=0).fit(queries)
 
 
 def rank_svm(queries: Queries, **parameters: Value) -> Work:
@@ -94,85 +65,67 @@ def rank_svm(queries: Queries, **parameters: Value) -> Work:
     return fit("RankSVM", queries, C=1.0, scaling="none", average="none", **parameters)
 
 
-def rank_svm_dense(repeats: int) -> Iterator[Line]:
+def rank_svm_dense() -> Iterator[Comparison]:
     """Compare RankSVM with least squares on the grades."""
     a = data("a")
-    yield compared(
-        "RankSVM C=1, case a", rank_svm(a), "sklearn Ridge",
-        lambda: Ridge().fit(a.features, a.grades), repeats, at_most=0.9,
-    )  # fmt: skip
+    ridge = partial(Ridge().fit, a.features, a.grades)
+    yield Comparison("RankSVM C=1, case a", rank_svm(a), "sklearn Ridge", ridge, ratio=0.9)
 
 
-def rank_svm_many_grades(repeats: int) -> Iterator[Line]:
+def rank_svm_many_grades() -> Iterator[Comparison]:
     """Compare half a million distinct grades with 5 grades."""
-    a = data("a")
-    yield compared(
-        "RankSVM C=1, case c", rank_svm(data("c")), "RankSVM C=1, case a", rank_svm(a),
-        repeats, at_most=5.5,
-    )  # fmt: skip
+    a, c = rank_svm(data("a")), rank_svm(data("c"))
+    yield Comparison("RankSVM C=1, case c", c, "RankSVM C=1, case a", a, ratio=5.5)
 
 
-def rank_svm_sparse(repeats: int) -> Iterator[Line]:
+def rank_svm_sparse() -> Iterator[Comparison]:
     """Compare 100,000 sparse features with 136 dense ones."""
-    d = data("d")
-    yield compared(
-        "RankSVM C=1, case d", rank_svm(d), "RankSVM C=1, case a", rank_svm(data("a")),
-        repeats, at_most=5.0,
-    )  # fmt: skip
+    a, d = rank_svm(data("a")), rank_svm(data("d"))
+    yield Comparison("RankSVM C=1, case d", d, "RankSVM C=1, case a", a, ratio=5.0)
 
 
-def rank_svm_path(repeats: int) -> Iterator[Line]:
-    """Compare the path of 20 C with one fit of its own."""
-    from ranktune.solvers.linear.rank_svm import RankSVM
+CS = tuple(np.logspace(-4, 2, 20).tolist())
 
-    queries, Cs = data("as"), np.logspace(-4, 2, 20).tolist()
+
+def _paths(*parts: Queries) -> Work:
+    """Return the work of fitting all CS on each of the parts."""
     ranker = RankSVM(scaling="standard", average="pairs")
-    yield compared(
-        "RankSVM 20 C, case as", lambda: list(ranker.fit_path(queries, Cs)),
-        "one fit", fit("RankSVM", queries, C=Cs[10], scaling="standard", average="pairs"), repeats, at_most=6.0,
-    )  # fmt: skip
+    return lambda: [list(ranker.fit_path(part, CS)) for part in parts]
 
 
-def rank_svm_folds(repeats: int) -> Iterator[Line]:
-    """Compare the paths of 20 C on five folds with one fit of its own on all queries."""
-    from ranktune.solvers.linear.rank_svm import RankSVM
+def rank_svm_path() -> Iterator[Comparison]:
+    """Compare the path of 20 C with one fit."""
+    queries = data("as")
+    one = fit("RankSVM", queries, C=CS[10], scaling="standard", average="pairs")
+    yield Comparison("RankSVM 20 C, case as", _paths(queries), "one fit", one, ratio=6.0)
 
-    queries, Cs = data("a"), np.logspace(-4, 2, 20).tolist()
+
+def rank_svm_folds() -> Iterator[Comparison]:
+    """Compare the paths of 20 C on five folds with one fit on all queries."""
+    queries = data("a")
     fold = np.arange(queries.n_queries) % 5
     parts = [queries.select(np.flatnonzero(fold != k)) for k in range(5)]
-    ranker = RankSVM(scaling="standard", average="pairs")
-
-    def paths() -> None:
-        for part in parts:
-            list(ranker.fit_path(part, Cs))
-
-    yield compared(
-        "RankSVM 20 C x 5 folds, case a", paths, "one fit",
-        fit("RankSVM", queries, C=Cs[10], scaling="standard", average="pairs"), repeats, at_most=15.0,
-    )  # fmt: skip
+    one = fit("RankSVM", queries, C=CS[10], scaling="standard", average="pairs")
+    yield Comparison("RankSVM 20 C x 5 folds, case a", _paths(*parts), "one fit", one, ratio=15.0)
 
 
-def rank_svm_threads(repeats: int) -> Iterator[Line]:
+def rank_svm_threads() -> Iterator[Comparison]:
     """Compare two threads with one, by the clock on the wall."""
     a = data("a")
-    yield compared(
-        "RankSVM C=1, case a, 2 threads (wall)", rank_svm(a, threads=2), "1 thread",
-        rank_svm(a), repeats, at_most=1 / 1.7, clock=time.perf_counter,
-    )  # fmt: skip
+    two, what = rank_svm(a, threads=2), "RankSVM C=1, case a, 2 threads (wall)"
+    yield Comparison(what, two, "1 thread", rank_svm(a), ratio=1 / 1.7, clock=time.perf_counter)
 
 
-def elastic_rank(repeats: int) -> Iterator[Line]:
+def elastic_rank() -> Iterator[Comparison]:
     """Compare one pass with one product of all features with a vector."""
     a = data("a")
     w = np.zeros(a.n_features, dtype=np.float32)
     one_pass = fit("ElasticRank", a, loss="hinge", weight="ndcg", at=10, passes=1, l1=0.0, l2=0.0, scaling="none")
-    yield compared(
-        "ElasticRank one pass, hinge x delta-NDCG@10, case a", one_pass, "one X @ w", lambda: a.features @ w, repeats,
-        at_most=10.0,
-    )  # fmt: skip
+    what = "ElasticRank one pass, hinge x delta-NDCG@10, case a"
+    yield Comparison(what, one_pass, "one X @ w", lambda: a.features @ w, ratio=10.0)
 
 
-def pegasos(repeats: int) -> Iterator[Line]:
+def pegasos() -> Iterator[Comparison]:
     """Compare steps on pairs with scikit-learn's steps on as many precomputed differences."""
     a, steps = data("a"), 1_000_000
     generator = np.random.default_rng(0)
@@ -180,48 +133,42 @@ def pegasos(repeats: int) -> Iterator[Line]:
     differences = (a.features[rows] - a.features[rows + 1]).astype(np.float64)
     signs = np.where(generator.random(len(rows)) < 0.5, 1, -1)
     sgd = SGDClassifier(alpha=1e-3, max_iter=10, tol=None, random_state=0)
-    ours = fit("PairwisePegasos", a, alpha=1e-3, steps=steps, sampling="documents", scaling="none")
-    found = compared(
-        "PairwisePegasos, 1,000,000 steps, case a", ours,
-        "sklearn SGDClassifier, as many steps on given differences", lambda: sgd.fit(differences, signs), repeats,
-        at_most=np.inf,
-    )  # fmt: skip
-    yield _within(found, 0.45e-6 * steps)
+    yield Comparison(
+        "PairwisePegasos, 1,000,000 steps, case a",
+        fit("PairwisePegasos", a, alpha=1e-3, steps=steps, sampling="documents", scaling="none"),
+        "sklearn SGDClassifier, as many steps on given differences",
+        partial(sgd.fit, differences, signs),
+        seconds=0.45e-6 * steps,
+    )
 
 
-def adarank(repeats: int) -> Iterator[Line]:
+def adarank() -> Iterator[Comparison]:
     """Compare 100 rounds with 100 trees of LightGBM."""
     queries = data("as")
-    ours = fit("AdaRank", queries, metric="ndcg@10", rounds=100, stop="never", reweigh="model", scaling="none")
-    found = compared(
-        "AdaRank 100 rounds, case as", ours,
-        "LightGBM LambdaMART, 100 trees", fit("LambdaMART", queries, trees=100, validation=0.0), repeats,
-        at_most=np.inf,
-    )  # fmt: skip
-    yield _within(found, 1.0)
+    yield Comparison(
+        "AdaRank 100 rounds, case as",
+        fit("AdaRank", queries, metric="ndcg@10", rounds=100, stop="never", reweigh="model", scaling="none"),
+        "LightGBM LambdaMART, 100 trees",
+        fit("LambdaMART", queries, trees=100, validation=0.0),
+        seconds=1.0,
+    )
 
 
-def domination(repeats: int) -> Iterator[Line]:
+def domination() -> Iterator[Comparison]:
     """Compare the domination loss under L1 with a pointwise logistic loss under L1 by liblinear."""
     queries = data("as")
-    relevant = (queries.grades > 0).astype(int)
     rival = LogisticRegression(C=0.01, l1_ratio=1.0, solver="liblinear", tol=1e-4)
     for l1 in (1e-2, 1e-3):
-        ours = fit("DominationRank", queries, l1=l1, average="queries", scaling="none", tol=1e-4)
-        found = compared(
-            f"DominationRank L1 = {l1:g}, to 1e-4, case as", ours, "sklearn LogisticRegression L1, liblinear",
-            lambda: rival.fit(queries.features, relevant), repeats, at_most=np.inf,
-        )  # fmt: skip
-        yield _within(found, 3.0)
+        yield Comparison(
+            f"DominationRank L1 = {l1:g}, to 1e-4, case as",
+            fit("DominationRank", queries, l1=l1, average="queries", scaling="none", tol=1e-4),
+            "sklearn LogisticRegression L1, liblinear",
+            partial(rival.fit, queries.features, (queries.grades > 0).astype(int)),
+            seconds=3.0,
+        )
 
 
-def _within(line: Line, seconds: float) -> Line:
-    return Line(
-        line.what, line.beside, line.ours, line.theirs, line.ratio, f"<= {seconds:g} s", line.ours <= seconds
-    )  # fmt: skip
-
-
-BENCHMARKS: Mapping[str, Callable[[int], Iterator[Line]]] = {
+BENCHMARKS: Mapping[str, Callable[[], Iterator[Comparison]]] = {
     "ranksvm-dense": rank_svm_dense,
     "ranksvm-grades": rank_svm_many_grades,
     "ranksvm-sparse": rank_svm_sparse,
@@ -243,17 +190,9 @@ def main(
     for name in only or ():
         if name not in BENCHMARKS:
             raise ParameterError(f"there is no benchmark '{name}'. {nearest(name, BENCHMARKS)}")
-    lines = []
-    with threadpool_limits(1):
-        for name in only or BENCHMARKS:
-            for line in BENCHMARKS[name](repeats):
-                lines.append(line)
-                typer.echo(f"{line.what}: {line.ours:.4g} s, {line.beside}: {line.theirs:.4g} s", err=True)
-    return [Table(f"Medians of {repeats} turns, processor seconds", [_row(line) for line in lines])]
-
-
-def _row(line: Line) -> Row:
-    return {
-        "what": line.what, "beside": line.beside, "ours s": line.ours, "theirs s": line.theirs, "ratio": line.ratio,
-        "wanted": line.wanted, "met": line.met,
-    }  # fmt: skip
+    rows: list[Row] = []
+    for name in only or BENCHMARKS:
+        for comparison in BENCHMARKS[name]():
+            rows.append(comparison.row(repeats))
+            typer.echo(f"{comparison.what}: {rows[-1]['ours s']:.4g} s, ratio {rows[-1]['ratio']:.3g}", err=True)
+    return [Table(f"Medians of {repeats} turns, processor seconds", rows)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ranktune.studies.benchmarks.tune_memory import EXTRA, FACTOR, peak_of, tune_command, write_data
+from ranktune.studies.benchmarks.memory import EXTRA, FACTOR, peak_of, tune_command, write_data
 
 pytestmark = [
     pytest.mark.thorough,

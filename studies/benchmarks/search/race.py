@@ -8,22 +8,22 @@ search with the same seed has regret 0. Searches are stored in a file, so that a
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.data.sources import catalogue
-from ranktune.studies.benchmarks.search.regret import mann_whitney
+from ranktune.studies.benchmarks.kept import add_missing, keep, kept
+from ranktune.studies.benchmarks.search.regret import mann_whitney, quartiles
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
@@ -151,23 +151,10 @@ def _row(source: str, way: str, own: dict[int, Search], rivals: dict[int, Search
     third = np.array([top[seed] - one.after(rivals[seed].seconds[-1] / 3.0) for seed, one in own.items()])
     spent = [one.seconds[-1] for one in own.values()]
     return {
-        "data": source, "search": way, "seconds": float(np.median(spent)), "regret": _quartiles(ends),
-        "to TPE's best, of its time": _quartiles(np.array(shares)), "regret after a third": _quartiles(third),
+        "data": source, "search": way, "seconds": float(np.median(spent)), "regret": quartiles(ends),
+        "to TPE's best, of its time": quartiles(np.array(shares)), "regret after a third": quartiles(third),
         "p": None if way == RIVAL else mann_whitney(third, theirs),
     }  # fmt: skip
-
-
-def _quartiles(values: Floats) -> str:
-    """Return the median with quartiles, none of them interpolated: values may be infinite."""
-    low, middle, high = (float(np.sort(values)[int(q * (len(values) - 1))]) for q in (0.25, 0.5, 0.75))
-    return f"{middle:.3g} [{low:.2g}, {high:.2g}]"
-
-
-def kept_searches(path: Path) -> list[Search]:
-    """Return the searches in a file; none where there is no file."""
-    if not path.exists():
-        return []
-    return [Search(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
 def main(
@@ -184,9 +171,9 @@ def main(
     solver: Annotated[list[str] | None, typer.Option(help="Solvers. (default: the standard ones)")] = None,
     share: Annotated[float, typer.Option(help="Share of TPE's time for the others.", min=0.01)] = 1.0,
     seconds: Annotated[float, typer.Option(help="Start no search after so many seconds.", min=0)] = 1e9,
-    keep: Annotated[
+    keep_in: Annotated[
         Path | None,
-        typer.Option(help="File of finished searches, which are not repeated. (default: in the cache folder)"),
+        typer.Option("--keep", help="File of finished searches, not repeated. (default: in the cache folder)"),
     ] = None,
 ) -> list[Table]:
     """Compare searches by the seconds of evaluation that they need."""
@@ -195,21 +182,22 @@ def main(
     for way in wanted:
         if way not in WAYS:
             raise ParameterError(f"unknown way '{way}'. {nearest(way, WAYS)}")
-    path = keep or cache_folder() / "races.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    searches = [one for one in kept_searches(path) if one.trials in (trials, trials * MORE)]
-    known = {(one.data, one.way, one.seed): one for one in searches}
+    path = keep_in or cache_folder() / "races.jsonl"
+    known = {
+        (own.data, own.way, own.seed): own
+        for own in kept(path, lambda fields: Search(**fields))
+        if own.trials in (trials, trials * MORE)
+    }
     every = range(first_seed, first_seed + seeds)
-    begun = time.monotonic()
-    for source in sources:
-        for seed in every:
-            for way in wanted:
-                if (source, way, seed) in known or time.monotonic() - begun > seconds:
-                    continue
-                rival = known.get((source, RIVAL, seed))
-                budget = FOREVER if rival is None or WAYS[way].get("full") else share * rival.seconds[-1]
-                most = trials if WAYS[way].get("full") else trials * MORE
-                known[source, way, seed] = search(source, way, seed, most, budget, solver or ())
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(known[source, way, seed])) + "\n")
+
+    def run(key: tuple[str, str, int]) -> Search:
+        source, way, seed = key
+        rival = known.get((source, RIVAL, seed))
+        is_full = bool(WAYS[way].get("full"))
+        budget = FOREVER if rival is None or is_full else share * rival.seconds[-1]
+        finished = search(source, way, seed, trials if is_full else trials * MORE, budget, solver or ())
+        keep(path, asdict(finished))
+        return finished
+
+    add_missing(((source, way, seed) for source, seed, way in product(sources, every, wanted)), known, run, seconds)
     return [table(list(known.values()), sources, wanted, every)]

@@ -6,15 +6,14 @@ less the lowest loss of any pick of any run.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.studies.benchmarks.search.problems import Problem
 from ranktune.studies.benchmarks.tables import Row, Table
 
@@ -23,6 +22,7 @@ MARKS = (30, 60, 100)
 SHARES = (0.25, 0.5, 1.0)
 """Shares of the seconds of the fastest sampler at which regrets are compared at equal seconds."""
 SIGNIFICANT = 0.05
+Key: TypeAlias = tuple[str, str, int, bool, int, int]
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,14 @@ class Run:
     spent: list[float] = field(default_factory=list)
 
     @property
-    def key(self) -> tuple[str, str, int, bool, int, int]:
-        """The identity of the run."""
+    def key(self) -> Key:
+        """What was run: problem, sampler, seed, noisy, workers and trials."""
         return self.problem, self.sampler, self.seed, self.noisy, self.workers, len(self.picks)
 
-    def json(self) -> str:
-        """Return the run as one line."""
-        return json.dumps(asdict(self))
-
     @classmethod
-    def from_json(cls, line: str) -> Self:
-        """Return the run that json wrote."""
-        values = json.loads(line)
-        values["believed"] = {int(mark): loss for mark, loss in values["believed"].items()}
-        return cls(**values)
+    def from_json(cls, values: Json) -> Self:
+        """Return the run of these fields; the keys of objects in JSON are text."""
+        return cls(**values | {"believed": {int(mark): loss for mark, loss in values["believed"].items()}})
 
 
 def mann_whitney(a: Floats, b: Floats) -> float:
@@ -168,7 +162,7 @@ def tables(chosen: Selection) -> list[Table]:
 def _row(where: Row, name: str, regrets: Floats, first: Floats | None) -> Row:
     """Return the row of a sampler; first has the regrets of the one that it is compared with, if any."""
     against = "" if first is None else _verdict(first, regrets)
-    return {**where, "sampler": name, "regret": _quartiles(regrets), "against": against}
+    return {**where, "sampler": name, "regret": quartiles(regrets), "against": against}
 
 
 def _costs(chosen: Selection) -> list[Row]:
@@ -217,8 +211,10 @@ def _median(values: Floats) -> float:
     return float(np.median(values))
 
 
-def _quartiles(regrets: Floats) -> str:
-    low, middle, high = np.quantile(regrets, (0.25, 0.5, 0.75))
+def quartiles(values: Floats) -> str:
+    """Return the median with quartiles; none of them is interpolated where a value is infinite."""
+    method: Any = "linear" if np.isfinite(values).all() else "lower"
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), method=method)
     return f"{middle:.3g} [{low:.2g}, {high:.2g}]"
 
 

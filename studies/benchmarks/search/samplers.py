@@ -13,7 +13,9 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,9 +27,19 @@ from optuna.trial import Trial
 
 from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.studies.benchmarks.kept import add_missing, keep, kept
 from ranktune.studies.benchmarks.search.fronts import hypervolume
 from ranktune.studies.benchmarks.search.problems import Problem, problems
-from ranktune.studies.benchmarks.search.regret import MARKS, Run, Selection, Setting, figure, seconds_tables, tables
+from ranktune.studies.benchmarks.search.regret import (
+    MARKS,
+    Key,
+    Run,
+    Selection,
+    Setting,
+    figure,
+    seconds_tables,
+    tables,
+)
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.gp.hyperparameters import fit
 from ranktune.tuner.samplers.history import PAIRED, read
@@ -156,13 +168,6 @@ def overhead_table(names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300
     return Table("Processor milliseconds of a suggestion after n trials in ten dimensions", rows)
 
 
-def kept_runs(path: Path) -> list[Run]:
-    """Return the runs in a file; none where there is no file."""
-    if not path.exists():
-        return []
-    return [Run.from_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-
-
 def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
     """Return the names in text, split at commas; all where it is empty. Raises ParameterError for an unknown one."""
     known = list(known)
@@ -203,9 +208,9 @@ def main(
     workers: Annotated[int, typer.Option(help="Trials that run at the same time, in simulated time.", min=1)] = 1,
     noisy: Annotated[bool, typer.Option("--noisy", help="Add noise of a known standard deviation.")] = False,
     seconds: Annotated[float, typer.Option(help="Start no run after so many seconds.", min=0)] = 1e9,
-    keep: Annotated[
+    keep_in: Annotated[
         Path | None,
-        typer.Option(help="File of finished runs, which are not repeated. (default: in the cache folder)"),
+        typer.Option("--keep", help="File of finished runs, which are not repeated. (default: in the cache folder)"),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a page with a figure to this file.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few trials and seeds of two problems, not stored.")] = False,
@@ -221,24 +226,23 @@ def main(
         titles = chosen(names or ("func3c,hart6m" if quick else ",".join(reported)), known, "problem")
     setting = Setting(noisy, 12 if quick else trials, workers)
     every = range(first_seed, first_seed + (2 if quick else seeds))
-    path = keep or cache_folder() / "sampler-runs.jsonl"
-    runs = [] if quick else kept_runs(path)
-    done = {run.key for run in runs}
-    begun = time.monotonic()
-    for title in titles:
-        for name in wanted:
-            if known[title].corner is not None and (name in SINGLE or noisy):
-                continue
-            for seed in every:
-                if (title, name, seed, noisy, workers, setting.trials) in done or time.monotonic() - begun > seconds:
-                    continue
-                runs.append(run(known[title], title, name, seed, setting))
-                if not quick:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    with path.open("a", encoding="utf-8") as file:
-                        file.write(runs[-1].json() + "\n")
+    path = None if quick else keep_in or cache_folder() / "sampler-runs.jsonl"
+    runs = {own.key: own for own in kept(path, Run.from_json)}
+    planned = (
+        (title, name, seed, noisy, workers, setting.trials)
+        for title, name, seed in product(titles, wanted, every)
+        if known[title].corner is None or not (name in SINGLE or noisy)
+    )
+
+    def run_and_keep(key: Key) -> Run:
+        title, name, seed, *_ = key
+        finished = run(known[title], title, name, seed, setting)
+        keep(path, asdict(finished))
+        return finished
+
+    add_missing(planned, runs, run_and_keep, seconds)
     # the best known value of a ranking problem may come from any run, whatever its setting
-    selection = Selection(runs, known, titles, wanted, every, setting)
+    selection = Selection(list(runs.values()), known, titles, wanted, every, setting)
     if plot is not None:
         plot.write_text(figure(selection), encoding="utf-8")
     return [*tables(selection), *seconds_tables(selection)]

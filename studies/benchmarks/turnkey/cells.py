@@ -6,14 +6,13 @@ metrics. Queries without a relevant document are left out of ndcg@10.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.benchmarks.kept import keep, kept
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
 from ranktune.tuner.selection.leaderboard import for_few_queries
@@ -66,6 +66,18 @@ class Finished:
     tried: int | None = None
     detail: Json = field(default_factory=dict)
 
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        """Return the result that as_json wrote."""
+        values = {name: np.array(fields["values"][name], dtype=np.float64) for name in METRICS}  # null is NaN
+        interval = fields["interval"] and (fields["interval"][0], fields["interval"][1])
+        return cls(**fields | {"cell": Cell(**fields["cell"]), "values": values, "interval": interval})
+
+    def as_json(self) -> Json:
+        """Return the fields as values of JSON."""
+        values = {name: [None if math.isnan(v) else v for v in each.tolist()] for name, each in self.values.items()}
+        return asdict(replace(self, values={})) | {"values": values}
+
     def mean(self, metric: str = METRIC) -> float:
         """Return the mean over the test queries that the metric does not skip."""
         return float(np.nanmean(self.values[metric]))
@@ -98,30 +110,6 @@ def run_cell(cell: Cell, split: Split) -> Finished:
     interval = report["interval"] and (report["interval"][0], report["interval"][1])
     found = {name: report[name] for name in ("estimate", "reported", "tried", "detail")}
     return Finished(cell, values, report["seconds"], interval=interval, **found)
-
-
-def kept(path: Path) -> dict[Cell, Finished]:
-    """Return the finished cells in a file of JSON lines; truncated lines are skipped."""
-    found = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        try:
-            fields = json.loads(line)
-            cell = Cell(**fields.pop("cell"))
-            values = {name: np.array(fields["values"][name], dtype=np.float64) for name in METRICS}  # null is NaN
-            interval = fields["interval"] and (fields["interval"][0], fields["interval"][1])
-            found[cell] = Finished(cell, **(fields | {"values": values, "interval": interval}))
-        except (ValueError, TypeError, KeyError):
-            continue
-    return found
-
-
-def keep(path: Path, finished: Finished) -> None:
-    """Append a finished cell to the file, on a new line even where the last one was truncated."""
-    values = {name: [None if math.isnan(v) else v for v in found.tolist()] for name, found in finished.values.items()}
-    line = json.dumps(asdict(replace(finished, values={})) | {"values": values})
-    with path.open("a+b") as file:
-        cut = file.tell() > 0 and not path.read_bytes().endswith(b"\n")
-        file.write((b"\n" if cut else b"") + line.encode() + b"\n")
 
 
 @dataclass(frozen=True)
@@ -164,7 +152,7 @@ def run_all(
     plan: Sequence[tuple[Cell, Split]], path: Path | None, on_line: Callable[[str], None]
 ) -> tuple[list[Finished], list[str]]:
     """Return the result of each cell, read from path, or run now and appended there; and why cells failed."""
-    known = {} if path is None else kept(path)
+    known = {finished.cell: finished for finished in kept(path, Finished.from_json)}
     results, failures = [], []
     for number, (cell, split) in enumerate(plan, 1):
         where = f"{cell.data} {cell.fold} {cell.rival} {cell.seconds:g} s seed {cell.seed}"
@@ -177,8 +165,7 @@ def run_all(
                 failures.append(f"{where}: {error}")
                 on_line(f"{number}/{len(plan)} {failures[-1]}")
                 continue
-            if path is not None:
-                keep(path, finished)
+            keep(path, finished.as_json())
         results.append(finished)
         figures = f"test {finished.mean():.4f}, estimate {finished.estimate:.4f}, {finished.used:.1f} s"
         on_line(f"{number}/{len(plan)} {where} ({how}): {figures}")

@@ -41,7 +41,7 @@ from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks.turnkey.study_time import as_json, seconds_by_stage, time_by_solver
+from ranktune.studies.benchmarks.turnkey.study_time import seconds_by_stage, time_by_solver
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 
@@ -101,7 +101,7 @@ def rank_tune(split: Split, budget: Budget, folder: Path) -> Delivered:
     events, estimate, best = list(read_events(Path(result.folder))), result.estimate, result.best
     detail = {
         "stages": seconds_by_stage(events, begun, ended),
-        "solvers": as_json(time_by_solver(events)),
+        "solvers": time_by_solver(events),
         "model": best.solver,
         "members": dict(best.params or {}) if best.is_blend else {best.solver: 1.0},
     }

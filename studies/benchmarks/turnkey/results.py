@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.studies.benchmarks.tables import Row
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
 from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
@@ -44,16 +45,6 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A target, the value found, and whether it meets the target."""
-
-    what: str
-    wanted: str
-    found: str
-    met: bool
-
-
-@dataclass(frozen=True)
 class Report:
     """What is known of one budget.
 
@@ -64,7 +55,7 @@ class Report:
     rows: Sequence[Json]
     times: Sequence[Json]
     comparisons: Sequence[Comparison]
-    verdicts: Sequence[Verdict] = field(default=())
+    verdicts: Sequence[Row] = ()
 
 
 def report_of(results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float) -> Report:
@@ -180,29 +171,33 @@ def compared(results: Results, rival: str, data: Sequence[str], *, letor: bool =
     )
 
 
-def verdicts(rows: Sequence[Json], comparisons: Sequence[Comparison], published: Sequence[str]) -> Iterator[Verdict]:
+def verdicts(rows: Sequence[Json], comparisons: Sequence[Comparison], published: Sequence[str]) -> Iterator[Row]:
     """Yield our targets with the values found; those of quality only where all published folds were run."""
     for row in (row for row in rows if row["rival"] == OURS):
         target = TARGETS.get(row["data"])
         if target is not None and row["data"] in published and row["folds"] == FOLDS:
             found = row[METRIC]
-            yield Verdict(f"{row['data']}: mean test {METRIC}", f">= {target:.3f}", f"{found:.4f}", found >= target)
+            yield _verdict(f"{row['data']}: mean test {METRIC}", f">= {target:.3f}", f"{found:.4f}", found >= target)
         off = row["optimism"]
         what = f"{row['data']}: estimate less test"
-        yield Verdict(what, f"within {OPTIMISM:g}", f"{off:+.4f}", abs(off) <= OPTIMISM)
+        yield _verdict(what, f"within {OPTIMISM:g}", f"{off:+.4f}", abs(off) <= OPTIMISM)
         yield from _verdicts_on_time(row)
     for one in comparisons:
         found = f"{one.difference:+.4f}, p = {one.p_value:.4f}"
         if one.letor:
             met = one.p_value < SIGNIFICANT and one.difference > 0.0
-            yield Verdict(f"better than {one.rival}", f"p < {SIGNIFICANT:g}", found, met)
+            yield _verdict(f"better than {one.rival}", f"p < {SIGNIFICANT:g}", found, met)
         else:
             met = one.difference >= -BEHIND
-            yield Verdict(f"{one.data}: not behind {one.rival}", f">= -{BEHIND:g}", found, met)
+            yield _verdict(f"{one.data}: not behind {one.rival}", f">= -{BEHIND:g}", found, met)
 
 
-def _verdicts_on_time(row: Json) -> Iterator[Verdict]:
+def _verdict(what: str, wanted: str, value: str, met: bool) -> Row:
+    return {"what": what, "wanted": wanted, "found": value, "met": met}
+
+
+def _verdicts_on_time(row: Json) -> Iterator[Row]:
     least, most = USED * row["budget"], LATE * row["budget"] + LATE_SECONDS
     shortest, longest = row["shortest"], row["longest"]
-    yield Verdict(f"{row['data']}: shortest run, seconds", f">= {least:.1f}", f"{shortest:.1f}", shortest >= least)
-    yield Verdict(f"{row['data']}: longest run, seconds", f"<= {most:.1f}", f"{longest:.1f}", longest <= most)
+    yield _verdict(f"{row['data']}: shortest run, seconds", f">= {least:.1f}", f"{shortest:.1f}", shortest >= least)
+    yield _verdict(f"{row['data']}: longest run, seconds", f"<= {most:.1f}", f"{longest:.1f}", longest <= most)

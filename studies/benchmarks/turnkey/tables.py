@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.turnkey.cells import METRICS
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
-from ranktune.studies.benchmarks.turnkey.results import Comparison, Report, Verdict
+from ranktune.studies.benchmarks.turnkey.results import Comparison, Report
 
 
 def tables(report: Report, how: str) -> Iterator[Table]:
     """Yield the tables of a report; how is said in the titles: the budget, the seeds and the partition."""
     for data in dict.fromkeys(row["data"] for row in report.rows):
         rows = [row for row in report.rows if row["data"] == data]
-        yield _quality(f"{data}: test queries, means over folds and seeds ({how})", rows)
-        yield _effort(f"{data}: what the tools did in {report.seconds:g} s", rows)
+        yield Table(f"{data}: test queries, means over folds and seeds ({how})", [_quality(row) for row in rows])
+        yield Table(f"{data}: what the tools did in {report.seconds:g} s", [_effort(row) for row in rows])
     for times in report.times:
         yield from _times(times)
     if report.comparisons:
-        yield _comparisons(report.comparisons)
+        title = f"{OURS} less a rival, {METRIC}, paired by query; folds won and lost"
+        yield Table(title, [_comparison(one) for one in report.comparisons])
     if report.verdicts:
-        yield _verdicts(f"wanted of {OURS} ({report.seconds:g} s)", report.verdicts)
+        yield Table(f"wanted of {OURS} ({report.seconds:g} s)", report.verdicts)
 
 
-def _quality(title: str, rows: Sequence[Json]) -> Table:
-    return Table(title, [_of_quality(row) for row in rows])
-
-
-def _of_quality(row: JsonView) -> Row:
+def _quality(row: JsonView) -> Row:
     inside = "-" if row["inside_interval"] is None else f"{row['inside_interval']} of {row['runs']}"
     values = {metric: f"{row[metric]:.4f}" for metric in METRICS}
     return {"rival": row["rival"], **values, "estimate - test": f"{row['optimism']:+.4f}", "in interval": inside}
 
 
-def _effort(title: str, rows: Sequence[Json]) -> Table:
-    return Table(title, [_of_effort(row) for row in rows])
-
-
-def _of_effort(row: JsonView) -> Row:
+def _effort(row: JsonView) -> Row:
     tried, trees = ("-" if count is None else f"{count:.0f}" for count in (row["tried"], row["trees"]))
     seconds = {name: f"{row[name]:.1f}" for name in ("seconds", "longest")}
     return {"rival": row["rival"], "runs": row["runs"], "configurations": tried, "trees": trees, **seconds}
@@ -77,18 +70,8 @@ def _of_solver(row: JsonView) -> Row:
     return {"solver": row["solver"], **counts, **effort, **best, "in model": row.get("in_model")}
 
 
-def _comparisons(comparisons: Sequence[Comparison]) -> Table:
-    title = f"{OURS} less a rival, {METRIC}, paired by query; folds won and lost"
-    return Table(title, [_of_comparison(one) for one in comparisons])
-
-
-def _of_comparison(one: Comparison) -> Row:
+def _comparison(one: Comparison) -> Row:
     return {
         "rival": one.rival, "data": one.data, "queries": one.queries, "difference": f"{one.difference:+.4f}",
         "p": f"{one.p_value:.4f}", "won": one.wins, "lost": one.losses,
     }  # fmt: skip
-
-
-def _verdicts(title: str, verdicts: Sequence[Verdict]) -> Table:
-    rows: list[Row] = [{"what": own.what, "wanted": own.wanted, "found": own.found, "met": own.met} for own in verdicts]
-    return Table(title, rows)

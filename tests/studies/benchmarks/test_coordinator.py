@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ranktune.studies.benchmarks import coordinator, tune_memory
+from ranktune.studies.benchmarks import coordinator, memory
+from ranktune.studies.benchmarks.kept import kept
 from ranktune.studies.benchmarks.search import race
 
 
@@ -33,13 +34,13 @@ def test_jobs_are_compared() -> None:
 
 @pytest.mark.thorough
 def test_searches_are_compared_by_seconds(tmp_path: Path) -> None:
-    (table,) = race.main(trials=2, seeds=1, solver=["RidgeRanker"], ways="thompson", keep=tmp_path / "races.jsonl")
+    (table,) = race.main(trials=2, seeds=1, solver=["RidgeRanker"], ways="thompson", keep_in=tmp_path / "races.jsonl")
     assert [row["search"] for row in table.rows] == ["tpe", "thompson"]
-    assert len(race.kept_searches(tmp_path / "races.jsonl")) == 2
+    assert len(list(kept(tmp_path / "races.jsonl", dict))) == 2
 
 
 @pytest.mark.thorough
 def test_the_peak_of_a_study_is_measured() -> None:
-    (table,) = tune_memory.main([1200], seconds=2.0)
+    (table,) = memory.of_studies([1200], seconds=2.0)
     (row,) = table.rows
     assert row["documents"] == 1200 and row["within"] is True and "MB" in str(row["anonymous"])

@@ -64,10 +64,10 @@ def test_every_benchmark_has_help_and_a_place_for_its_result() -> None:
 
 
 def test_a_failure_is_stored_and_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = serving.Line("trees", 1, 1.0, 2.0, 3.0, "", True, True)
-    monkeypatch.setattr(serving, "compare", lambda *_: [line])
+    row: Row = {"model": "trees", "batch": 1, "predict": 1.0, "same bits": True}
+    monkeypatch.setattr(serving, "compare", lambda *_: [row])
     order = ["serving", "--store", str(tmp_path / "r.json")]
     assert CliRunner().invoke(app, order).exit_code == 0
-    monkeypatch.setattr(serving, "compare", lambda *_: [replace(line, equal=False)])
+    monkeypatch.setattr(serving, "compare", lambda *_: [{**row, "same bits": False}])
     assert CliRunner().invoke(app, order).exit_code == 1
     assert Result.read(tmp_path / "r.json").tables[0].rows[0]["same bits"] is False

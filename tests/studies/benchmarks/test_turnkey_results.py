@@ -66,7 +66,7 @@ def test_verdicts_follow_the_targets() -> None:
         cells = [finished("ranktune", f"Fold{k}", [value], data="MQ2008", estimate=estimate) for k in range(folds)]
         results = by_key(replace(cells[0], used=used), *cells[1:])
         rows = [summary(results, "MQ2008", "ranktune")]
-        return {one.what: one.met for one in verdicts(rows, [], ["MQ2008"])}
+        return {str(one["what"]): bool(one["met"]) for one in verdicts(rows, [], ["MQ2008"])}
 
     quality, estimate = "MQ2008: mean test ndcg@10", "MQ2008: estimate less test"
     least, most = "MQ2008: shortest run, seconds", "MQ2008: longest run, seconds"
@@ -75,7 +75,7 @@ def test_verdicts_follow_the_targets() -> None:
     assert met(0.701, 0.715, folds=4, used=0.89) == {estimate: False, least: False, most: True}
     better = Comparison("flaml", 9, 0.01, 0.04, 5, 0)
     sides = [better, replace(better, difference=-0.01), replace(better, p_value=0.06)]
-    assert [one.met for one in verdicts([], sides, [])] == [True, False, False]
+    assert [one["met"] for one in verdicts([], sides, [])] == [True, False, False]
     near = replace(better, data="n", letor=False, p_value=1.0)
     sides = [replace(near, difference=difference) for difference in (0.0, -0.0019, -0.0021)]
-    assert [one.met for one in verdicts([], sides, [])] == [True, True, False]
+    assert [one["met"] for one in verdicts([], sides, [])] == [True, True, False]
