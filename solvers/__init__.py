@@ -5,10 +5,9 @@ A name is imported when it is first used, so that importing the package costs no
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.names import MODULES
+from ranktune.solvers.names import PARTS, SOLVERS
 
 if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.base.blocks import fit_blocks as fit_blocks
@@ -69,14 +68,14 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.optimizers.one_pass import TGD as TGD
     from ranktune.solvers.optimizers.proximal import FISTA as FISTA
 
-__all__ = sorted(MODULES)
+__all__ = sorted((*SOLVERS.names, *PARTS.names))
 
 
 def __getattr__(name: str) -> object:
     """Import the module of a public name and keep the name here (PEP 562)."""
-    if name not in MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
+    value: object = (SOLVERS if name in SOLVERS.names else PARTS).imported(name)
     globals()[name] = value
     return value
 

@@ -1,85 +1,103 @@
-"""The public names of ranktune.solvers and the modules that define them. Importing this module imports none of them."""
+"""The public names of ranktune.solvers and where they are. Importing this module imports none of them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
+from ranktune.solvers.core.table import Entry, Table
 
-class Registration(NamedTuple):
-    """Where a solver is defined; whether it competes unless others are named; the optional library it needs."""
+if TYPE_CHECKING:
+    from ranktune.solvers.base.ranker import BaseRanker
 
-    module: str
-    standard: bool = False
-    library: str | None = None
+SOLVERS: Table[type[BaseRanker]] = Table(
+    "solver",
+    {
+        "AdaRank": Entry("boosting.adarank"),
+        "BestFeature": Entry("linear.best_feature"),
+        "CatBoostRanker": Entry("boosting.catboost", library="catboost"),
+        "CommitteePerceptron": Entry("online.perceptrons"),
+        "DominationRank": Entry("linear.domination"),
+        "ElasticRank": Entry("linear.elastic_rank"),
+        "GBDTRanker": Entry("boosting.lightgbm_regression", library="lightgbm"),
+        "LambdaMART": Entry("boosting.lightgbm", library="lightgbm"),
+        "LambdaRank": Entry("linear.lambda_rank"),
+        "ListNet": Entry("linear.list_net"),
+        "LogisticRanker": Entry("linear.pointwise"),
+        "PAMIR": Entry("online.pamir"),
+        "PairwisePegasos": Entry("online.pegasos"),
+        "PairwisePerceptron": Entry("online.perceptrons"),
+        "Prank": Entry("online.perceptrons"),
+        "RandomForestRanker": Entry("boosting.lightgbm_regression", library="lightgbm"),
+        "RankBoost": Entry("boosting.rank_boost"),
+        "RankSVM": Entry("linear.rank_svm"),
+        "Ranker": Entry("linear.ranker"),
+        "RidgeRanker": Entry("linear.pointwise"),
+        "SOLAR1": Entry("online.solar"),
+        "SOLAR2": Entry("online.solar"),
+        "SVRRanker": Entry("linear.pointwise"),
+        "XGBoostRanker": Entry("boosting.xgboost", library="xgboost"),
+    },
+    package="ranktune.solvers",
+    remedy="ranktune.register_solver adds your own.",
+)
+"""Every solver in alphabetical order."""
 
-
-REGISTERED = {
-    "BestFeature": Registration("linear.best_feature", standard=True),
-    "RidgeRanker": Registration("linear.pointwise", standard=True),
-    "LogisticRanker": Registration("linear.pointwise", standard=True),
-    "SVRRanker": Registration("linear.pointwise", standard=True),
-    "RankSVM": Registration("linear.rank_svm", standard=True),
-    "ListNet": Registration("linear.list_net", standard=True),
-    "ElasticRank": Registration("linear.elastic_rank", standard=True),
-    "GBDTRanker": Registration("boosting.lightgbm_regression", standard=True, library="lightgbm"),
-    "LambdaMART": Registration("boosting.lightgbm", standard=True, library="lightgbm"),
-    "CatBoostRanker": Registration("boosting.catboost", standard=True, library="catboost"),
-    "Ranker": Registration("linear.ranker", standard=True),
-    "RandomForestRanker": Registration("boosting.lightgbm_regression", library="lightgbm"),
-    "XGBoostRanker": Registration("boosting.xgboost", library="xgboost"),
-    "AdaRank": Registration("boosting.adarank"),
-    "RankBoost": Registration("boosting.rank_boost"),
-    "DominationRank": Registration("linear.domination"),
-    "LambdaRank": Registration("linear.lambda_rank"),
-    "CommitteePerceptron": Registration("online.perceptrons"),
-    "PairwisePerceptron": Registration("online.perceptrons"),
-    "Prank": Registration("online.perceptrons"),
-    "PAMIR": Registration("online.pamir"),
-    "PairwisePegasos": Registration("online.pegasos"),
-    "SOLAR1": Registration("online.solar"),
-    "SOLAR2": Registration("online.solar"),
-}
-"""Every solver. The standard ones are tried in this order, so the fast ones come first, because time may be short.
+STANDARD = (
+    "BestFeature",
+    "RidgeRanker",
+    "LogisticRanker",
+    "SVRRanker",
+    "RankSVM",
+    "ListNet",
+    "ElasticRank",
+    "GBDTRanker",
+    "LambdaMART",
+    "CatBoostRanker",
+    "Ranker",
+)
+"""The solvers that compete unless others are named, in the order in which their defaults are tried: the fast ones come
+first, because time may be short.
 
 They are of each family those that tend to win or to help in a blend, and a baseline.
 """
 
-PARTS = {
-    "PairwiseHinge": "losses.pairwise",
-    "PairwiseLogistic": "losses.pairwise",
-    "PairwiseSquaredHinge": "losses.pairwise",
-    "SoftmaxCrossEntropy": "losses.listwise",
-    "DominationLoss": "losses.domination",
-    "DeltaNDCG": "losses.pair_weights",
-    "DeltaRecall": "losses.pair_weights",
-    "Uniform": "losses.pair_weights",
-    "ElasticNet": "losses.penalties",
-    "L1": "losses.penalties",
-    "L2": "losses.penalties",
-    "CoordinateDescent": "linear.second_order",
-    "Newton": "linear.second_order",
-    "FISTA": "optimizers.proximal",
-    "LBFGS": "optimizers.batch",
-    "OWLQN": "optimizers.batch",
-    "FOBOS": "optimizers.one_pass",
-    "PSGD": "optimizers.one_pass",
-    "RDA": "optimizers.one_pass",
-    "TGD": "optimizers.one_pass",
-    "Choice": "core.space",
-    "Float": "core.space",
-    "Int": "core.space",
-    "When": "core.space",
-    "Queries": "data.queries",
-    "Metric": "metrics.metrics",
-    "parse_metric": "metrics.metrics",
-    "LinearModel": "models.linear",
-    "TreeModel": "models.tree_model",
-    "load_model": "models.base",
-    "SavedRanker": "base.saved",
-    "distil": "distillation.distil",
-    "fit_blocks": "base.blocks",
-}
+PARTS: Table[object] = Table(
+    "name",
+    {
+        "PairwiseHinge": Entry("losses.pairwise"),
+        "PairwiseLogistic": Entry("losses.pairwise"),
+        "PairwiseSquaredHinge": Entry("losses.pairwise"),
+        "SoftmaxCrossEntropy": Entry("losses.listwise"),
+        "DominationLoss": Entry("losses.domination"),
+        "DeltaNDCG": Entry("losses.pair_weights"),
+        "DeltaRecall": Entry("losses.pair_weights"),
+        "Uniform": Entry("losses.pair_weights"),
+        "ElasticNet": Entry("losses.penalties"),
+        "L1": Entry("losses.penalties"),
+        "L2": Entry("losses.penalties"),
+        "CoordinateDescent": Entry("linear.second_order"),
+        "Newton": Entry("linear.second_order"),
+        "FISTA": Entry("optimizers.proximal"),
+        "LBFGS": Entry("optimizers.batch"),
+        "OWLQN": Entry("optimizers.batch"),
+        "FOBOS": Entry("optimizers.one_pass"),
+        "PSGD": Entry("optimizers.one_pass"),
+        "RDA": Entry("optimizers.one_pass"),
+        "TGD": Entry("optimizers.one_pass"),
+        "Choice": Entry("core.space"),
+        "Float": Entry("core.space"),
+        "Int": Entry("core.space"),
+        "When": Entry("core.space"),
+        "Queries": Entry("data.queries"),
+        "Metric": Entry("metrics.metrics"),
+        "parse_metric": Entry("metrics.metrics"),
+        "LinearModel": Entry("models.linear"),
+        "TreeModel": Entry("models.tree_model"),
+        "load_model": Entry("models.base"),
+        "SavedRanker": Entry("base.saved"),
+        "distil": Entry("distillation.distil"),
+        "fit_blocks": Entry("base.blocks"),
+    },
+    package="ranktune.solvers",
+)
 """All other public names."""
-
-MODULES = {name: solver.module for name, solver in REGISTERED.items()} | PARTS
-"""The module of every public name, below ranktune.solvers."""

@@ -13,7 +13,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.names import REGISTERED
+from ranktune.solvers.names import SOLVERS, STANDARD
 from ranktune.tuner.workers.interrupts import SIGNALS
 from tests.support.paths import ROOT
 
@@ -39,7 +39,7 @@ def pytest_configure() -> None:
 @pytest.hookimpl(tryfirst=True)  # before the items are selected by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as thorough those folders, and what is tested of every solver where the solver is not a standard one."""
-    others = {name for name, solver in REGISTERED.items() if not solver.standard}
+    others = set(SOLVERS.names) - set(STANDARD)
     for item in items:
         folder = item.path.relative_to(ROOT / "tests").parts[0] if item.path.is_relative_to(ROOT / "tests") else ""
         solver = item.callspec.params.get("name") if hasattr(item, "callspec") else None

@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 from ranktune.solvers.core.arrays import Json, JsonView
-from ranktune.solvers.core.entry_points import loaded, named, offered, path_of
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.import_paths import named, path_of
 from ranktune.solvers.core.space import OF_CONSTRUCTOR, Choice, Float, Int, Parameter, When, conditions, middle
+from ranktune.solvers.core.table import Table
 
 GROUP = "ranktune.solvers"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -93,31 +94,21 @@ def parameters_of(make: Any) -> dict[str, object]:
         return {}
 
 
-REGISTERED: dict[str, Registration] = {}
-"""The solvers of the user's by name."""
-
-
-def add(registration: Registration) -> None:
-    """Make a solver known in this process; one of that name is replaced."""
-    REGISTERED[registration.name] = registration
+REGISTERED: Table[Registration] = Table(
+    "solver", {}, group=GROUP, adopt="ranktune.solvers.core.registrations:with_declared_space"
+)
+"""The solvers of the user's by name, and those that installed packages offer."""
 
 
 def find(name: str) -> Registration | None:
     """Return the solver of that name, registered here or offered by an installed package, whatever its case."""
-    for known, registration in REGISTERED.items():
-        if known.lower() == name.lower():
-            return registration
-    make = loaded(GROUP, name)
-    if make is None:
-        return None
-    own = next(known for known in offered(GROUP) if known.lower().replace("_", "-") == name.lower().replace("_", "-"))
-    add(Registration(own, make, declared_space(own, make)))
-    return REGISTERED[own]
+    known = REGISTERED.spelling(name)
+    return None if known is None else REGISTERED[known]
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all solvers of the user's, those offered by installed packages too."""
-    return tuple(sorted({*REGISTERED, *offered(GROUP)}))
+def with_declared_space(name: str, make: Any) -> Registration:
+    """Return a solver with the search space that its class declares. Raises ParameterError where it declares none."""
+    return Registration(name, make, declared_space(name, make))
 
 
 def declared_space(name: str, make: Any) -> tuple[Parameter, ...]:
@@ -165,7 +156,9 @@ def restore(name: str, description: JsonView) -> None:
     objects = {key: named(path) if isinstance(path, str) and ":" in path else path for key, path in paths.items()}
     if find(name) is None:  # importing its module may have registered it
         trusted = tuple(description.get("trusted", ()))
-        add(Registration(name, objects["make"], space_of(description), objects["save"], objects["load"], trusted))
+        REGISTERED[name] = Registration(
+            name, objects["make"], space_of(description), objects["save"], objects["load"], trusted
+        )
 
 
 def _described(parameter: Parameter) -> Json:

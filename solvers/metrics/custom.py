@@ -7,23 +7,22 @@ under the name of the metric, with an attribute cutoff where it takes one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
-from ranktune.solvers.core.entry_points import is_path, loaded, named, path_of
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.import_paths import is_path, named, path_of
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.kernels import WHOLE, rank
 from ranktune.solvers.metrics.names import read_name
-from ranktune.solvers.metrics.presets import CUSTOM_MEASURES, MEASURES, Measure
+from ranktune.solvers.metrics.presets import CUSTOM, MEASURES
 
 TIES = ("pessimistic", "optimistic", "input", "reverse")
 """Orders of documents with equal scores, the default first."""
-GROUP = "ranktune.metrics"
 CUTOFFS = ("none", "optional", "required")
 
 
@@ -37,6 +36,7 @@ class CustomMetric:
     name: str
     function: Callable[..., float]
     cutoff: str = "none"
+    options: ClassVar[Mapping[str, tuple[str, ...]]] = {"ties": TIES}
 
     def __post_init__(self) -> None:
         """Check every field and give the name its one spelling."""
@@ -82,27 +82,6 @@ class CustomMetric:
         return number
 
 
-CUSTOM: dict[str, CustomMetric] = {}
-"""The metrics of the user's by name."""
-
-
-def add_metric(metric: CustomMetric) -> None:
-    """Make a metric known in this process; one of that name is replaced."""
-    CUSTOM[metric.name] = metric
-    CUSTOM_MEASURES[metric.name] = Measure(metric.cutoff, {"ties": TIES})
-
-
-def remove_metric(name: str) -> None:
-    """Forget a metric."""
-    del CUSTOM[name], CUSTOM_MEASURES[name]
-
-
-def find_metric(name: str) -> None:
-    """Make the metric of that name known if an installed package offers it."""
-    if (function := loaded(GROUP, name)) is not None:
-        add_metric(_metric(name, function))
-
-
 def metric_at(path: str) -> str | None:
     """Make a function at an import path, module:function, a metric, and return its name; None if there is none."""
     if not is_path(path):
@@ -111,12 +90,13 @@ def metric_at(path: str) -> str | None:
         function = named(path)
     except ParameterError:  # such as a convention: ndgc:letor
         return None
-    metric = _metric(path.rpartition(":")[2].rpartition(".")[2], function)
-    add_metric(metric)
+    metric = custom_metric(path.rpartition(":")[2].rpartition(".")[2], function)
+    CUSTOM[metric.name] = metric
     return metric.name
 
 
-def _metric(name: str, function: Any) -> CustomMetric:
+def custom_metric(name: str, function: Any) -> CustomMetric:
+    """Return the metric of a function, whose attribute cutoff says whether it takes one."""
     return CustomMetric(name, function, getattr(function, "cutoff", "none"))
 
 
@@ -138,4 +118,4 @@ def restore_metric(name: str, description: JsonView) -> None:
         )
     function = named(path)
     if name not in CUSTOM:  # importing its module may have registered it
-        add_metric(CustomMetric(name, function, str(description.get("cutoff", "none"))))
+        CUSTOM[name] = CustomMetric(name, function, str(description.get("cutoff", "none")))

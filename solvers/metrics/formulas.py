@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Mask
-from ranktune.solvers.metrics.custom import CUSTOM
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.kernels import (
     WHOLE,
@@ -25,6 +24,7 @@ from ranktune.solvers.metrics.kernels import (
     rank,
     reciprocal_ranks,
 )
+from ranktune.solvers.metrics.presets import CUSTOM
 
 if TYPE_CHECKING:
     from ranktune.solvers.metrics.metrics import Metric

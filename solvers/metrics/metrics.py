@@ -33,12 +33,12 @@ from ranktune.solvers.core.arrays import Floats, Matrix, as_floats
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics import formulas
-from ranktune.solvers.metrics.custom import find_metric, metric_at
+from ranktune.solvers.metrics.custom import metric_at
 from ranktune.solvers.metrics.gains import AUTO, can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.names import nearest_name, read_name
-from ranktune.solvers.metrics.presets import KNOWN, PRESETS, check_option, conventions
+from ranktune.solvers.metrics.presets import CUSTOM, KNOWN, PRESETS, check_option, conventions
 
 __all__ = ["Judgements", "Metric", "discounts", "gains", "parse_metric"]
 
@@ -242,7 +242,7 @@ def parse_metric(text: str | Metric) -> Metric:
             name, (cutoff, _, tail) = by_path, after.lower().partition(":")
             cutoff = cutoff or None
         else:
-            find_metric(name)
+            CUSTOM.spelling(name)  # imports it if an installed package offers it
     if name not in KNOWN:
         raise ParameterError(f"metric '{text}' is unknown. {nearest_name(name, KNOWN)}")
     preset, options = _parse_options(text, name, tail)

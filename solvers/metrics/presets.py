@@ -22,10 +22,14 @@ import math
 from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.table import Table
 from ranktune.solvers.metrics.gains import AUTO, DISCOUNTS, GAINS, HIGHEST_GRADE
+
+if TYPE_CHECKING:
+    from ranktune.solvers.metrics.custom import CustomMetric
 
 _TIES = ("average", "input", "reverse", "pessimistic", "optimistic", "docid")
 _EMPTY = ("skip", "0", "1")
@@ -35,11 +39,14 @@ _EMPTY = ("skip", "0", "1")
 class Measure:
     """What a measure takes: a cutoff "@k" (required, optional or none) and options with their values, default first.
 
+    help says in a line what it is.
+
     () in options stands for a number, see NUMBERS.
     """
 
     cutoff: str
     options: Mapping[str, tuple[str, ...]]
+    help: str = ""
 
 
 class Number(NamedTuple):
@@ -66,27 +73,37 @@ _GRADED = {"gain": (AUTO, *GAINS), "discount": DISCOUNTS, "ties": _TIES, "empty"
 _BINARY: dict[str, tuple[str, ...]] = {"relevant": (), "ties": _TIES, "empty": _EMPTY}
 _TIED_PAIRS = {"ties": ("average", "pessimistic", "optimistic"), "empty": _EMPTY}
 
-MEASURES: Mapping[str, Measure] = {
-    "ndcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}),
-    "dcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}),
-    "mean-ndcg": Measure("optional", _GRADED),
-    "map": Measure("optional", {**_BINARY, "ties": (*_TIES, "threshold"), "norm": ("top", "all")}),
-    "mrr": Measure("optional", _BINARY),
-    "err": Measure("optional", {"highest": (), "ties": _TIES, "empty": _EMPTY}),
-    "rbp": Measure("optional", {"p": (), **_BINARY}),
-    "precision": Measure("required", {**_BINARY, "short": ("pad", "cut", "0")}),
-    "recall": Measure("required", _BINARY),
-    "wta": Measure("none", {"ties": _TIES, "empty": _EMPTY}),
-    "pairwise": Measure("none", _TIED_PAIRS),
-    "kendall": Measure("none", {"empty": _EMPTY}),
-    "auc": Measure("none", {"relevant": (), **_TIED_PAIRS}),
-    "domination": Measure("none", _TIED_PAIRS),
-}
+MEASURES: Table[Measure] = Table(
+    "metric",
+    {
+        "ndcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}, "normalised discounted cumulative gain"),
+        "dcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}, "discounted cumulative gain"),
+        "mean-ndcg": Measure("optional", _GRADED, "the mean of ndcg over all cutoffs up to k, as LETOR 4.0 has it"),
+        "map": Measure(
+            "optional", {**_BINARY, "ties": (*_TIES, "threshold"), "norm": ("top", "all")}, "average precision"
+        ),
+        "mrr": Measure("optional", _BINARY, "1 / the rank of the first relevant document"),
+        "err": Measure("optional", {"highest": (), "ties": _TIES, "empty": _EMPTY}, "expected reciprocal rank"),
+        "rbp": Measure("optional", {"p": (), **_BINARY}, "rank-biased precision"),
+        "precision": Measure(
+            "required", {**_BINARY, "short": ("pad", "cut", "0")}, "the share of relevant documents among the first k"
+        ),
+        "recall": Measure("required", _BINARY, "the share of the relevant documents that the first k hold"),
+        "wta": Measure("none", {"ties": _TIES, "empty": _EMPTY}, "whether the first document has the highest grade"),
+        "pairwise": Measure("none", _TIED_PAIRS, "the share of pairs of unequal grades that are in order"),
+        "kendall": Measure("none", {"empty": _EMPTY}, "Kendall's tau-b of scores and grades"),
+        "auc": Measure("none", {"relevant": (), **_TIED_PAIRS}, "the area under the ROC curve"),
+        "domination": Measure("none", _TIED_PAIRS, "1 minus the domination error"),
+    },
+)
+"""The measures of RankTune by name."""
 
-CUSTOM_MEASURES: dict[str, Measure] = {}
-"""The measures that the user defined: see metrics.custom."""
+CUSTOM: Table[CustomMetric] = Table(
+    "metric", {}, group="ranktune.metrics", adopt="ranktune.solvers.metrics.custom:custom_metric"
+)
+"""The metrics that the user defined, and those that installed packages offer: see metrics.custom."""
 
-KNOWN: Mapping[str, Measure] = ChainMap(CUSTOM_MEASURES, dict(MEASURES))
+KNOWN: Mapping[str, Measure | CustomMetric] = ChainMap(cast(Any, CUSTOM), cast(Any, MEASURES))
 """Every measure by name."""
 
 _ONLY_WITH_CUTOFF = ("short", "norm")

@@ -16,7 +16,7 @@ import ranktune
 import ranktune.solvers
 import ranktune.tuner
 from ranktune.solvers.core.registrations import REGISTERED
-from ranktune.solvers.metrics.custom import CUSTOM, remove_metric
+from ranktune.solvers.metrics.presets import CUSTOM
 
 MODULES = {module.__name__: module for module in (ranktune, ranktune.solvers, ranktune.tuner)}
 PUBLIC = sorted(
@@ -71,8 +71,7 @@ def forgotten() -> Iterator[None]:
     """What an example registers is gone after it."""
     yield
     REGISTERED.clear()
-    for name in list(CUSTOM):
-        remove_metric(name)
+    CUSTOM.clear()
 
 
 @pytest.mark.usefixtures("forgotten")

@@ -36,7 +36,8 @@ LAYERS = {
         ("models", "metrics"),
         ("blocks",),
         ("data",),
-        ("core", "names"),
+        ("names",),
+        ("core",),
     ),
     "tuner": (
         ("runner", "one_pass"),

@@ -22,8 +22,8 @@ from ranktune.solvers import Int, Queries, parse_metric
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.solvers.core.space import Parameter
-from ranktune.solvers.names import REGISTERED
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.workers.executor import InProcess
@@ -157,11 +157,9 @@ class Picks(LinearRanker):
 
 @pytest.fixture
 def picks() -> Iterator[None]:
-    before = dict(REGISTERED)
     ranktune.register_solver("Picks", Picks)
     yield
-    REGISTERED.clear()
-    REGISTERED.update(before)
+    del REGISTERED["Picks"]
 
 
 @pytest.mark.usefixtures("picks")

@@ -25,7 +25,7 @@ from ranktune.solvers import (
 from ranktune.solvers.boosting.catboost import CatBoostRanker
 from ranktune.solvers.boosting.xgboost import XGBoostRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.registrations import REGISTERED, Registration, add
+from ranktune.solvers.core.registrations import REGISTERED, Registration
 from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.distillation.distil import distil
 from ranktune.solvers.linear.least_squares import within_signs
@@ -284,9 +284,8 @@ class Keeping(Claiming):
 def test_solvers_of_the_users_declare_that_they_keep_constraints_and_are_verified(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ranktune.solvers.core.registrations.REGISTERED", dict(REGISTERED))
     for kind in (Plain, Claiming, Keeping):
-        add(Registration(f"Own{kind.__name__}", kind))
+        monkeypatch.setitem(REGISTERED, f"Own{kind.__name__}", Registration(f"Own{kind.__name__}", kind))
     with pytest.raises(ParameterError, match="cannot keep monotone constraints"):
         make("OwnPlain", {}, 0).fit(data(), monotone=SIGNS)
     with pytest.raises(DataError, match="against the monotone constraint -1 of the feature 'title'"):

@@ -14,8 +14,9 @@ from typing import Any
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.registrations import described, find, restore
-from ranktune.solvers.metrics.custom import CUSTOM, described_metric, restore_metric
+from ranktune.solvers.metrics.custom import described_metric, restore_metric
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.solvers.registry import NAMES
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.registrations import Registration, declared_space
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter
-from ranktune.solvers.metrics.custom import CustomMetric, add_metric
+from ranktune.solvers.metrics.custom import CustomMetric
+from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.solvers.registry import add_solver
 
 
@@ -122,7 +123,8 @@ def register_metric(name: str, function: Callable[..., float], *, cutoff: str = 
     >>> ranktune.parse_metric("success@1").per_query(np.array([1.0, 2.0, 3.0, 4.0]), queries).tolist()
     [1.0, 0.0]
     """
-    add_metric(CustomMetric(name, function, cutoff))
+    metric = CustomMetric(name, function, cutoff)
+    CUSTOM[metric.name] = metric
 
 
 def _parameters(space: Sequence[Parameter] | Mapping[str, Any]) -> tuple[Parameter, ...]:

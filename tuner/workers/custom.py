@@ -11,8 +11,9 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ranktune.solvers.core.registrations import REGISTERED, Registration, add
-from ranktune.solvers.metrics.custom import CUSTOM, CustomMetric, add_metric
+from ranktune.solvers.core.registrations import REGISTERED, Registration
+from ranktune.solvers.metrics.custom import CustomMetric
+from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.tuner.workers.executor import Executor, InProcess, Limits
 
 T = TypeVar("T")
@@ -77,7 +78,7 @@ def call_with_custom(
 ) -> T:
     """Return function(*arguments), called where solvers and metrics are known."""
     for registration in solvers:
-        add(registration)
+        REGISTERED[registration.name] = registration
     for metric in metrics:
-        add_metric(metric)
+        CUSTOM[metric.name] = metric
     return function(*arguments)

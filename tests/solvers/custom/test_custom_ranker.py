@@ -23,7 +23,7 @@ from sklearn.svm import SVR
 
 from ranktune import register_solver
 from ranktune.solvers import LinearModel, TreeModel, load_model
-from ranktune.solvers.core import entry_points
+from ranktune.solvers.core import table
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.registrations import GROUP, REGISTERED, described, restore
 from ranktune.solvers.core.space import Choice, Float, Int
@@ -289,8 +289,7 @@ def test_installed_packages_offer_solvers(monkeypatch: pytest.MonkeyPatch) -> No
     point = EntryPoint("Packaged", "tests.support.custom_solvers:PowerRidge", GROUP)
     broken = EntryPoint("Broken", "tests.support.custom_solvers:Nothing", GROUP)
     points = {point.name: point, broken.name: broken}
-    for module in (entry_points, __import__("ranktune.solvers.core.registrations", fromlist=["offered"])):
-        monkeypatch.setattr(module, "offered", lambda group: points if group == GROUP else {})
+    monkeypatch.setattr(table, "offered", lambda group: points if group == GROUP else {})
     assert make("packaged", {"alpha": 2.0}, 0).fit(queries()).predict(queries()).std() > 0.0
     with pytest.raises(ParameterError, match="'Broken' cannot be imported from"):
         solver_class("Broken")

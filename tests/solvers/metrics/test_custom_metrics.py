@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from ranktune import register_metric
-from ranktune.solvers.core import entry_points
+from ranktune.solvers.core import table
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.custom import CUSTOM, GROUP, add_metric, described_metric, remove_metric, restore_metric
+from ranktune.solvers.metrics.custom import described_metric, restore_metric
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
+from ranktune.solvers.metrics.presets import CUSTOM
 from tests.support import custom_solvers
 
 
@@ -22,10 +23,8 @@ def forgotten() -> Iterator[None]:
     """What a test registers is gone after it."""
     before = dict(CUSTOM)
     yield
-    for name in set(CUSTOM) - set(before):
-        remove_metric(name)
-    for metric in before.values():
-        add_metric(metric)
+    CUSTOM.clear()
+    CUSTOM.update(before)
 
 
 def judged(seed: int = 0, queries: int = 40) -> tuple[Queries, np.ndarray]:
@@ -116,8 +115,8 @@ def test_an_unknown_name_is_answered_as_before() -> None:
 
 
 def test_installed_packages_offer_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("first_hit", "tests.support.custom_solvers:success", GROUP)
-    monkeypatch.setattr(entry_points, "offered", lambda group: {point.name: point} if group == GROUP else {})
+    point = EntryPoint("first_hit", "tests.support.custom_solvers:success", CUSTOM.group)
+    monkeypatch.setattr(table, "offered", lambda group: {point.name: point} if group == CUSTOM.group else {})
     assert str(parse_metric("first_hit")) == "first-hit"
 
 
@@ -125,7 +124,7 @@ def test_a_described_metric_is_found_again() -> None:
     register_metric("success", custom_solvers.success)
     description = described_metric(CUSTOM["success"])
     assert description == {"function": "tests.support.custom_solvers:success", "cutoff": "none"}
-    remove_metric("success")
+    del CUSTOM["success"]
     restore_metric("success", description)
     assert CUSTOM["success"].function is custom_solvers.success
 
@@ -134,6 +133,6 @@ def test_one_without_a_path_says_what_to_do() -> None:
     register_metric("mine", lambda grades: 0.0)
     description = described_metric(CUSTOM["mine"])
     restore_metric("mine", description)  # it is known
-    remove_metric("mine")
+    del CUSTOM["mine"]
     with pytest.raises(ParameterError, match=r"'mine' is not registered here.*ranktune.register_metric"):
         restore_metric("mine", description)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ranktune.solvers.names import REGISTERED
+from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.study.declaration import Study
@@ -53,5 +53,5 @@ def test_a_configuration_is_the_same_whatever_its_rounds() -> None:
 
 
 def test_what_grows_is_boosted() -> None:
-    assert {name for name in REGISTERED if grows(name)} >= set(BOOSTED)
+    assert {name for name in SOLVERS.names if grows(name)} >= set(BOOSTED)
     assert not grows("RankSVM") and not grows("RandomForestRanker")

@@ -12,7 +12,7 @@ from ranktune import Study, register_metric, register_solver
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.solvers.core.space import Choice, Float, Int, When
-from ranktune.solvers.metrics.custom import CUSTOM, remove_metric
+from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.tuner.study.custom import restore_custom
 from tests.support.custom_solvers import PowerRidge, precision
 
@@ -26,8 +26,7 @@ def forgotten() -> Iterator[None]:
 
 def forget() -> None:
     REGISTERED.clear()
-    for name in list(CUSTOM):
-        remove_metric(name)
+    CUSTOM.clear()
 
 
 def declared() -> Study:

@@ -11,8 +11,8 @@ import pytest
 from ranktune import register_metric, register_solver
 from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.custom import CUSTOM, remove_metric
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.solvers.registry import make
 from ranktune.tuner.workers.custom import CustomExecutor, with_custom
 from ranktune.tuner.workers.executor import InProcess, Processes
@@ -24,8 +24,7 @@ def forgotten() -> Iterator[None]:
     """What a test registers is gone after it."""
     yield
     REGISTERED.clear()
-    for name in list(CUSTOM):
-        remove_metric(name)
+    CUSTOM.clear()
 
 
 def value(solver: str, metric: str) -> tuple[float, Any]:

@@ -46,9 +46,9 @@ def study_names(context: typer.Context, incomplete: str) -> list[str]:
 
 def solver_names(incomplete: str) -> list[str]:
     """Return the solvers that an incomplete word of the command line may mean."""
-    from ranktune.solvers.names import REGISTERED
+    from ranktune.solvers.names import SOLVERS
 
-    return [name for name in ("all", "standard", *REGISTERED) if name.startswith(incomplete)]
+    return [name for name in ("all", "standard", *SOLVERS.names) if name.startswith(incomplete)]
 
 
 def metric_names(incomplete: str) -> list[str]:
