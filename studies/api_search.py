@@ -29,7 +29,7 @@ def write_table(queries: Queries, path: Path) -> None:
 
 
 def main(folder: Annotated[Path, typer.Argument(help="Folder of the files; made if it does not exist.")]) -> None:
-    """Write train.csv, vali.csv and test.csv: functions and classes of the installed packages as queries."""
+    """Write train.csv, vali.csv and test.csv: functions and classes of five packages as queries."""
     folder.mkdir(parents=True, exist_ok=True)
     split = load_split()
     for name, part in (("train", split.train), ("vali", split.vali), ("test", split.test)):

@@ -239,7 +239,7 @@ class _Session:
         self.progress.stage(f"reading {study.data}")
         if all(map(_is_file, sources)):
             return self.workers.call(read_and_prepare, study, sources, self.folder, extend, self.memory)
-        return read_and_prepare(study, sources, self.folder, extend, self.memory, self.progress)
+        return read_and_prepare(study, sources, self.folder, extend, self.memory)
 
     def run(
         self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None

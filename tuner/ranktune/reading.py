@@ -23,7 +23,6 @@ from ranktune.solvers.data.sources.inspection import check_copies, suspects, war
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.runner.preparation import prepare
-from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.splits.split import by_time, nested_splits
 from ranktune.tuner.study.baseline import Baseline
 from ranktune.tuner.study.declaration import Study
@@ -41,7 +40,6 @@ def read_and_prepare(
     folder: StudyFolder,
     extend: bool,
     memory: int | None = None,
-    progress: Progress | None = None,
 ) -> list[Problem]:
     """Read the data, write them where workers map them and declare the study. Raises what prepare raises.
 
@@ -49,7 +47,7 @@ def read_and_prepare(
     """
     with limited_to(memory), folder.gathering() as place:
         gathering = Gathering(place)
-        splits, baseline = _loaded(study, sources, progress or Silent(), folder.path, gathering)
+        splits, baseline = _loaded(study, sources, folder.path, gathering)
         problems = prepare(study, splits, folder, extend=extend, gathering=gathering)
     if baseline is not None:
         baseline.save(folder.path)
@@ -57,9 +55,7 @@ def read_and_prepare(
     return problems
 
 
-def _loaded(
-    study: Study, sources: Sources, progress: Progress, home: Path, gathering: Gathering
-) -> tuple[list[Split], Baseline | None]:
+def _loaded(study: Study, sources: Sources, home: Path, gathering: Gathering) -> tuple[list[Split], Baseline | None]:
     """Return the splits of the data, of which a single one has no name, and the baseline; home is the study's."""
     from ranktune.studies.rankings.baselines import baseline_of  # it loads what reads tables
 
@@ -67,7 +63,7 @@ def _loaded(
     untested = isinstance(test, str) and test == NO_TEST
     given = None if untested else test
     options = cast(LoadOptions, study.read_options)
-    splits = catalogue.load(data, vali=vali, test=given, progress=progress.stage, **options)
+    splits = catalogue.load(data, vali=vali, test=given, **options)
     _check_suspects(splits[0].train, options)
     baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
     if baseline is not None:

@@ -1,51 +1,67 @@
-"""api-search: ranking data from the documentation of packages that are installed wherever RankTune is.
+"""api-search: ranking data made of the documentation of joblib, numpy, optuna, scipy and scikit-learn.
 
 A query is a documented public function or class: its name and its summary. Its candidates are the 50 others that
 BM25 ranks first over name, summary and body. Its grades come from what people wrote under "See Also": a candidate has
-grade 2 if query and candidate list each other, 1 if only the query lists the candidate, 0 otherwise. "See Also" is
-removed from the text before anything is computed from it. The data are the queries with a graded candidate.
+grade 2 if query and candidate list each other, 1 if only the query lists the candidate, 0 otherwise. "See Also" was
+removed from the text before anything was computed from it. The data are the queries with a graded candidate.
 
-n  documented objects, sorted by name      m  candidates of each, at most 50      F  features
+The file was written once: NOTICE.txt says of which versions, by what, and under which licences.
+
+n  documented objects, sorted by name      m  candidates of each, 50      F  features
 """
 
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Callable, Sequence
+import io
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import metadata, resources
-from itertools import pairwise
-from pathlib import Path
-from typing import Self
+from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Ints
-from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.api_search import NAME
-from ranktune.solvers.data.api_search.cache import Arrays, load_arrays, remove_old, save_arrays
-from ranktune.solvers.data.api_search.docstrings import Page, parse
-from ranktune.solvers.data.api_search.documentation import Documented, installed
-from ranktune.solvers.data.api_search.features import FEATURE_NAMES, PairFeatures
-from ranktune.solvers.data.api_search.names import PublicNames
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 
-PACKAGES = ("joblib", "numpy", "optuna", "scipy", "sklearn")
-CANDIDATES = 50
-SEED = 1
-SHARES = {"train": 0.6, "vali": 0.2, "test": 0.2}
+PARTS = ("train", "vali", "test")
 
-_DISTRIBUTION = {"sklearn": "scikit-learn"}
-_BLOCK = 256
-_KEPT_DAYS = 30  # age at which tables of other versions of the packages are removed
-_MADE_BY = ("bm25", "dataset", "docstrings", "documentation", "features", "names")
+CONTINUOUS = (
+    "bm25",  # the query's name and summary, in the candidate's name, summary and body
+    "bm25_name",  # the same in one of them
+    "bm25_summary",
+    "bm25_body",
+    "bm25_reversed",  # the candidate's name and summary, in the query's name, summary and body
+    "tfidf",  # cosine of name, summary and body
+    "tfidf_summary",
+    "tfidf_name",  # of the parts of the names, as in random_forest
+    "tfidf_bigrams",  # of pairs of neighbouring words of summary and body
+    "tfidf_parameters",  # of the names of the parameters
+    "tfidf_mentions",  # of what the two mention
+    "name_ngrams",  # cosine of the character n-grams of the names
+    "name_prefix",  # length of the common start of the names, over the longer length
+    "name_suffix",
+    "mentions",  # the query's text has the candidate's name among its words; rare names count more
+    "mentioned",  # the candidate's text has the query's
+    "mentions_code",  # the same, where it is written as code
+    "mentioned_code",
+    "mentions_path",  # the same, where it is written in full, as in numpy.linalg.norm
+    "mentioned_path",
+    "length_ratio",  # of the shorter text to the longer
+)
+SAME = ("same_module", "same_package", "same_source", "same_kind")
+FEATURE_NAMES = (
+    *(*CONTINUOUS, *SAME, "log_length"),
+    *(f"{name}_of_best" for name in CONTINUOUS),
+    *(f"{name}_rank" for name in CONTINUOUS),
+)
+"""Linear models need two more views of each continuous feature, because they compare documents within a query: divided
+by the largest of the query, and the position in the query."""
 
-Progress = Callable[[str], None]
+_FILE = f"{NAME}.npz"
+_SHA256 = "7f52b9bf81823b92abbce5c1a4762274f0354ea2e8538e97c00e445865c426f2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,159 +69,77 @@ class Table:
     """All documented objects, each with its candidates; for look-ups, also those without a graded candidate.
 
     names       n public names, sorted         summaries  n, one line each
-    aliases     (other public name, number of the object)
-    candidates  (n, m) int32 numbers of objects, by falling BM25
-    grades      (n, m) int8, 0, 1 or 2         features   (n, m, F) float32, named FEATURE_NAMES
+    aliases     other public name -> number of the object
+    part        (n,) int8, 0 without a graded candidate, else 1 + the place in PARTS
+    candidates  (n, m) int16 numbers of objects, by falling BM25
+    grades      (n, m) int8, 0, 1 or 2
+    log_length  (n,) log(1 + words)
+    pairs       (F', n, m) float16, the features of CONTINUOUS and SAME in this order, without length_ratio
     """
 
     names: tuple[str, ...]
     summaries: tuple[str, ...]
-    aliases: tuple[tuple[str, int], ...]
-    candidates: NDArray[np.int32]
+    aliases: dict[str, int]
+    part: NDArray[np.int8]
+    candidates: NDArray[np.int16]
     grades: NDArray[np.int8]
-    features: NDArray[np.float32]
-
-    @cached_property
-    def known(self) -> PublicNames:
-        """The index of all names."""
-        return PublicNames.of(self.names, self.aliases)
-
-    @cached_property
-    def parts(self) -> dict[str, Ints]:
-        """Numbers of the queries of train, vali and test, sorted: 60, 20 and 20 % of those with a graded candidate.
-
-        Queries are dealt in the order of a digest of seed and name, so that when a new version of a package adds
-        others, only queries at the two borders change their part.
-        """
-        graded = np.flatnonzero(self.grades.max(axis=1, initial=0) > 0)
-        digest = {q: hashlib.blake2b(f"{SEED}:{self.names[q]}".encode(), digest_size=16).digest() for q in graded}
-        order = sorted(graded, key=lambda q: digest[q])
-        borders = np.rint(np.cumsum([0.0, *SHARES.values()]) * len(order)).astype(int)
-        return {
-            part: np.array(sorted(order[low:high]), dtype=np.int64)
-            for part, (low, high) in zip(SHARES, pairwise(borders), strict=True)
-        }
+    log_length: NDArray[np.float32]
+    pairs: NDArray[np.float16]
 
     def queries(self, numbers: Ints) -> Queries:
         """Return the objects with these numbers as queries, with the public names as ids."""
         names = np.array(self.names, dtype=np.str_)
-        m = self.candidates.shape[1]
-        starts = np.arange(len(numbers) + 1, dtype=np.int64) * m
-        features = np.ascontiguousarray(self.features[numbers].reshape(len(numbers) * m, -1))
+        candidates = self.candidates[numbers]
+        features = self._features(numbers).reshape(candidates.size, len(FEATURE_NAMES))
+        starts = np.arange(len(numbers) + 1, dtype=np.int64) * candidates.shape[1]
         grades = self.grades[numbers].ravel().astype(np.float64)
-        ids = names[self.candidates[numbers].ravel()]
-        return Queries(features, grades, starts, names[numbers], ids, FEATURE_NAMES)
+        return Queries(features, grades, starts, names[numbers], names[candidates.ravel()], FEATURE_NAMES)
 
-    def to_arrays(self) -> Arrays:
-        """Return the arrays that from_arrays takes."""
-        return {
-            "names": np.array("\n".join(self.names)),
-            "summaries": np.array("\n".join(self.summaries)),
-            "aliases": np.array("\n".join(alias for alias, _ in self.aliases)),
-            "alias_of": np.array([at for _, at in self.aliases], dtype=np.int32),
-            "candidates": self.candidates,
-            "grades": self.grades,
-            "features": self.features,
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Self:
-        """Return the table. Raises DataError where the arrays are not one."""
-        try:
-            names, summaries = (tuple(str(arrays[key]).split("\n")) for key in ("names", "summaries"))
-            other = str(arrays["aliases"]).split("\n") if len(arrays["alias_of"]) else []
-            aliases = tuple(zip(other, arrays["alias_of"].tolist(), strict=True))
-            table = cls(names, summaries, aliases, arrays["candidates"], arrays["grades"], arrays["features"])
-            n, m = table.candidates.shape
-            shapes = len(summaries) == len(names) == n, table.features.shape == (n, m, len(FEATURE_NAMES))
-            types = [array.dtype for array in (table.candidates, table.grades, table.features)]
-            numbers = np.concatenate([table.candidates.ravel(), arrays["alias_of"]])
-            sound = all(shapes) and types == [np.int32, np.int8, np.float32] and table.grades.shape == (n, m)
-        except (KeyError, ValueError, TypeError) as error:
-            raise DataError(f"the arrays are not a table of documented objects: {error}.") from error
-        if not sound or (numbers < 0).any() or (numbers >= n).any():
-            raise DataError("the arrays are not a table of documented objects: their shapes or types disagree.")
-        return table
+    def _features(self, numbers: Ints) -> NDArray[np.float32]:
+        """Return the features of the queries with these numbers, (number of queries, m, F)."""
+        candidates = self.candidates[numbers]
+        pairs = self.pairs[:, numbers].astype(np.float32)
+        mine, theirs = self.log_length[numbers, None], self.log_length[candidates]
+        measured = len(CONTINUOUS) - 1
+        continuous = np.concatenate([pairs[:measured], np.exp(-np.abs(mine - theirs))[None]])
+        best = continuous.max(axis=2, keepdims=True)
+        of_best = continuous / np.where(best > 0.0, best, 1.0)
+        columns = np.concatenate([continuous, pairs[measured:], theirs[None], of_best, _positions(continuous)])
+        return np.ascontiguousarray(np.moveaxis(columns, 0, 2))
 
 
-def load_split(cache: Path | None = None, progress: Progress | None = None) -> Split:
-    """Return api-search in its fixed split by query: train 60 %, vali 20 %, test 20 %.
-
-    cache is the folder of the built table, the user's cache folder by default. The first call takes several seconds and
-    calls progress with messages. Each object is one query in one part, whatever other names it has.
-    """
-    table = load_table(cache, progress)
-    parts = {part: table.queries(numbers) for part, numbers in table.parts.items()}
-    return Split(NAME, parts["train"], parts["vali"], parts["test"])
-
-
-def load_table(cache: Path | None = None, progress: Progress | None = None) -> Table:
-    """Return the table of the installed packages from the cache folder, or build it and store it there."""
-    path = (cache_folder() if cache is None else cache) / f"{NAME}-{_version()}.npz"
-    arrays = load_arrays(path)
-    if arrays is not None:
-        try:
-            return Table.from_arrays(arrays)
-        except DataError:
-            pass  # damaged in spite of correct checksums: build it again
-    table = build(installed_documents(PACKAGES, progress), progress=progress)
-    if save_arrays(path, table.to_arrays()):
-        remove_old(path.parent, f"{NAME}-*.npz", _KEPT_DAYS)
-    return table
+def _positions(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return 1 for the first along the last axis to 0 for the last, in the logarithm of the rank, ties averaged."""
+    by_candidate = np.ascontiguousarray(np.moveaxis(values, 2, 0))
+    twice = np.ones(by_candidate.shape, dtype=np.uint8)  # twice the rank: 1 + those before + those not behind
+    for other in by_candidate:
+        twice += other > by_candidate
+        twice += other >= by_candidate
+    m = len(by_candidate)
+    position = 1.0 - np.log2(np.arange(1, 2 * m + 1) / 2.0) / np.log2(m)  # of each half rank
+    return np.moveaxis(position.astype(np.float32)[twice - 1], 0, 2)
 
 
-def installed_documents(packages: Sequence[str], progress: Progress | None = None) -> list[Documented]:
-    """Return the documented objects of the packages, after a message to progress."""
-    if progress is not None:
-        progress(f"reading the documentation of {', '.join(packages)}")
-    return installed(packages)
-
-
-def build(documents: Sequence[Documented], *, count: int = CANDIDATES, progress: Progress | None = None) -> Table:
-    """Return the table of documents, sorted by name, with count candidates for each.
-
-    Raises DataError where there are fewer than two documents.
-    """
-    if len(documents) < 2:
-        raise DataError(f"{len(documents)} documented objects were found: at least two are needed.")
-    if progress is not None:
-        progress(f"comparing {len(documents):,} documented functions and classes")
-    pages = [parse(each.docstring) for each in documents]
-    known = PublicNames.of_documents(documents)
-    pairs = PairFeatures.of(documents, pages, known)
-    blocks = [slice(low, min(low + _BLOCK, len(documents))) for low in range(0, len(documents), _BLOCK)]
-    candidates = [pairs.candidates(rows, count) for rows in blocks]
-    features = [pairs.features(rows, block) for rows, block in zip(blocks, candidates, strict=True)]
-    numbers = np.concatenate(candidates)
+def load_table() -> Table:
+    """Return the shipped table. Raises DataError where its file is damaged."""
+    content = resources.files(__package__).joinpath(_FILE).read_bytes()
+    if hashlib.sha256(content).hexdigest() != _SHA256:
+        raise DataError(f"{_FILE} is not as it was shipped. Install RankTune again.")
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    names, summaries, aliases = (
+        tuple(arrays[name].tobytes().decode().split("\n")) for name in ("names", "summaries", "aliases")
+    )
     return Table(
-        tuple(each.name for each in documents),
-        tuple(page.summary for page in pages),
-        tuple((alias, at) for at, each in enumerate(documents) for alias in each.aliases),
-        numbers.astype(np.int32),
-        _grades(documents, pages, known, numbers),
-        np.concatenate(features),
+        names,
+        summaries,
+        dict(zip(aliases, arrays["alias_of"].tolist(), strict=True)),
+        *(arrays[name] for name in ("part", "candidates", "grades", "log_length", "features")),
     )
 
 
-def _grades(
-    documents: Sequence[Documented], pages: Sequence[Page], known: PublicNames, candidates: Ints
-) -> NDArray[np.int8]:
-    """Return 2 where two list each other, 1 where only the query lists the candidate, else 0, (n, m)."""
-    listed = [
-        {known.resolve(document, name) for name in page.see_also}
-        for document, page in zip(documents, pages, strict=True)
-    ]
-    grades = [[(c in listed[q]) * (1 + (q in listed[c])) for c in row] for q, row in enumerate(candidates.tolist())]
-    return np.array(grades, dtype=np.int8)
-
-
-def _version() -> str:
-    """Return a digest of everything the table depends on: the packages, this Python and the code that builds it."""
-    digest = hashlib.blake2b(f"{sys.version_info[:2]} {CANDIDATES}".encode(), digest_size=8)
-    for package in PACKAGES:
-        digest.update(f" {package} {metadata.version(_DISTRIBUTION.get(package, package))}".encode())
-    folder = resources.files("ranktune.solvers.data.api_search")
-    for module in _MADE_BY:
-        source = folder / f"{module}.py"
-        digest.update(source.read_bytes() if source.is_file() else metadata.version("ranktune").encode())
-    return digest.hexdigest()
+def load_split() -> Split:
+    """Return api-search in its fixed split by query: train 60 %, vali 20 %, test 20 %."""
+    table = load_table()
+    parts = [table.queries(np.flatnonzero(table.part == place)) for place in range(1, len(PARTS) + 1)]
+    return Split(NAME, *parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, cast
@@ -52,7 +52,6 @@ def load(
     *,
     vali: object = None,
     test: object = None,
-    progress: Callable[[str], None] | None = None,
     **options: Unpack[LoadOptions],
 ) -> list[Split]:
     """Read training data, with validation and test data where there are any.
@@ -63,8 +62,6 @@ def load(
         What `read` takes; or a LETOR folder or the name "api-search", which have their own vali and test.
     vali, test : str, Path, data frame, tuple or Queries, optional
         Validation and test data. They get the features of train: missing ones are 0, unknown ones are an error.
-    progress : callable, optional
-        Called with a message before a step that takes long, such as building api-search for the first time.
     **options
         Options of reading, as in `read`. Those that fix the shape of train (n_features, group, layout) do not apply to
         vali and test.
@@ -97,7 +94,7 @@ def load(
             raise DataError(f"{train} brings its own validation and test queries. Leave vali and test out.")
         check_options(options, train)
         if is_name(train, "api-search"):
-            return [_api_search(progress)]
+            return [_api_search()]
         return read_letor(str(train), **cast(FolderOptions, options))
     fitted = read(train, **options)
     parts = [
@@ -347,7 +344,7 @@ def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Qu
     return aligned(queries, train.n_features, train.feature_names, what)
 
 
-def _api_search(progress: Callable[[str], None] | None) -> Split:
+def _api_search() -> Split:
     from ranktune.solvers.data.api_search.dataset import load_split
 
-    return load_split(progress=progress)
+    return load_split()

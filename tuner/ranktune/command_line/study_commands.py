@@ -59,7 +59,7 @@ def tune(
 ) -> None:
     """Tune the solvers on DATA, choose by validation, save the model. It is evaluated on the test queries.
 
-    Without arguments it runs on api-search, an example built from the documentation of the installed packages.
+    Without arguments it runs on api-search, an example made of the documentation of five packages.
     """
     from ranktune import api
 

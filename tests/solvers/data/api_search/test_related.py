@@ -1,4 +1,4 @@
-"""What is related: the model's order beside BM25's, with the judgments marked."""
+"""What is related: the model's order beside BM25's, with the grades marked."""
 
 from __future__ import annotations
 
@@ -10,20 +10,8 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.api_search import related as related_module
-from ranktune.solvers.data.api_search.dataset import Table, build
-from ranktune.solvers.data.api_search.documentation import Documented
-from ranktune.solvers.data.api_search.features import FEATURE_NAMES
-from ranktune.solvers.data.api_search.related import related, related_in
-
-DOCUMENTS = [
-    Documented(
-        "numpy.argsort", (), False, "numpy", "Order of an array.\n\nSort, by index.\n\nSee Also\n--------\nsort"
-    ),
-    Documented("numpy.ma.sort", (), False, "numpy.ma", "Order of a masked array.\n\nSort."),
-    Documented("numpy.sort", (), False, "numpy", "Sort an array.\n\nSee Also\n--------\nargsort, absent"),
-    Documented("numpy.zeros", (), False, "numpy", "Array of zeros,\nall of them.\n\nOrder: 'C'."),
-]
+from ranktune.solvers.data.api_search.dataset import FEATURE_NAMES, Table, load_table
+from ranktune.solvers.data.api_search.related import find, related
 
 
 class Column:
@@ -39,66 +27,93 @@ class Column:
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    return build(DOCUMENTS)
+    return load_table()
 
 
 def test_the_model_orders_ours_and_bm25_stays(table: Table) -> None:
-    found = related_in(table, "np.argsort", Column("same_module", -1.0))
-    assert (found.query, found.summary) == ("numpy.argsort", "Order of an array.")
-    assert found.ours[0].name == "numpy.ma.sort"
-    bm25 = related_in(table, "argsort", Column("bm25"))
-    assert bm25.ours == bm25.bm25 == found.bm25 and len(found.ours) == 3
-    assert sorted(found.ours) == sorted(found.bm25)
+    found = related("np.argsort", Column("bm25", -1.0), count=50)
+    summary = table.summaries[table.names.index("numpy.argsort")]
+    assert (found.query, found.summary) == ("numpy.argsort", summary)
+    assert found.ours != found.bm25 and sorted(found.ours) == sorted(found.bm25)
+    same = related("numpy.argsort", Column("bm25"), count=50, table=table)
+    assert same.ours == same.bm25 == found.bm25
+    assert related("numpy.argsort", Column("log_length"), table=table).ours != same.ours
 
 
-def test_judgments_and_summaries(table: Table) -> None:
-    found = related_in(table, "numpy.argsort", Column("bm25"))
-    assert {entry.name: entry.grade for entry in found.ours} == {"numpy.sort": 2, "numpy.ma.sort": 0, "numpy.zeros": 0}
-    assert found.judged == 1 and found.part in ("train", "vali", "test")
-    assert ("numpy.zeros", "Array of zeros, all of them.", 0) in found.ours  # entries are plain triples
+def test_grades_and_summaries(table: Table) -> None:
+    found = related("numpy.argsort", Column("bm25"), count=50, table=table)
+    grades = {entry.name: entry.grade for entry in found.ours}
+    assert grades["numpy.lexsort"] == 2 and grades["numpy.sort"] >= 1
+    assert found.judged == sum(grade > 0 for grade in grades.values()) and found.part in ("train", "vali", "test")
+    assert all(entry.summary == table.summaries[table.names.index(entry.name)] for entry in found.ours)
 
 
 def test_as_dict_survives_json(table: Table) -> None:
-    found = related_in(table, "numpy.argsort", Column("bm25"), count=2)
+    found = related("numpy.argsort", Column("bm25"), count=2, table=table)
     fields = json.loads(json.dumps(found.as_dict()))
     assert [tuple(entry.values()) for entry in fields["ours"]] == [tuple(entry) for entry in found.ours]
     assert fields["ours"][0].keys() == {"name", "summary", "grade"}
-    assert (fields["query"], fields["judged"], fields["part"]) == ("numpy.argsort", 1, found.part)
+    assert (fields["query"], fields["judged"], fields["part"]) == ("numpy.argsort", found.judged, found.part)
 
 
-def test_a_query_without_judgments_is_answered_too(table: Table) -> None:
-    found = related_in(table, "zeros", Column("tfidf"))
-    assert len(found.ours) == 3 and found.judged == 0 and found.part is None
+def test_a_query_without_graded_candidates_is_answered_too(table: Table) -> None:
+    ungraded = table.names[int(np.flatnonzero(table.part == 0)[0])]
+    found = related(ungraded, Column("tfidf"), table=table)
+    assert len(found.ours) == 10 and found.judged == 0 and found.part is None
 
 
 def test_equal_scores_keep_the_order_of_bm25(table: Table) -> None:
-    assert (found := related_in(table, "zeros", Column("same_kind"))).ours == found.bm25
+    found = related("numpy.zeros", Column("bm25", 0.0), count=50, table=table)
+    assert found.ours == found.bm25
 
 
 def test_count(table: Table) -> None:
-    found = related_in(table, "zeros", Column("bm25"), count=2)
+    found = related("numpy.zeros", Column("bm25"), count=2, table=table)
     assert len(found.ours) == len(found.bm25) == 2
-    assert len(related_in(table, "zeros", Column("bm25"), count=99).ours) == 3
+    assert len(related("numpy.zeros", Column("bm25"), count=99, table=table).ours) == 50
     with pytest.raises(ParameterError, match="count is 0"):
-        related_in(table, "zeros", Column("bm25"), count=0)
+        related("numpy.zeros", Column("bm25"), count=0, table=table)
 
 
-def test_names_that_cannot_be(table: Table) -> None:
-    with pytest.raises(DataError, match=r"several names: numpy\.sort and numpy\.ma\.sort"):
-        related_in(table, "sort", Column("bm25"))
-    with pytest.raises(DataError, match=r"Nearest: numpy\.zeros"):
-        related_in(table, "zeroes", Column("bm25"))
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("numpy.argsort", "numpy.argsort"),
+        (" np.argsort() ", "numpy.argsort"),
+        ("RidgeCV", "sklearn.linear_model.RidgeCV"),
+        ("linear_model.RidgeCV", "sklearn.linear_model.RidgeCV"),
+        ("ridgecv", "sklearn.linear_model.RidgeCV"),  # letter case is ignored if there is no other
+        ("skl.linear_model.RidgeCV", "sklearn.linear_model.RidgeCV"),
+    ],
+)
+def test_names_in_full_by_nickname_or_by_their_end(table: Table, name: str, full: str) -> None:
+    assert table.names[find(name, table)] == full
+
+
+def test_aliases_are_names_too(table: Table) -> None:
+    alias, number = next(iter(table.aliases.items()))
+    assert find(alias, table) == number
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("norm", r"'norm' is the end of several names: .*numpy\.linalg\.norm.* Write one in full"),
+        ("numpy.zeroes", r"nothing documented is called 'numpy\.zeroes'\. Nearest: numpy\.zeros"),
+        ("qqqqqqqq", "Known are the public functions and classes of joblib, numpy, optuna, scipy, sklearn"),
+        ("", "nothing documented is called ''"),
+        ("rgsort", "nothing documented is called 'rgsort'"),  # an end is whole parts
+    ],
+)
+def test_names_that_cannot_be(table: Table, name: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        find(name, table)
 
 
 def test_a_model_of_other_data_is_refused(table: Table) -> None:
     other = Column("bm25")
     other.feature_names = ("a", "b")
     with pytest.raises(DataError, match="the model has 2 features"):
-        related_in(table, "zeros", other)
+        related("numpy.zeros", other, table=table)
     other.feature_names = None  # not known: it is up to the model
-    assert related_in(table, "zeros", other).ours
-
-
-def test_related_loads_the_table(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(related_module, "load_table", lambda cache, progress: table)
-    assert related("numpy.zeros", Column("bm25"), count=1).query == "numpy.zeros"
+    assert related("numpy.zeros", other, table=table).ours
