@@ -14,9 +14,9 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.base.saved import SavedRanker as SavedRanker
     from ranktune.solvers.boosting.adarank import AdaRank as AdaRank
     from ranktune.solvers.boosting.catboost import CatBoostRanker as CatBoostRanker
-    from ranktune.solvers.boosting.lightgbm import LambdaMART as LambdaMART
-    from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker as GBDTRanker
-    from ranktune.solvers.boosting.lightgbm_regression import RandomForestRanker as RandomForestRanker
+    from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART as LambdaMART
+    from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker as GBDTRanker
+    from ranktune.solvers.boosting.lightgbm.regression import RandomForestRanker as RandomForestRanker
     from ranktune.solvers.boosting.rank_boost import RankBoost as RankBoost
     from ranktune.solvers.boosting.xgboost import XGBoostRanker as XGBoostRanker
     from ranktune.solvers.core.space import Choice as Choice

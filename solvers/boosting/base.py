@@ -18,7 +18,7 @@ from ranktune.solvers.base.ranker import UNNAMED, BaseRanker, Step
 from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, queries_with_pairs
 from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_parts, watched
 from ranktune.solvers.boosting.training_queries import InMemory, TrainingQueries, scores_of
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, stored_values
 from ranktune.solvers.core.checks import (
     RandomState,
     check_choice,
@@ -57,8 +57,8 @@ STARTS = ("none", "linear")
 class TreeRanker(BaseRanker):
     """A ranker whose score is the sum of the values of trees, trees_, and of the scores of a model, start_, if any.
 
-    A subclass passes the training data to its library (_source), and has the parameters trees, seeds and random_state.
-    Where needs_pairs is true, it gets the queries alone that have documents of different grades.
+    A subclass brings the training data into the form of its library (_source), which grows trees of them. Where
+    needs_pairs is true, it gets the queries alone that have documents of different grades.
     """
 
     takes_monotone: ClassVar[bool] = True
@@ -90,13 +90,13 @@ class TreeRanker(BaseRanker):
             check_count(name, getattr(self, name))
         check_random_state(self.random_state, "the seed 0")
 
-    def _source(self, queries: Queries, start: Floats | None = None) -> TrainingData:
-        """Return queries in the form of the library; start, (n_documents,), are their scores before the first tree."""
+    def _source(self, training: TrainingQueries) -> TrainingData:
+        """Return queries in the form of the library, with their first scores."""
         raise NotImplementedError
 
-    def _started(self, training: TrainingQueries) -> TrainingData:
-        """Return queries in the form of the library, with the scores of start_."""
-        return self._source(training.judged, None if self.start_ is None else training.scores(self.start_))
+    def _first_scores(self, training: TrainingQueries) -> Floats | None:
+        """Return the scores of start_, (n_documents,), None without it."""
+        return None if self.start_ is None else training.scores(self.start_)
 
     def _steps_watched(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
         yield from self._steps_on(self._training(queries), vali)
@@ -104,7 +104,7 @@ class TreeRanker(BaseRanker):
     def _steps_on(self, training: TrainingQueries, vali: Queries | None) -> Iterator[Step]:
         """Grow a member of the bag for each seed; their mean is the model."""
         self._find_start(training)
-        source = self._started(training)
+        source = self._source(training)
         members: list[Trees] = []
         count = 0
         for seed in self._seeds():
@@ -139,7 +139,7 @@ class TreeRanker(BaseRanker):
         self, source: TrainingData, training: TrainingQueries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
         """Yield the trees of one seed, the final ones last, each with their metric on held-out queries, or NaN."""
-        for trees in grown(source.growth(None, seed), int(self.trees)):
+        for trees in grown(source.growth(seed), int(self.trees)):
             yield trees, float("nan")
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
@@ -219,7 +219,7 @@ class BoostedRanker(TreeRanker):
 
     def _linear_model(self, training: TrainingQueries) -> Model:
         """Return the linear model that boosting starts from, a ridge regression on the grades."""
-        queries = training.judged
+        queries = training.queries
         useful = np.flatnonzero(with_pairs(queries))
         enough = max(START_DOCUMENTS, START_DOCUMENTS_A_FEATURE * self.n_features_in_)
         if (share := enough / queries.n_documents) < 1.0:
@@ -242,15 +242,15 @@ class BoostedRanker(TreeRanker):
     def _member(
         self, source: TrainingData, training: TrainingQueries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
-        queries = training.judged
+        queries = training.queries
         if vali is not None:
-            yield from self._watched(source.growth(None, seed), queries, vali)
+            yield from self._watched(source.growth(seed), queries, vali)
         elif self.validation > 0.0 and np.count_nonzero(with_pairs(queries)) > 1:
             kept, aside = held_out_numbers(queries, float(self.validation), np.random.default_rng(seed))
-            for trees, value in self._watched(source.growth(kept, seed), queries, training.select(aside)):
+            for trees, value in self._watched(source.part(kept).growth(seed), queries, training.select(aside)):
                 yield trees, value
             whole = min(round(trees.n_trees / (1.0 - float(self.validation))), int(self.trees))
-            for refitted in grown(source.growth(None, seed), whole):
+            for refitted in grown(source.growth(seed), whole):
                 yield (refitted if refitted.n_trees == whole else trees), value
             yield refitted, value
         else:
@@ -260,9 +260,9 @@ class BoostedRanker(TreeRanker):
         """Grow all members of the bag but the last completely, and the last one from value to value."""
         training = self._training(queries)
         self._find_start(training)
-        source = self._started(training)
+        source = self._source(training)
         ends = [int(value) for value in values]
-        *earlier, last = [in_parts(source.growth(None, seed), ends) for seed in self._seeds()]
+        *earlier, last = [in_parts(source.growth(seed), ends) for seed in self._seeds()]
         complete = [list(member) for member in earlier]
         parts: list[Trees] = []
         for number, value in enumerate(values, start=1):
@@ -284,8 +284,7 @@ def _with_origin(model: Model, origin: Origin) -> Model:
 
 def pair_scale(queries: Queries) -> float:
     """Return what a difference of one grade is worth in scores whose differences are log-odds of an order."""
-    own = without_level(queries.grades, queries)
-    return START_SPREAD / float(np.sqrt(np.mean(own**2)))
+    return START_SPREAD / float(np.sqrt(np.mean(without_level(queries.grades, queries) ** 2)))
 
 
 def gains_of(grades: Floats, gain: str) -> Floats:
@@ -335,6 +334,13 @@ def check_single(values: Floats, what: str) -> None:
         )
 
 
-def rows_of(queries: Queries, numbers: Ints) -> Ints:
-    """Return the rows of the queries of these numbers, (n,)."""
-    return np.concatenate([np.arange(queries.starts[q], queries.starts[q + 1]) for q in numbers])
+def check_single_features(queries: Queries, solver: str) -> None:
+    """Raise DataError where a feature is beyond single precision, to which a library rounds features."""
+    values = stored_values(queries.features)
+    high, low = (np.fmax, np.fmin) if queries.has_missing else (np.maximum, np.minimum)  # the first two pass over NaN
+    largest = max(float(high.reduce(values, None, initial=0.0)), -float(low.reduce(values, None, initial=0.0)))
+    if largest > float(np.finfo(np.float32).max):
+        raise DataError(
+            f"a feature is {largest:.3g}: {solver} rounds features to single precision, at most 3.4e38. "
+            "Scale the features."
+        )

@@ -32,12 +32,14 @@ from ranktune.solvers.boosting.base import (
     check_range,
     check_share,
     check_single,
+    check_single_features,
     pair_scale,
-    rows_of,
 )
+from ranktune.solvers.boosting.growth import TrainingData
+from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.boosting.xgboost import last_below
 from ranktune.solvers.core import libraries
-from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, stored_values
+from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
 from ranktune.solvers.core.checks import RandomState, check_choice
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
@@ -49,23 +51,17 @@ BLOCK = 4
 """Rounds of a block: so few that boosting ends soon after a deadline, and so many that the start of a fit is cheap."""
 
 
-@dataclass(frozen=True)
-class CatBoostData:
+@dataclass(frozen=True, eq=False)
+class CatBoostData(TrainingData):
     """Training data for CatBoost, which grows trees on them."""
 
     library: ModuleType
-    queries: Queries
     parameters: JsonView
-    start: Floats | None = None
 
-    def growth(self, queries: Ints | None, seed: int) -> CatBoostGrowth:
-        """Return the growth of trees on the queries of these numbers (None: all)."""
-        part, start = self.queries, self.start
-        if queries is not None:
-            start = None if start is None else start[rows_of(part, queries)]
-            part = part.select(queries)
-        scores = np.zeros(part.n_documents) if start is None else start.copy()
-        return CatBoostGrowth(self.library, part, self.parameters, scores, seed)
+    def growth(self, seed: int) -> CatBoostGrowth:
+        """Return the growth of trees on the data."""
+        scores = np.zeros(self.queries.n_documents) if self.start is None else self.start.copy()
+        return CatBoostGrowth(self.library, self.queries, self.parameters, scores, seed)
 
 
 @dataclass
@@ -356,21 +352,17 @@ class CatBoostRanker(BoostedRanker):
     def _start_scale(self, queries: Queries) -> float:
         return pair_scale(queries) if self.loss == YETI_RANK else 1.0
 
-    def _source(self, queries: Queries, start: Floats | None = None) -> CatBoostData:
+    def _source(self, training: TrainingQueries) -> CatBoostData:
+        queries = training.queries
         check_single(queries.grades, "a grade")
         if queries.query_weights is not None:
             check_single(queries.query_weights, "a query's weight")
-        values = stored_values(queries.features)
-        largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-        if largest > float(np.finfo(np.float32).max):
-            raise DataError(
-                f"a feature is {largest:.3g}: CatBoostRanker rounds features to single precision, at most 3.4e38. "
-                "Scale the features."
-            )
+        check_single_features(queries, "CatBoostRanker")
         parameters = self._parameters()
         if queries.monotone is not None:
             parameters |= {"monotone_constraints": queries.monotone.tolist(), "model_shrink_rate": 0.0}
-        return CatBoostData(libraries.load("catboost"), queries, parameters, start)
+        start, library = self._first_scores(training), libraries.load("catboost")
+        return CatBoostData(queries, queries.grades, start, library, parameters)
 
     def _parameters(self) -> Json:
         return {

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
 
 from ranktune.solvers.boosting.early_stopping import Patience
 from ranktune.solvers.core.arrays import Floats, Ints
@@ -25,11 +29,31 @@ class Growth(Protocol):
         """Return the trees of the rounds from number first, counted from 0, up to but without last."""
 
 
-class TrainingData(Protocol):
-    """Training data in the form of a library."""
+@dataclass(frozen=True, eq=False)
+class TrainingData(ABC):
+    """Queries that a library grows trees on, with the target and the first score of each document, (n_documents,).
 
-    def growth(self, queries: Ints | None, seed: int) -> Growth:
-        """Return the growth of trees on the queries of these numbers (None: all), before its first round."""
+    start is None where all first scores are 0.
+    """
+
+    queries: Queries
+    targets: Floats
+    start: Floats | None
+
+    def part(self, numbers: Ints) -> Self:
+        """Return the data of the queries of these numbers, ascending."""
+        rows = self.queries.documents_of(numbers)
+        start = None if self.start is None else self.start[rows]
+        return replace(self, queries=self.queries.select(numbers), targets=self.targets[rows], start=start)
+
+    @abstractmethod
+    def growth(self, seed: int) -> Growth:
+        """Return the growth of trees on the data, before its first round."""
+
+
+def without_features(queries: Queries) -> Queries:
+    """Return queries with a column of zeros as features, where the library keeps the features in bins."""
+    return queries.with_features(np.zeros((queries.n_documents, 1), dtype=np.float32))
 
 
 def grown(growth: Growth, n_rounds: int) -> Iterator[Trees]:

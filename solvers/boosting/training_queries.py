@@ -15,6 +15,7 @@ import numpy as np
 
 from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.blocks.workers import LocalBlocks, OpenBlock
+from ranktune.solvers.boosting.growth import without_features
 from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.grades import with_pairs
@@ -23,10 +24,10 @@ from ranktune.solvers.models.base import Model
 
 
 class TrainingQueries(Protocol):
-    """Queries to grow trees on; judged has their grades, weights and lengths, and not always their features."""
+    """Queries to grow trees on; queries has their grades, weights and lengths, and not always their features."""
 
     @property
-    def judged(self) -> Queries:
+    def queries(self) -> Queries:
         """The queries, possibly without features."""
 
     def select(self, numbers: Ints) -> Queries:
@@ -40,15 +41,15 @@ class TrainingQueries(Protocol):
 class InMemory:
     """Queries in memory, or mapped as a whole."""
 
-    judged: Queries
+    queries: Queries
 
     def select(self, numbers: Ints) -> Queries:
         """Return the queries of these numbers."""
-        return self.judged.select(numbers)
+        return self.queries.select(numbers)
 
     def scores(self, model: Model) -> Floats:
         """Return the scores of all documents by a model, (n_documents,)."""
-        return scores_of(model, self.judged)
+        return scores_of(model, self.queries)
 
 
 class InBlocks:
@@ -68,7 +69,7 @@ class InBlocks:
         self._workers, self._pairs, self.n_features = data.workers, pairs, data.n_features
         parts = data.workers.map(_without_features, pairs)
         self._first = np.cumsum([0, *(0 if part is None else part.n_queries for part in parts)])
-        self.judged = concatenate([part for part in parts if part is not None])
+        self.queries = concatenate([part for part in parts if part is not None])
 
     def select(self, numbers: Ints) -> Queries:
         """Return the queries of these numbers, ascending, with their features, in memory."""
@@ -99,9 +100,11 @@ def _numbers(block: OpenBlock, pairs: bool) -> Ints:
 
 def _without_features(block: OpenBlock, pairs: bool) -> Queries | None:
     """Return the queries of a block with a column of zeros as features; None without any."""
-    thin = block.queries.with_features(np.zeros((block.queries.n_documents, 1), dtype=np.float32))
     numbers = _numbers(block, pairs)
-    return replace(thin.select(numbers), encoding=None, document_ids=None, baseline=None) if len(numbers) else None
+    if len(numbers) == 0:
+        return None
+    part = without_features(block.queries).select(numbers)
+    return replace(part, encoding=None, document_ids=None, baseline=None)
 
 
 def _selected(block: OpenBlock, pairs: bool, numbers: Ints) -> Queries | None:

@@ -25,12 +25,14 @@ from ranktune.solvers.boosting.base import (
     check_range,
     check_share,
     check_single,
+    check_single_features,
     gains_of,
     pair_scale,
-    rows_of,
 )
+from ranktune.solvers.boosting.growth import TrainingData
+from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.core import libraries
-from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, dense, stored_values
+from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, dense
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter
@@ -45,42 +47,33 @@ BATCH_CELLS = 2**22
 """Cells of a sparse matrix that are made dense at a time."""
 
 
-@dataclass(frozen=True)
-class XGBoostData:
+@dataclass(frozen=True, eq=False)
+class XGBoostData(TrainingData):
     """Training data for XGBoost, which grows trees on them."""
 
     library: ModuleType
-    queries: Queries
-    labels: Floats
     parameters: JsonView
-    bins: int
-    start: Floats | None = None
 
-    def growth(self, queries: Ints | None, seed: int) -> XGBoostGrowth:
-        """Return the growth of trees on the queries of these numbers (None: all)."""
-        part, labels, start = self.queries, self.labels, self.start
-        if queries is not None:
-            rows = rows_of(part, queries)
-            part, labels, start = part.select(queries), labels[rows], None if start is None else start[rows]
-        limits = {}
-        if part.query_weights is not None:  # XGBoost divides them by their mean, so the limits must be divided too
-            mean = float(part.query_weights.mean())
-            part = part.weighted_by(part.query_weights / mean)
+    def growth(self, seed: int) -> XGBoostGrowth:
+        """Return the growth of trees on the data."""
+        queries, limits = self.queries, {}
+        if queries.query_weights is not None:  # XGBoost divides them by their mean, so the limits must be divided too
+            mean = float(queries.query_weights.mean())
+            queries = queries.weighted_by(queries.query_weights / mean)
             limits = {name: self.parameters[name] / mean for name in ("lambda", "min_child_weight")}
-        data = self._binned(part, labels)
-        if start is not None:
-            data.set_base_margin(start)
+        data = self._binned(queries)
+        if self.start is not None:
+            data.set_base_margin(self.start)
         booster = self.library.Booster({**self.parameters, **limits, "seed": seed}, [data])
-        return XGBoostGrowth(booster, data, lacking_of(part))
+        return XGBoostGrowth(booster, data, lacking_of(queries))
 
-    def _binned(self, part: Queries, labels: Floats) -> Any:
+    def _binned(self, queries: Queries) -> Any:
         """Return queries in the bins of XGBoost, a byte per cell; sparse rows are made dense in batches."""
-        options = {"max_bin": self.bins, "nthread": self.parameters["nthread"]}
-        if part.is_sparse:
-            return self.library.QuantileDMatrix(_batches(self.library, part, labels), **options)
-        return self.library.QuantileDMatrix(
-            part.features, label=labels, weight=part.query_weights, qid=part.query_of_document, **options
-        )
+        options = {name: self.parameters[name] for name in ("max_bin", "nthread")}
+        if queries.is_sparse:
+            return self.library.QuantileDMatrix(_batches(self.library, queries, self.targets), **options)
+        weights, groups = queries.query_weights, queries.query_of_document
+        return self.library.QuantileDMatrix(queries.features, label=self.targets, weight=weights, qid=groups, **options)
 
 
 class XGBoostGrowth:
@@ -273,7 +266,8 @@ class XGBoostRanker(BoostedRanker):
     def _start_scale(self, queries: Queries) -> float:
         return pair_scale(queries)
 
-    def _source(self, queries: Queries, start: Floats | None = None) -> XGBoostData:
+    def _source(self, training: TrainingQueries) -> XGBoostData:
+        queries = training.queries
         _check_fits(queries)
         labels = gains_of(queries.grades, self.gain)
         check_single(labels, "a gain")
@@ -286,7 +280,7 @@ class XGBoostRanker(BoostedRanker):
         parameters = self._parameters()
         if queries.monotone is not None:
             parameters["monotone_constraints"] = f"({','.join(map(str, queries.monotone.tolist()))})"
-        return XGBoostData(libraries.load("xgboost"), queries, labels, parameters, int(self.bins), start)
+        return XGBoostData(queries, labels, self._first_scores(training), libraries.load("xgboost"), parameters)
 
     def _parameters(self) -> Json:
         return {
@@ -317,14 +311,7 @@ def _check_fits(queries: Queries) -> None:
             f"{cells / 2**30:.0f} GB: XGBoostRanker takes at most {MAX_CELLS / 2**30:.0f}. Take LambdaMART, which "
             "keeps them sparse."
         )
-    values = stored_values(queries.features)
-    high, low = (np.fmax, np.fmin) if queries.has_missing else (np.maximum, np.minimum)  # the first two pass over NaN
-    largest = max(float(high.reduce(values, None, initial=0.0)), -float(low.reduce(values, None, initial=0.0)))
-    if largest > float(np.finfo(np.float32).max):
-        raise DataError(
-            f"a feature is {largest:.3g}: XGBoostRanker rounds features to single precision, at most 3.4e38. "
-            "Scale the features."
-        )
+    check_single_features(queries, "XGBoostRanker")
 
 
 def trees_of(raw: bytes | bytearray, lacking: Mask | None) -> Trees:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.boosting.lightgbm_growth import trees_of as trees_of_lightgbm
+from ranktune.solvers.boosting.lightgbm.growth import trees_of as trees_of_lightgbm
 from ranktune.solvers.boosting.xgboost import last_below
 from ranktune.solvers.boosting.xgboost import trees_of as trees_of_xgboost
 from ranktune.solvers.core.arrays import Floats

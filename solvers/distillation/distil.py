@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranktune.solvers.boosting.base import check_range
-from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker
+from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker
 from ranktune.solvers.core.arrays import Features, Floats, dense
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError

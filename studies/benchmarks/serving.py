@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ranktune.solvers.boosting.lightgbm_growth import trees_of
+from ranktune.solvers.boosting.lightgbm.growth import trees_of
 from ranktune.solvers.core.arrays import Floats, Matrix
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model

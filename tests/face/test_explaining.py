@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import ranktune
 from ranktune.command_line.app import app
 from ranktune.dashboards.terminal.explanations import explanation
-from ranktune.solvers.boosting.lightgbm import LambdaMART
+from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.encoding import Category, Encoding
 from ranktune.solvers.models.base import Model

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.boosting.lightgbm import LambdaMART
+from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources import catalogue

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranktune.solvers.boosting.lightgbm_bins import MAX_KEPT_BYTES
-from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker
+from ranktune.solvers.boosting.lightgbm.bins import MAX_KEPT_BYTES
+from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.memory import spelled

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ranktune.solvers.base.blocks import fit_blocks
 from ranktune.solvers.base.saved import SavedRanker
-from ranktune.solvers.boosting.lightgbm import LambdaMART
+from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import RidgeRanker

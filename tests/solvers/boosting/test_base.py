@@ -15,7 +15,6 @@ from ranktune.solvers.boosting.base import (
     check_share,
     check_single,
     gains_of,
-    rows_of,
 )
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -28,10 +27,16 @@ class Scripted:
 
     def __init__(self, last: int) -> None:
         self.last = last
+        self.numbers: list[int] | None = None
         self.asked: list[tuple[Any, int]] = []
 
-    def growth(self, queries: Ints | None, seed: int) -> ScriptedGrowth:
-        self.asked.append((None if queries is None else queries.tolist(), seed))
+    def part(self, numbers: Ints) -> Scripted:
+        part = Scripted(self.last)
+        part.asked, part.numbers = self.asked, numbers.tolist()
+        return part
+
+    def growth(self, seed: int) -> ScriptedGrowth:
+        self.asked.append((self.numbers, seed))
         return ScriptedGrowth(self.last)
 
 
@@ -57,7 +62,7 @@ class Ranker(BoostedRanker):
         self.trees, self.last, self.seeds, self.validation = trees, last, seeds, validation
         self.patience, self.metric, self.random_state, self.start = patience, metric, random_state, "none"
 
-    def _source(self, queries: Queries, start: Any = None) -> Scripted:
+    def _source(self, training: Any) -> Any:
         self.source_ = Scripted(self.last)
         return self.source_
 
@@ -146,11 +151,6 @@ def test_gains() -> None:
     assert gains_of(np.array([31.0, 33.0]), "auto").tolist() == [0.0, 2.0]
     with pytest.raises(DataError, match="gain='exponential' "):
         gains_of(np.array([31.0]), "exponential")
-
-
-def test_rows_of_queries() -> None:
-    queries = Queries.from_arrays(np.eye(6), np.arange(6), qid=[1, 1, 2, 3, 3, 3])
-    assert rows_of(queries, np.array([0, 2])).tolist() == [0, 1, 3, 4, 5]
 
 
 def test_values_beyond_single_precision_are_reported() -> None:

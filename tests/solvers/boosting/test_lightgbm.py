@@ -13,10 +13,11 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.early_stopping import held_out_numbers
-from ranktune.solvers.boosting.lightgbm import LambdaMART
-from ranktune.solvers.boosting.lightgbm_growth import LightGBMRanker
-from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker, RandomForestRanker
-from ranktune.solvers.boosting.query_error import QueryError
+from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
+from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
+from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker, RandomForestRanker
+from ranktune.solvers.boosting.objectives import QueryError
+from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.centring import without_level
@@ -47,7 +48,7 @@ def judged(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries
 def by_lightgbm(ranker: LightGBMRanker, queries: Queries, labels: Floats, **more: Any) -> Any:
     """LightGBM's own booster with the same parameters, by its Python package."""
     lightgbm = pytest.importorskip("lightgbm")
-    source: Any = ranker._source(queries)
+    source: Any = ranker._source(InMemory(queries))
     params = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1)), **more}
     data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, params=params)
     return lightgbm.train(params, data, num_boost_round=ranker.trees)
@@ -60,7 +61,7 @@ def test_scores_are_those_of_lightgbm_itself(name: str, layout: Any, dtype: Any)
     queries, fresh = judged(dtype=dtype), judged(1, dtype=dtype)
     queries = queries.with_features(layout(queries.features))
     ranker = THREE[name](**SMALL).fit(queries)
-    booster = by_lightgbm(THREE[name](**SMALL), queries, THREE[name]()._labels(queries)[0])
+    booster = by_lightgbm(THREE[name](**SMALL), queries, THREE[name]()._targets(queries)[0])
     thresholds = np.unique(ranker.trees_.threshold)
     steps = [np.nextafter(thresholds, -np.inf), thresholds, np.nextafter(thresholds, np.inf)]
     at_splits = np.concatenate([np.repeat(one[:, None], 6, axis=1) for one in steps])
@@ -75,7 +76,7 @@ def test_random_thresholds_are_the_extra_trees_of_lightgbm(name: str) -> None:
     queries, fresh = judged(), judged(1)
     ranker = THREE[name](**SMALL, splitter="random").fit(queries)
     best = THREE[name](**SMALL)
-    booster = by_lightgbm(best, queries, best._labels(queries)[0], extra_trees=True)
+    booster = by_lightgbm(best, queries, best._targets(queries)[0], extra_trees=True)
     expected = booster.predict(fresh.features, raw_score=name != "RandomForestRanker")
     assert np.allclose(ranker.predict(fresh), expected, rtol=1e-12, atol=1e-12)
     assert not np.allclose(ranker.predict(fresh), best.fit(queries).predict(fresh))
@@ -90,7 +91,7 @@ def test_residuals_centred_in_each_round_are_an_objective_given_to_lightgbm(weig
         queries = queries.weighted_by(weights)
     made: dict[str, Any] = {**SMALL, "feature_share": 1.0}  # features are drawn by another seed with such an objective
     ranker = GBDTRanker(**made, centre="rounds")
-    labels = ranker._labels(queries)[0]
+    labels = ranker._targets(queries)[0]
 
     def objective(scores: Floats, _: Any) -> tuple[Floats, Floats]:
         gradient = scores - labels
@@ -99,7 +100,7 @@ def test_residuals_centred_in_each_round_are_an_objective_given_to_lightgbm(weig
         by_document = np.repeat(weights if weighted else np.ones(40), queries.lengths)
         return by_document * gradient, by_document
 
-    source: Any = ranker._source(queries)
+    source: Any = ranker._source(InMemory(queries))
     params = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1)), "objective": objective}
     data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, params=params)
     booster = lightgbm.train(params, data, num_boost_round=12)
@@ -113,7 +114,7 @@ def test_residuals_centred_in_each_round_are_an_objective_given_to_lightgbm(weig
 
 def test_the_error_within_queries_has_these_derivatives() -> None:
     queries = judged().weighted_by(np.random.default_rng(3).uniform(0.5, 2.0, 40))
-    error, generator = QueryError.of(queries, queries.grades), np.random.default_rng(0)
+    error, generator = QueryError(queries, queries.grades), np.random.default_rng(0)
     scores = generator.normal(size=queries.n_documents)
     gradient, curvature = error.derivatives(scores)
     for k in generator.choice(queries.n_documents, 20, replace=False):
@@ -123,8 +124,9 @@ def test_the_error_within_queries_has_these_derivatives() -> None:
         bend = (error.value(scores + step) - 2.0 * error.value(scores) + error.value(scores - step)) / 1e-8
         assert gradient[k] == pytest.approx(slope, rel=1e-5, abs=1e-6)
         assert 0.0 < bend <= curvature[k] + 1e-3
-    part, numbers = error.part(np.array([3, 7])), queries.documents_of(np.array([3, 7]))
-    assert np.allclose(part.derivatives(scores[numbers])[0], gradient[numbers])
+    part, rows = GBDTRanker()._source(InMemory(queries)).part(np.array([3, 7])), queries.documents_of(np.array([3, 7]))
+    assert part.objective is QueryError
+    assert np.allclose(QueryError(part.queries, part.targets).derivatives(scores[rows])[0], gradient[rows])
 
 
 @pytest.mark.parametrize("share", [1.0, 0.7])
@@ -243,7 +245,7 @@ def test_a_bag_is_the_mean_of_its_members(name: str) -> None:
     members = []
     for _ in range(3):
         alone: Any = THREE[name](**drawn)
-        growth = alone._source(queries).growth(None, int(generator.integers(2**31 - 1)))
+        growth = alone._source(InMemory(queries)).growth(int(generator.integers(2**31 - 1)))
         assert all(growth.grow() for _ in range(12))
         members.append(growth.trees(0, 12).scores(queries.features))
     assert np.allclose(bag.predict(queries), np.mean(members, axis=0), rtol=1e-12, atol=1e-12)
@@ -304,12 +306,12 @@ def test_how_bins_are_kept_changes_nothing_that_is_learnt(name: str, monkeypatch
     queries = judged()
     thin = queries.with_features(sparse.csr_array(queries.features))
     bundled = THREE[name](**SMALL)
-    assert not bundled._source(thin).parameters["is_enable_sparse"]
+    assert not bundled._source(InMemory(thin)).parameters["is_enable_sparse"]
     expected = bundled.fit(thin).predict(queries)
-    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm_growth.MAX_BUNDLED_BYTES", 0)
+    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm.ranker.MAX_BUNDLED_BYTES", 0)
     kept = THREE[name](**SMALL)
-    assert kept._source(thin).parameters["is_enable_sparse"]
-    assert not kept._source(queries).parameters["is_enable_sparse"]
+    assert kept._source(InMemory(thin)).parameters["is_enable_sparse"]
+    assert not kept._source(InMemory(queries)).parameters["is_enable_sparse"]
     assert np.abs(kept.fit(thin).predict(queries) - expected).max() < 1e-9 * np.ptp(expected)
 
 
@@ -356,7 +358,7 @@ BAD_OF_EACH = [(name, *bad) for name, kind in THREE.items() for bad in BAD if ba
 def test_parameters_are_refused_before_anything_is_learnt(
     name: str, parameter: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm_bins.Data", None)
+    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm.bins.Data", None)
     with pytest.raises(ParameterError, match="metric 'ndgc'" if parameter == "metric" else f"^{parameter}="):
         THREE[name](**{parameter: value}).fit(judged())
 
@@ -378,7 +380,7 @@ def test_of_very_many_grades_neighbours_share_a_gain(monkeypatch: pytest.MonkeyP
     grades = np.random.default_rng(0).exponential(size=600).round(4)
     X, qid = grades[:, None] + 0.1, np.arange(600) // 10
     exact = LambdaMART(**SMALL).fit(X, grades, qid=qid).predict(X)
-    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm.MAX_GRADES", 100)
+    monkeypatch.setattr("ranktune.solvers.boosting.lightgbm.lambda_mart.MAX_GRADES", 100)
     shared = LambdaMART(**SMALL).fit(X, grades, qid=qid).predict(X)
     assert np.corrcoef(exact, shared)[0, 1] > 0.99
 

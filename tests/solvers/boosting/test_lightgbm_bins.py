@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting import lightgbm_bins
-from ranktune.solvers.boosting.base import rows_of
-from ranktune.solvers.boosting.lightgbm import LambdaMART
-from ranktune.solvers.boosting.lightgbm_bins import KEPT, MAX_KEPT, MIN_SHARE
-from ranktune.solvers.boosting.lightgbm_library import Data
-from ranktune.solvers.boosting.lightgbm_regression import GBDTRanker
+from ranktune.solvers.boosting.lightgbm import bins as shared_bins
+from ranktune.solvers.boosting.lightgbm.bins import KEPT, MAX_KEPT, MIN_SHARE, rows_of
+from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
+from ranktune.solvers.boosting.lightgbm.library import Data
+from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker
+from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.data.queries import Queries
 
 
@@ -38,7 +38,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             documents.append(features.shape[0])
             super().__init__(features, params)
 
-    monkeypatch.setattr(lightgbm_bins, "Data", Counted)
+    monkeypatch.setattr(shared_bins, "Data", Counted)
     return documents
 
 
@@ -50,9 +50,12 @@ def test_a_part_is_learnt_from_in_the_bins_of_the_whole(kind: Any, bins: int) ->
     params: dict[str, Any] = {"trees": 5, "min_documents": 5, "bins": bins}
     part = queries.select(numbers)
     ours = kind(**params).fit(part)
-    given = {**kind(**params)._source(part).parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1))}
+    given = {
+        **kind(**params)._source(InMemory(part)).parameters,
+        "seed": int(np.random.default_rng(0).integers(2**31 - 1)),
+    }
     whole = lightgbm.Dataset(
-        queries.features, label=kind()._labels(queries)[0], group=queries.lengths, params=given, free_raw_data=False
+        queries.features, label=kind()._targets(queries)[0], group=queries.lengths, params=given, free_raw_data=False
     )
     theirs = lightgbm.train(given, whole.construct().subset(rows_of(queries, numbers)), num_boost_round=5)
     assert np.allclose(ours.predict(part), theirs.predict(part.features), rtol=1e-12, atol=1e-12)

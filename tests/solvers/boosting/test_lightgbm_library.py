@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting import lightgbm_library
-from ranktune.solvers.boosting.lightgbm_library import Booster, Data
+from ranktune.solvers.boosting.lightgbm import library as lightgbm_library
+from ranktune.solvers.boosting.lightgbm.library import Booster, Data
 from ranktune.solvers.core.errors import DataError
 
 ROUNDS = 5

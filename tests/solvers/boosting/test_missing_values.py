@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting.lightgbm import LambdaMART
+from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
+from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import joined, one_tree
 
@@ -40,8 +41,8 @@ def test_as_lightgbm_sends_them(elsewhere: Any, layout: Any) -> None:
     queries = holes(0)
     queries = queries.with_features(layout(queries.features))
     ranker = LambdaMART(20, min_documents=5, feature_share=1.0, query_share=1.0).fit(queries)
-    source: Any = ranker._source(queries)
-    labels = ranker._labels(queries)[0]
+    source: Any = ranker._source(InMemory(queries))
+    labels = ranker._targets(queries)[0]
     params = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1))}
     data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, params=params)
     booster = lightgbm.train(params, data, num_boost_round=20)

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting import base
+from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
@@ -80,10 +81,10 @@ def test_trees_are_those_that_lightgbm_adds_to_first_scores(name: str) -> None:
     start = ranker.start_.predict(queries)
     if name == "GBDTRanker":
         start = without_level(start, queries)
-    source = ranker._source(queries)
+    source = ranker._source(InMemory(queries))
     given = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1))}
     data = lightgbm.Dataset(
-        queries.features, label=ranker._labels(queries)[0], group=queries.lengths, init_score=start, params=given
+        queries.features, label=ranker._targets(queries)[0], group=queries.lengths, init_score=start, params=given
     )
     booster = lightgbm.train(given, data, num_boost_round=8)
     expected = booster.predict(queries.features, raw_score=True)

@@ -15,7 +15,8 @@ from scipy import sparse
 from ranktune.solvers import GBDTRanker, LambdaMART, Queries, RandomForestRanker, XGBoostRanker, fit_blocks
 from ranktune.solvers.blocks import workers as block_workers
 from ranktune.solvers.blocks.workers import LocalBlocks
-from ranktune.solvers.boosting import lightgbm_bins, lightgbm_growth
+from ranktune.solvers.boosting.lightgbm import bins as lightgbm_bins
+from ranktune.solvers.boosting.lightgbm import ranker as lightgbm_ranker
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
@@ -70,7 +71,7 @@ def test_trees_are_those_of_all_documents(ranker: Any, kind: str, monkeypatch: p
 @pytest.mark.parametrize("ranker", [LambdaMART(trees=5), GBDTRanker(trees=5, start="linear")])
 def test_bins_are_found_from_the_sample_that_lightgbm_draws(ranker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lightgbm_bins, "MAX_KEPT_BYTES", 0)
-    monkeypatch.setattr(lightgbm_growth, "DENSE_SAMPLE", 300)
+    monkeypatch.setattr(lightgbm_ranker, "DENSE_SAMPLE", 300)
     queries = drawn(1)
     whole = type(ranker)(**ranker.get_params()).fit(queries)
     found = fit_blocks(type(ranker)(**ranker.get_params()), queries, LocalBlocks(max_rows=100))
@@ -85,7 +86,7 @@ def test_many_stored_documents_are_binned_block_by_block(tmp_path: Path, monkeyp
     monkeypatch.setattr(lightgbm_bins, "MAX_KEPT_BYTES", 0)
     ranker = LambdaMART(trees=20, patience=5)
     whole = LambdaMART(trees=20, patience=5).fit(stored, vali=vali)
-    monkeypatch.setattr(lightgbm_growth, "MAX_KEPT_BYTES", 0)
+    monkeypatch.setattr(lightgbm_ranker, "MAX_KEPT_BYTES", 0)
     monkeypatch.setattr(block_workers, "MAX_WHOLE_ROWS", 100)
     monkeypatch.setattr(
         "ranktune.solvers.blocks.blocked.LocalBlocks",

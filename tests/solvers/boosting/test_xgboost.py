@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting import xgboost as xgboost_ranker
-from ranktune.solvers.boosting.base import rows_of
+from ranktune.solvers.boosting.lightgbm.bins import rows_of
+from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.boosting.xgboost import XGBoostRanker, last_below, trees_of
 from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -89,7 +90,7 @@ def test_the_last_double_below_a_limit_is_the_last() -> None:
 def test_the_rounds_kept_are_those_with_the_best_metric() -> None:
     train, vali = judged(), judged(7, 15)
     params: dict[str, Any] = {"trees": 60, "learning_rate": 0.9, "min_weight": 0.1, "depth": 6, "l2": 0.1}
-    growth = XGBoostRanker(**params)._source(train).growth(None, 1)
+    growth = XGBoostRanker(**params)._source(InMemory(train)).growth(1)
     assert all(growth.grow() for _ in range(60))
     every = [growth.trees(n, n + 1) for n in range(60)]
     ranker = XGBoostRanker(**params, patience=60)
@@ -97,7 +98,7 @@ def test_the_rounds_kept_are_those_with_the_best_metric() -> None:
     looks = [*range(1, 17), 18, 20, 22, 24, 27, 30, 33, 37, 41, 46, 51, 57, 60]
     values = {n: metric.mean(np.sum([t.scores(vali.features) for t in every[:n]], axis=0), vali) for n in looks}
     best = max(looks, key=lambda n: values[n])
-    *_, (kept, value) = ranker._watched(XGBoostRanker(**params)._source(train).growth(None, 1), train, vali)
+    *_, (kept, value) = ranker._watched(XGBoostRanker(**params)._source(InMemory(train)).growth(1), train, vali)
     assert 1 < best < 60
     assert kept.n_trees == best and value == pytest.approx(values[best], abs=1e-12)
     assert ranker.fit(train, vali=vali).rounds_[0] < 60
@@ -109,7 +110,7 @@ def test_a_bag_is_the_mean_of_its_members() -> None:
     bag = XGBoostRanker(**SMALL, seeds=2, random_state=np.random.default_rng(5)).fit(queries)
     members = []
     for _ in range(2):
-        growth = XGBoostRanker(**SMALL)._source(queries).growth(None, int(generator.integers(2**31 - 1)))
+        growth = XGBoostRanker(**SMALL)._source(InMemory(queries)).growth(int(generator.integers(2**31 - 1)))
         assert all(growth.grow() for _ in range(12))
         members.append(growth.trees(0, 12).scores(queries.features))
     assert np.allclose(bag.predict(queries), np.mean(members, axis=0), rtol=1e-12, atol=1e-12)
@@ -121,8 +122,8 @@ def test_a_share_of_queries_is_learnt_from_as_if_there_were_no_others() -> None:
     part = queries.select(chosen)
     assert np.array_equal(queries.grades[rows_of(queries, chosen)], part.grades)
     growths = (
-        XGBoostRanker(**SMALL)._source(queries).growth(chosen, 3),
-        XGBoostRanker(**SMALL)._source(part).growth(None, 3),
+        XGBoostRanker(**SMALL)._source(InMemory(queries)).part(chosen).growth(3),
+        XGBoostRanker(**SMALL)._source(InMemory(part)).growth(3),
     )
     assert all(growth.grow() for growth in growths)
     ours, alone = (growth.trees(0, 1).scores(queries.features) for growth in growths)

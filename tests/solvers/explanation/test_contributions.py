@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting.lightgbm_growth import trees_of as trees_of_lightgbm
+from ranktune.solvers.boosting.lightgbm.growth import trees_of as trees_of_lightgbm
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.list_scaling import scaled_by_list

@@ -121,7 +121,7 @@ def test_the_features_of_the_truth_lose_most() -> None:
     X = generator.normal(size=(2_000, 6))
     truth = 2.0 * X[:, 4] + X[:, 1] * (X[:, 4] > 0)
     own = Queries.from_arrays(X, np.digitize(truth, [-1.0, 0.0, 2.0]).astype(float), group=np.full(100, 20))
-    from ranktune.solvers.boosting.lightgbm import LambdaMART
+    from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 
     model = LambdaMART(trees=40, random_state=0).fit(own).as_model()
     losses = np.nanmean(shuffling_losses(model, own, METRIC, [np.array([j]) for j in range(6)]), axis=1)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from ranktune.solvers.boosting.base import BoostedRanker, check_share
-from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, SPLITTERS, STOCK, LightGBMRanker, bagging
-from ranktune.solvers.boosting.query_error import QueryError
+from ranktune.solvers.boosting.lightgbm.ranker import BOOSTED_SPACE, SPLITTERS, STOCK, LightGBMRanker, bagging
+from ranktune.solvers.boosting.objectives import MakeObjective, QueryError
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice
 from ranktune.solvers.core.errors import ParameterError
@@ -135,17 +135,17 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         check_share("row_share", self.row_share)
         check_choice("centre", self.centre, TREE_CENTRES)
 
-    def _labels(self, queries: Queries) -> tuple[Floats, Json]:
-        labels, more = super()._labels(queries)
-        return labels if self.centre == "none" else without_level(labels, queries), more
+    def _targets(self, queries: Queries) -> tuple[Floats, Json]:
+        targets, more = super()._targets(queries)
+        return targets if self.centre == "none" else without_level(targets, queries), more
 
-    def _error(self, queries: Queries, labels: Floats) -> QueryError | None:
-        return QueryError.of(queries, labels) if self.centre == ROUNDS else None
+    def _derivatives(self) -> MakeObjective | None:
+        return QueryError if self.centre == ROUNDS else None
 
-    def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
+    def _shifted(self, start: Floats, targets: Floats, queries: Queries) -> Floats:
         if self.centre != "none":
             return without_level(start, queries)
-        return super()._first_scores(start, labels, queries)
+        return super()._shifted(start, targets, queries)
 
     def _objective(self) -> Json:
         return {

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.boosting.base import TREE_GAINS, BoostedRanker, check_share, gains_of, pair_scale
-from ranktune.solvers.boosting.lightgbm_growth import BOOSTED_SPACE, SMALL, LightGBMRanker, bagging
+from ranktune.solvers.boosting.lightgbm.ranker import BOOSTED_SPACE, SMALL, LightGBMRanker, bagging
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_flag
 from ranktune.solvers.core.errors import DataError
@@ -167,7 +167,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         check_choice("gain", self.gain, TREE_GAINS)
         check_flag("norm", self.norm)
 
-    def _labels(self, queries: Queries) -> tuple[Floats, Json]:
+    def _targets(self, queries: Queries) -> tuple[Floats, Json]:
         longest = int(queries.lengths.argmax())
         if queries.lengths[longest] > MAX_QUERY_LENGTH:
             raise DataError(
@@ -179,7 +179,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         levels, number = shared_levels(gains_of(queries.grades, self.gain), MAX_GRADES)
         return number.astype(np.float64), {"label_gain": levels.tolist()}
 
-    def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
+    def _shifted(self, start: Floats, targets: Floats, queries: Queries) -> Floats:
         return start  # only differences count
 
     def _start_scale(self, queries: Queries) -> float:

@@ -1,13 +1,8 @@
-"""The base of the rankers that LightGBM grows: its parameters, and its trees as our own arrays.
-
-LightGBM is loaded when a model is fitted (lightgbm_library). Its trees are converted at once, so that prediction,
-saving and loading do not need it. With one thread and one seed, two fits give the same bits.
-"""
+"""The base of the rankers that LightGBM grows: their parameters, and their data in its bins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -22,15 +17,16 @@ from ranktune.solvers.boosting.base import (
     check_share,
     check_single,
 )
-from ranktune.solvers.boosting.lightgbm_bins import DENSE_SAMPLE, MAX_KEPT_BYTES, BinnedQueries
-from ranktune.solvers.boosting.lightgbm_library import Booster, Data, Parameters
-from ranktune.solvers.boosting.query_error import QueryError
+from ranktune.solvers.boosting.growth import without_features
+from ranktune.solvers.boosting.lightgbm.bins import DENSE_SAMPLE, MAX_KEPT_BYTES, bins_of
+from ranktune.solvers.boosting.lightgbm.growth import LightGBMData
+from ranktune.solvers.boosting.lightgbm.library import Data
+from ranktune.solvers.boosting.objectives import MakeObjective
 from ranktune.solvers.boosting.training_queries import InBlocks, TrainingQueries
-from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
+from ranktune.solvers.core.arrays import Features, Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree
 
 MAX_BUNDLED_BYTES = 2**32
 """Bytes of bins of sparse features that may be kept as bundled columns."""
@@ -57,53 +53,6 @@ STOCK: Mapping[str, Value] = {"learning_rate": 0.1, "leaves": 31, "min_documents
 """The size of trees and the learning rate of LightGBM by default."""
 SMALL: Mapping[str, Value] = {**STOCK, "leaves": 8}
 """Small trees: better than large ones on most data, and no worse by much on any."""
-
-
-@dataclass(frozen=True)
-class LightGBMData:
-    """Training data in the bins of LightGBM, which grows trees on them; factor multiplies the values of trees.
-
-    error is what the trees reduce where LightGBM has no such objective.
-    """
-
-    data: BinnedQueries
-    parameters: Parameters
-    factor: float = 1.0
-    has_missing: bool = False
-    error: QueryError | None = None
-
-    def growth(self, queries: Ints | None, seed: int) -> LightGBMGrowth:
-        """Return the growth of trees on the queries of these numbers (None: all)."""
-        data = self.data.all() if queries is None else self.data.part(queries)
-        error = self.error if self.error is None or queries is None else self.error.part(queries)
-        booster = Booster(data, {**self.parameters, "seed": seed})
-        return LightGBMGrowth(booster, self.factor, self.has_missing, error)
-
-
-class LightGBMGrowth:
-    """Trees that LightGBM grows, for its objective or to reduce error; factor multiplies their values."""
-
-    def __init__(self, booster: Booster, factor: float, has_missing: bool, error: QueryError | None = None) -> None:
-        self._booster, self._factor, self._has_missing, self._error = booster, factor, has_missing, error
-        self._rounds, self._over = 0, False
-
-    def grow(self) -> bool:
-        """Grow one more round; return False, and add nothing, where no further split improves the fit."""
-        if self._over:
-            return False
-        if self._error is None:
-            self._over = self._booster.update()
-        else:
-            self._over = self._booster.update_by(*self._error.derivatives(self._booster.scores()))
-        if self._over and self._rounds > 0:
-            return False
-        self._rounds += 1  # a first tree without splits is kept: its value is a constant
-        return True
-
-    def trees(self, first: int, last: int) -> Trees:
-        """Return the trees of the rounds from number first up to but without last."""
-        trees = trees_of(self._booster.text(first, last - first), self._has_missing)
-        return trees if self._factor == 1.0 else trees.scaled(self._factor)
 
 
 class LightGBMRanker(TreeRanker):
@@ -151,7 +100,7 @@ class LightGBMRanker(TreeRanker):
         """Return the parameters of LightGBM that are specific to the solver."""
         raise NotImplementedError
 
-    def _labels(self, queries: Queries) -> tuple[Floats, Json]:
+    def _targets(self, queries: Queries) -> tuple[Floats, Json]:
         """Return the target of each document, (n_documents,), and parameters that depend on the targets."""
         check_single(queries.grades, "a grade")
         return queries.grades, {}
@@ -168,15 +117,12 @@ class LightGBMRanker(TreeRanker):
         for _ in self._steps_on(InBlocks(data, pairs=self.needs_pairs), None):
             pass
 
-    def _started(self, training: TrainingQueries) -> LightGBMData:
-        start = None if self.start_ is None else training.scores(self.start_)
-        return self._source(training.judged, start, training if isinstance(training, InBlocks) else None)
-
-    def _source(self, queries: Queries, start: Floats | None = None, blocks: InBlocks | None = None) -> LightGBMData:
-        """Return queries in bins; blocks have the features of queries that have none."""
-        labels, more = self._labels(queries)
+    def _source(self, training: TrainingQueries) -> LightGBMData:
+        queries, blocks = training.queries, training if isinstance(training, InBlocks) else None
+        targets, more = self._targets(queries)
+        start = self._first_scores(training)
         if start is not None:
-            start = self._first_scores(start, labels, queries)
+            start = self._shifted(start, targets, queries)
         parameters = self._common() | self._objective() | self._leaf_limits(queries) | more
         parameters["use_missing"] = queries.has_missing
         parameters["is_enable_sparse"] = _bundled_bytes(queries.features) > MAX_BUNDLED_BYTES
@@ -188,17 +134,20 @@ class LightGBMRanker(TreeRanker):
             parameters |= {"monotone_constraints": queries.monotone.tolist()}
         if queries.is_weighted:
             check_single(queries.weight_of_document, "the weight of a query or document")
-        bins = None if blocks is None else Data.from_blocks(blocks.features, queries.n_documents, parameters)
-        binned = BinnedQueries(queries, labels, parameters, start, bins)
-        return LightGBMData(binned, parameters, self._factor(), queries.has_missing, self._error(queries, labels))
+        if blocks is None:
+            bins, rows = bins_of(queries, parameters)
+        else:
+            bins, rows = Data.from_blocks(blocks.features, queries.n_documents, parameters), None
+        thin = without_features(queries)
+        return LightGBMData(thin, targets, start, bins, rows, parameters, self._derivatives(), self._factor())
 
-    def _error(self, queries: Queries, labels: Floats) -> QueryError | None:
-        """Return what trees reduce where LightGBM has no such objective."""
+    def _derivatives(self) -> MakeObjective | None:
+        """Return what makes the objective where LightGBM has none such."""
         return None
 
-    def _first_scores(self, start: Floats, labels: Floats, queries: Queries) -> Floats:
-        """Return the scores before the first tree, (n_documents,)."""
-        level: Floats = start + (labels.mean() - start.mean())  # grades are fitted: start may be off by a constant
+    def _shifted(self, start: Floats, targets: Floats, queries: Queries) -> Floats:
+        """Return the scores before the first tree, (n_documents,), from those of a model."""
+        level: Floats = start + (targets.mean() - start.mean())  # grades are fitted: start may be off by a constant
         return level
 
     def _factor(self) -> float:
@@ -248,37 +197,3 @@ def _bundled_bytes(features: Features) -> int:
 def bagging(share: float) -> Json:
     """Return the parameters of LightGBM to train each tree on a share of the data."""
     return {"bagging_fraction": float(share), "bagging_freq": int(share < 1.0)}
-
-
-def trees_of(text: str, has_missing: bool) -> Trees:
-    """Return the trees in the text of a booster of numerical features, with sides for missing values if there are."""
-    body = text[text.index("\nTree=") :].partition("\nend of trees")[0]
-    return joined([_tree(_fields(part), has_missing) for part in body.split("\nTree=")[1:]])
-
-
-def _fields(part: str) -> Mapping[str, str]:
-    return dict(line.split("=", 1) for line in part.splitlines() if "=" in line)
-
-
-def _tree(fields: Mapping[str, str], has_missing: bool) -> Trees:
-    if int(fields["num_leaves"]) == 1:
-        return one_tree([], [], [], [], [float(fields["leaf_value"].split()[0])], [] if has_missing else None)
-    whole = {name: _whole(fields[name]) for name in ("split_feature", "left_child", "right_child")}
-    threshold, value = ([float(k) for k in fields[name].split()] for name in ("threshold", "leaf_value"))
-    threshold = [min(limit, ANY_VALUE) for limit in threshold]  # inf tells missing values from all others
-    sides = _sides(_whole(fields["decision_type"]), threshold) if has_missing else None
-    return one_tree(whole["split_feature"], threshold, whole["left_child"], whole["right_child"], value, sides)
-
-
-def _whole(text: str) -> list[int]:
-    return [int(k) for k in text.split()]
-
-
-def _sides(decisions: Sequence[int], threshold: Sequence[float]) -> list[bool]:
-    """Return whether a missing value goes left at each split.
-
-    Bit 1 of a decision is the side of missing values if bits 2 and 3 are 2, which is where LightGBM has seen some; at
-    other splits they count as 0.
-    """
-    pairs = zip(decisions, threshold, strict=True)
-    return [bool(own & 2) if own >> 2 & 3 == 2 else limit >= 0.0 for own, limit in pairs]

@@ -12,9 +12,8 @@ from threading import Lock
 
 import numpy as np
 
-from ranktune.solvers.boosting.base import rows_of
-from ranktune.solvers.boosting.lightgbm_library import Data, Parameters
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.boosting.lightgbm.library import Data, Parameters
+from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.data.origins import origin_of
 from ranktune.solvers.data.queries import Queries
 
@@ -56,43 +55,13 @@ class SharedBins:
 KEPT = SharedBins(MAX_KEPT)
 
 
-class BinnedQueries:
-    """Queries in the bins of LightGBM, with the label and first score of each document, (n_documents,).
-
-    bins, made with params, hold the features of queries that have none; None to find or make them.
-    """
-
-    def __init__(
-        self,
-        queries: Queries,
-        labels: Floats,
-        params: Parameters,
-        scores: Floats | None = None,
-        bins: Data | None = None,
-    ) -> None:
-        self._queries, self._labels, self._params, self._scores = queries, labels, params, scores
-        self._weights = queries.weight_of_document if queries.is_weighted else None
-        self._bins, self._rows = _bins_of(queries, params) if bins is None else (bins, None)
-        self._all: Data | None = None
-
-    def all(self) -> Data:
-        """Return the data of all queries."""
-        if self._all is None:
-            self._all = self._bins if self._rows is None else self._bins.subset(self._rows, self._params)
-            self._all.describe(self._labels, self._queries.lengths, self._weights, self._scores)
-        return self._all
-
-    def part(self, numbers: Ints) -> Data:
-        """Return the data of the queries of these numbers, ascending."""
-        rows = rows_of(self._queries, numbers)
-        data = self._bins.subset(rows if self._rows is None else self._rows[rows], self._params)
-        weights = None if self._weights is None else self._weights[rows]
-        scores = None if self._scores is None else self._scores[rows]
-        data.describe(self._labels[rows], self._queries.lengths[numbers], weights, scores)
-        return data
+def rows_of(queries: Queries, numbers: Ints) -> Ints:
+    """Return the rows of the queries of these numbers, (n,)."""
+    rows: Ints = np.arange(queries.n_documents)[queries.documents_of(numbers)]
+    return rows
 
 
-def _bins_of(queries: Queries, params: Parameters) -> tuple[Data, Ints | None]:
+def bins_of(queries: Queries, params: Parameters) -> tuple[Data, Ints | None]:
     """Return bins and the rows of queries in them; without rows, the bins are those of queries and not shared.
 
     The bins of sparse features are never shared: which of them are kept depends on the least size of a leaf.

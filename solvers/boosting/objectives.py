@@ -1,15 +1,25 @@
-"""The squared error of differences between the documents of a query, as derivatives by the scores."""
+"""What trees reduce where their library has no such objective: the derivatives of a loss by the scores of documents."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
-import numpy as np
-
-from ranktune.solvers.boosting.base import rows_of
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
+
+
+class Objective(Protocol):
+    """A loss of the scores of some documents."""
+
+    def derivatives(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return the gradient and the curvature by each score, (n_documents,)."""
+
+
+MakeObjective: TypeAlias = Callable[[Queries, Floats], Objective]
+"""Makes the objective of queries, whose lengths and weights count, and the target of each document, (n_documents,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,15 +31,6 @@ class QueryError:
 
     queries: Queries
     targets: Floats
-
-    @classmethod
-    def of(cls, queries: Queries, targets: Floats) -> QueryError:
-        """Return the error of queries, without their features."""
-        return cls(queries.with_features(np.zeros((queries.n_documents, 1), dtype=np.float32)), targets)
-
-    def part(self, numbers: Ints) -> QueryError:
-        """Return the error of the queries of these numbers, ascending."""
-        return QueryError(self.queries.select(numbers), self.targets[rows_of(self.queries, numbers)])
 
     def value(self, scores: Floats) -> float:
         """Return the error of scores, (n_documents,)."""

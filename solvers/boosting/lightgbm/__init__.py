@@ -1,0 +1,1 @@
+"""Rankers whose trees LightGBM grows."""
