@@ -18,7 +18,7 @@ from ranktune.tuner.runner.joining import JoinedSplit
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.runner.worker import JoinedWorker
-from ranktune.tuner.splits.plans import PLAN, Plan, query_folds, random_orders
+from ranktune.tuner.splits.plans import PLAN, StoredPlan, query_folds, random_orders
 from ranktune.tuner.splits.store import write_problem
 from ranktune.tuner.storage.leases import Leases
 from ranktune.tuner.storage.observations import observations
@@ -33,7 +33,7 @@ DATA = judged(80, 0, noise=1.0)
 PASSES = (1, 2, 4)
 
 
-def task(folder: Path, plan: Plan, solver: str, **parameters: object) -> Task:
+def task(folder: Path, plan: StoredPlan, solver: str, **parameters: object) -> Task:
     write_problem(DATA, {PLAN: plan}, folder)
     return Task(str(folder), (METRIC, "map"), solver, parameters, 0)  # type: ignore[arg-type]
 

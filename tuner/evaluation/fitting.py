@@ -1,79 +1,86 @@
-"""Fitting the configuration of a task within its limit: once, along a path of values, or by growing."""
+"""Fitting the configuration of a task within its limit: once, along a path of values, by growing, or query by query."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.boosting.early_stopping import Patience
+from ranktune.solvers.boosting.lightgbm.bins import MAX_KEPT_BYTES
+from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.memory import spelled
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import make
-from ranktune.tuner.evaluation.accumulator import ScoreAccumulator
+from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.racing import GrowthRace
+from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.memory import left
+from ranktune.tuner.splits.parts import read_part
+from ranktune.tuner.splits.store import read_development
+
+BYTES_OF_DOCUMENT, BYTES_OF_FIT = 100, 120 << 20
+"""What LightGBM takes besides a byte for each feature of a document: for each document, and in all."""
 
 
-class LimitReached(Exception):
-    """A task took longer than its limit, and nothing that was fitted until then counts."""
+def unfitted(task: Task) -> BaseRanker:
+    """Return the ranker of a task, not fitted."""
+    ranker = make(task.solver, solver_parameters(task.parameters), task.seed)
+    if task.threads > 1 and "threads" in ranker.get_params():
+        ranker.set_params(threads=task.threads)
+    return ranker
 
 
-def fitted(
-    task: Task, path: Sequence[float], train: Queries, scores: ScoreAccumulator, deadline: float
-) -> Iterator[BaseRanker]:
-    """Yield the fitted ranker, or the one of each value of the path, which is valid until the next.
+def fitted(run: Run, train: Queries, vali: Queries | None = None) -> Iterator[BaseRanker]:
+    """Yield the fitted ranker, or the one of each value of the path that takes part, which is valid until the next.
 
-    Raises LimitReached between two steps once the steady clock is past the deadline.
+    A fit without a path may stop early by vali. Raises LimitReached between two steps once the time is over.
     """
-    ranker = unfitted(task)
-    steps = ranker.fit_path(train, path) if path else ranker.fit_steps(train)
+    ranker, path = unfitted(run.task), run.task.path[: run.racing]
+    steps = ranker.fit_path(train, path) if path else ranker.fit_steps(train, vali=vali)
     while True:
-        with scores.fitting():
+        with run.fitting():
             step = next(steps, None)
         if step is None:
             break
-        if time.monotonic() > deadline:
-            raise LimitReached
+        run.check_time()
         if isinstance(step, tuple):
             yield step[1]
     if not path:
         yield ranker
 
 
-def grown(
-    task: Task, train: Queries, vali: Queries, scores: ScoreAccumulator, deadline: float
-) -> tuple[BaseRanker, str]:
-    """Return a boosted ranker grown until validation queries stop it, or until the deadline of the steady clock.
+def grown(run: Run, train: Queries, vali: Queries) -> tuple[BaseRanker, str]:
+    """Return a boosted ranker grown until validation queries stop it, or until the time is over.
 
     The text says after how many rounds it was stopped because it cannot become as good as the incumbent, empty where
-    it was not. Raises LimitReached where the first round has not ended at the deadline.
+    it was not. Raises LimitReached where the first round has not ended in time.
     """
-    ranker = unfitted(task)
+    task, ranker = run.task, unfitted(run.task)
     ranker.set_params(**{task.path_parameter: task.bound, "metric": task.metrics[0]})
     rate = float(ranker.get_params().get("learning_rate", 1.0))
     race = GrowthRace(task.incumbent, task.bound, rate, weights=vali.query_weights)
     metric = parse_metric(task.metrics[0])
-    with scores.fitting():
+    with run.fitting():
         last, took = float("inf"), 0.0
         for step in ranker.fit_steps(train, vali=vali):
             now = time.monotonic()
             took, last = max(now - last, 0.0), now
-            if now + took > deadline:  # another round would end too late
+            if now + took > run.deadline:  # another round would end too late
                 break
             if race.is_look(step.iteration) and race.is_lost(metric.per_query(ranker.predict(vali), vali)):
                 return ranker, f"{step.iteration} rounds"
     if n_rounds(ranker) == 0:
         raise LimitReached
     return ranker, ""
-
-
-def patience_of(task: Task) -> Patience | None:
-    """Return what ends the growth of a boosted ranker along its path of rounds; None for a path of other values."""
-    if not (task.bound and task.path):
-        return None
-    return Patience(int(unfitted(task).get_params()["patience"]))
 
 
 def n_rounds(ranker: BaseRanker) -> int:
@@ -83,9 +90,51 @@ def n_rounds(ranker: BaseRanker) -> int:
     return round(sum(rounds) / len(rounds))
 
 
-def unfitted(task: Task) -> BaseRanker:
-    """Return the ranker of a task, not fitted."""
-    ranker = make(task.solver, solver_parameters(task.parameters), task.seed)
-    if task.threads > 1 and "threads" in ranker.get_params():
-        ranker.set_params(threads=task.threads)
-    return ranker
+@runtime_checkable
+class _OnePassRanker(Protocol):
+    def progressive(self, queries: Queries, order: Ints) -> Floats: ...
+
+
+def progressive(run: Run, queries: Queries, order: Ints) -> tuple[BaseRanker, Floats]:
+    """Return a ranker that has learned query by query, and its scores, (n_documents,), each given before it did."""
+    run.check_time()
+    ranker = unfitted(run.task)
+    if not isinstance(ranker, _OnePassRanker):
+        raise ParameterError(f"{run.task.solver} does not learn query by query. Use an online solver.")
+    with run.fitting():
+        scores = ranker.progressive(queries, order)
+    return ranker, scores
+
+
+def sample(numbers: Ints, count: int, seed: int) -> Ints:
+    """Return the numbers of a sample of that many queries, rising; all where count is 0 or not smaller."""
+    if not 0 < count < len(numbers):
+        return numbers
+    return np.sort(np.random.default_rng([seed, 7]).permutation(numbers)[:count])
+
+
+def read_for_fit(task: Task, numbers: Ints) -> Queries:
+    """Return the development queries of these numbers, to fit the configuration of a task to.
+
+    Where memory is limited, and the bins of LightGBM would take more, it is the largest sample of them that fits, and
+    a RankTuneWarning says so.
+    """
+    room, development = left(), read_development(task.folder)
+    if room is None or development.is_sparse or not issubclass(solver_class(task.solver), LightGBMRanker):
+        return read_part(task.folder, numbers)
+    documents, width = int(development.lengths[numbers].sum()), development.n_features
+    most = (room - BYTES_OF_FIT) // (width + BYTES_OF_DOCUMENT)
+    if 0 < most < documents:
+        count = max(int(most / documents * len(numbers)), 1)
+        warnings.warn(
+            f"{task.solver} is fitted to a sample of {count} of {len(numbers)} queries, whose bins the {spelled(room)} "
+            "of memory that are left hold. Give more memory (memory=), or fewer jobs.",
+            RankTuneWarning,
+            stacklevel=2,
+        )
+        numbers = sample(numbers, count, task.seed)
+        documents = int(development.lengths[numbers].sum())
+    part, shared = read_part(task.folder, numbers), development.n_documents * width
+    if shared <= MAX_KEPT_BYTES and documents + shared // (width + BYTES_OF_DOCUMENT) > most:
+        part = replace(part, features_checked=True)  # without an origin, whose bins it would share
+    return part

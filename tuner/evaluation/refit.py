@@ -17,9 +17,8 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.monotone import with_constraints
 from ranktune.tuner.evaluation.feature_sets import ALL_QUERIES, selected_columns, solver_parameters
-from ranktune.tuner.evaluation.fitting import unfitted
+from ranktune.tuner.evaluation.fitting import read_for_fit, unfitted
 from ranktune.tuner.evaluation.kept import kept_model
-from ranktune.tuner.evaluation.samples import read_for_fit
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.parts import training_numbers
 from ranktune.tuner.splits.store import read_development

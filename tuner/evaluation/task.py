@@ -146,3 +146,11 @@ class Outcome:
     samples: tuple[Floats, ...] = ()
     learning_curve: tuple[tuple[float, float], ...] = ()
     restarts: int = 0
+
+
+def chosen_parameters(task: Task, outcome: Outcome) -> dict[str, Value]:
+    """Return the parameters of a task with the best value of its path."""
+    name, given = outcome.path_parameter, dict(task.parameters)
+    if outcome.chosen is None or name not in given:
+        return given
+    return {**given, name: int(outcome.chosen) if isinstance(given[name], int) else outcome.chosen}

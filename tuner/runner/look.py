@@ -21,8 +21,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.holdout import vali_weights
 from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.plans import vali_weights
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.time_reserve import cells, fit_seconds

@@ -28,10 +28,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.holdout import chosen_parameters
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome, judged_queries
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.runner.dispatcher import GRACE, Clock, Dispatcher, Running
 from ranktune.tuner.runner.incumbents import Incumbents
 from ranktune.tuner.runner.look import EXPENSIVE, Look

@@ -45,7 +45,7 @@ class Progressive:
     orders: tuple[Ints, ...]
 
 
-Plan: TypeAlias = tuple[Fold, ...] | Progressive
+StoredPlan: TypeAlias = tuple[Fold, ...] | Progressive
 
 
 def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeats: int = 1) -> tuple[Fold, ...]:
@@ -100,7 +100,7 @@ def random_orders(queries: Queries, permutations: int, seed: int, stream: int = 
     return Progressive(tuple(generator.permutation(queries.n_queries) for _ in range(permutations)))
 
 
-def fresh_plan(plan: Plan, development: Queries, seed: int) -> Plan:
+def fresh_plan(plan: StoredPlan, development: Queries, seed: int) -> StoredPlan:
     """Return a plan of the same kind that no trial was scored by; an empty one for too few queries, or large data."""
     if development.n_queries < 2 * DEFAULT_FOLDS or is_large(development):
         return ()
@@ -109,7 +109,7 @@ def fresh_plan(plan: Plan, development: Queries, seed: int) -> Plan:
     return query_folds(development, DEFAULT_FOLDS, seed, stream=3)
 
 
-def save_plan(plan: Plan, path: Path) -> None:
+def save_plan(plan: StoredPlan, path: Path) -> None:
     """Write a plan as an npz file of whole numbers."""
     if isinstance(plan, Progressive):
         parts = {f"order{k}": order for k, order in enumerate(plan.orders)}
@@ -118,7 +118,7 @@ def save_plan(plan: Plan, path: Path) -> None:
     atomic_write(path, lambda file: np.savez(file, **parts))  # type: ignore[arg-type]
 
 
-def load_plan(path: Path) -> Plan:
+def load_plan(path: Path) -> StoredPlan:
     """Return a saved plan, an empty one if there is no file. Raises Damaged if it is not what was written."""
     if not path.exists():
         return ()

@@ -15,7 +15,7 @@ from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.digests import NOTHING, query_digests
-from ranktune.tuner.splits.plans import DEFAULT_FOLDS, Fold, Plan, is_large, query_folds, random_orders
+from ranktune.tuner.splits.plans import DEFAULT_FOLDS, Fold, StoredPlan, is_large, query_folds, random_orders
 
 TEST_SHARE = 0.2
 
@@ -104,7 +104,7 @@ def validation_plan(
     strict: bool = False,
     repeats: int = 1,
     permutations: int | None = None,
-) -> Plan:
+) -> StoredPlan:
     """Return the validation plan of development queries.
 
     The queries are dealt into folds (five if `folds` is None), `repeats` times; of large data only the first fold is

@@ -13,10 +13,10 @@ from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.archive import located
 from ranktune.tuner.splits.memory import uncounted
-from ranktune.tuner.splits.plans import Plan, load_plan, save_plan
+from ranktune.tuner.splits.plans import StoredPlan, load_plan, save_plan
 
 
-def write_problem(development: Queries, plans: Mapping[str, Plan], folder: Path) -> None:
+def write_problem(development: Queries, plans: Mapping[str, StoredPlan], folder: Path) -> None:
     """Write the development queries and the validation plans where every worker can map them."""
     write_queries(development, folder)
     for name, plan in plans.items():
@@ -30,7 +30,7 @@ def read_development(folder: str) -> Queries:
         return read_queries(located(folder))
 
 
-def read_plan(folder: str, name: str) -> Plan:
+def read_plan(folder: str, name: str) -> StoredPlan:
     """Return a plan of a problem, an empty one if it has none of that name; another process may have replaced it."""
     path = located(folder) / f"{name}.npz"
     try:
@@ -41,6 +41,6 @@ def read_plan(folder: str, name: str) -> Plan:
 
 
 @lru_cache(maxsize=4)
-def _plan(path: Path, version: tuple[int, int]) -> Plan:
+def _plan(path: Path, version: tuple[int, int]) -> StoredPlan:
     with uncounted():
         return load_plan(path)

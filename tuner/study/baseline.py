@@ -20,7 +20,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
-from ranktune.tuner.splits.plans import Plan
+from ranktune.tuner.splits.plans import StoredPlan
 from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.splits.sealing import check_sealed, is_written, write_sealed
 
@@ -101,7 +101,7 @@ def covers(scores: Floats | None) -> bool:
     return scores is not None and bool(np.isfinite(scores).all())
 
 
-def check_covered(spelling: str, development: Queries, plan: Plan, test: Queries | None) -> None:
+def check_covered(spelling: str, development: Queries, plan: StoredPlan, test: Queries | None) -> None:
     """Raise DataError unless the baseline scores the test queries or, without them, those that judge trials."""
     scores = development.baseline if test is None else test.baseline
     if test is None and scores is not None and isinstance(plan, tuple):

@@ -16,7 +16,7 @@ from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.parts import read_part
-from ranktune.tuner.splits.plans import FRESH, GIVEN, PLAN, Plan, fresh_plan, save_plan
+from ranktune.tuner.splits.plans import FRESH, GIVEN, PLAN, StoredPlan, fresh_plan, save_plan
 from ranktune.tuner.splits.proof import reseal, seal
 from ranktune.tuner.splits.split import (
     IN_MEMORY,
@@ -44,8 +44,8 @@ class Problem:
     name: str
     folder: Path
     development: Queries
-    plan: Plan
-    fresh: Plan
+    plan: StoredPlan
+    fresh: StoredPlan
     test: Queries | None
 
     @classmethod

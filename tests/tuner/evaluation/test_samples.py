@@ -8,8 +8,8 @@ import pytest
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.origins import origin_of
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation import samples
-from ranktune.tuner.evaluation.samples import BYTES_OF_DOCUMENT, BYTES_OF_FIT, read_for_fit, sample
+from ranktune.tuner.evaluation import fitting
+from ranktune.tuner.evaluation.fitting import BYTES_OF_DOCUMENT, BYTES_OF_FIT, read_for_fit, sample
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, write_problem
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> str:
 def fitted_to(folder: str, solver: str, documents: int | None, monkeypatch: pytest.MonkeyPatch) -> Queries:
     """Return what a solver is fitted to where the bins of so many documents fit."""
     room = None if documents is None else BYTES_OF_FIT + documents * (WIDTH + BYTES_OF_DOCUMENT)
-    monkeypatch.setattr(samples, "left", lambda: room)
+    monkeypatch.setattr(fitting, "left", lambda: room)
     return read_for_fit(Task(folder, ("ndcg@10",), solver, {}, seed=3), np.arange(30))
 
 

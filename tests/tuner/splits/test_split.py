@@ -14,8 +14,8 @@ from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits import plans
 from ranktune.tuner.splits.plans import (
     Fold,
-    Plan,
     Progressive,
+    StoredPlan,
     fresh_plan,
     load_plan,
     query_folds,
@@ -40,12 +40,12 @@ def test_folds_partition_the_queries(folds: int) -> None:
         assert max(len(f.vali) for f in plan) - min(len(f.vali) for f in plan) <= 1
 
 
-def planned(split: Split, folds: int | None, seed: int, **more: Any) -> tuple[Queries, Plan]:
+def planned(split: Split, folds: int | None, seed: int, **more: Any) -> tuple[Queries, StoredPlan]:
     development = Development.of(split)
     return development.queries, validation_plan(development, folds, seed, **more)
 
 
-def folds_of(plan: Plan) -> tuple[Fold, ...]:
+def folds_of(plan: StoredPlan) -> tuple[Fold, ...]:
     assert not isinstance(plan, Progressive)
     return plan
 

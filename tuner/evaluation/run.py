@@ -1,0 +1,174 @@
+"""The evaluation of one task: what its models scored and cost so far, and how much of its time is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.means import mean_of
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import Model
+from ranktune.tuner.evaluation.task import Outcome, Task
+
+
+class LimitReached(Exception):
+    """A task took longer than its limit, and nothing that was fitted until then counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted ranker and the queries that it scores.
+
+    numbers  of these development queries; columns: the features that it was fitted on, None for all
+    scores   (n_documents,) of the queries, where they were given while it learned; None: it predicts them
+    stopped  after what the fit was ended because it cannot become as good as the incumbent, "" where it was not
+    """
+
+    ranker: BaseRanker
+    queries: Queries
+    numbers: Ints
+    columns: Ints | None = None
+    scores: Floats | None = None
+    stopped: str = ""
+
+
+class Run:
+    """What a task has shown part by part of its plan; means are weighted where the queries have weights.
+
+    `place` counts the values of the task's path; a task without a path has one place.
+
+    Attributes
+    ----------
+    evaluated : array of int
+        Numbers of the development queries that the plan scores.
+    racing : int
+        How many of the first values of the path still take part.
+    model : Model or None
+        The best model so far of a plan that keeps one.
+    rounds : int
+        The rounds that a boosted model has grown to.
+    latest : array of shape (n_queries,)
+        The first metric of the fit that was scored last, by query of those that it scored.
+    by_part : list of array of shape (n_queries,)
+        What a progressive plan keeps of it for each order.
+    """
+
+    def __init__(self, task: Task, development: Queries, evaluated: Ints, deadline: float) -> None:
+        size = self.racing = max(len(task.path), 1)
+        self.task, self.development, self.evaluated, self.deadline = task, development, evaluated, deadline
+        self.model: Model | None = None
+        self.rounds = 0
+        self.latest, self.by_part = np.empty(0), list[Floats]()
+        weights = development.query_weights
+        self.weights = None if weights is None else weights[evaluated]
+        self._metrics = {name: parse_metric(name) for name in task.metrics}
+        self._sums = {name: np.zeros((size, development.n_queries)) for name in task.metrics}
+        self._times = np.zeros((size, development.n_queries))
+        self._scores = np.zeros((size, development.n_documents)) if task.keep_scores or task.keep else None
+        self._nonzeros: list[list[int]] = [[] for _ in range(size)]
+        self._bytes: list[list[int]] = [[] for _ in range(size)]
+        self._costs: list[list[float]] = [[] for _ in range(size)]
+        self._parts: list[list[float]] = [[] for _ in range(size)]
+        costs = None if task.budget is None else task.budget.costs
+        self._features = costs.of(development) if costs is not None and costs.entries else None
+        self._steps: list[tuple[float, str]] = []
+        self._fitting, self._scoring, self._scored = 0.0, np.zeros(size), np.zeros(size)
+
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """Count the processor time of the block as that of fitting."""
+        begun = time.process_time()
+        yield
+        self._fitting += time.process_time() - begun
+
+    def check_time(self) -> None:
+        """Raise LimitReached once the time is over."""
+        if time.monotonic() > self.deadline:
+            raise LimitReached
+
+    def score(self, place: int, fit: Fit) -> None:
+        """Add what a fit scores on its queries, and the size of its model."""
+        scores = self._predicted(place, fit) if fit.scores is None else fit.scores
+        self._times[place, fit.numbers] += 1.0
+        for name, metric in self._metrics.items():
+            values = metric.per_query(scores, fit.queries)
+            self._sums[name][place, fit.numbers] += values
+            if name == self.task.metrics[0]:
+                self.latest = values
+                self._parts[place].append(mean_of(values, fit.queries.query_weights))
+        model = fit.ranker.as_model()
+        self._nonzeros[place].append(model.nonzeros)
+        self._bytes[place].append(model.bytes)
+        if self._features is not None:
+            used = model.used_features if fit.columns is None else fit.columns[model.used_features]
+            self._costs[place].append(self._features.cost_of(used))
+
+    def _predicted(self, place: int, fit: Fit) -> Floats:
+        begun = time.process_time()
+        scores = fit.ranker.predict(fit.queries)
+        self._scoring[place] += time.process_time() - begun
+        self._scored[place] += fit.queries.n_documents
+        if self._scores is not None:
+            self._scores[place, self.development.documents_of(fit.numbers)] += scores
+        return scores
+
+    def end_part(self, name: str) -> None:
+        """Note that all models that still take part have been scored on a part of the plan."""
+        self._steps.append((time.time(), name))
+
+    def parts(self, place: int) -> list[float]:
+        """Return the metric by part of the plan so far."""
+        return self._parts[place]
+
+    def values(self, place: int, name: str | None = None) -> Floats:
+        """Return the metric by query, (len(evaluated),), NaN for those to come."""
+        sums = self._sums[name or self.task.metrics[0]][place, self.evaluated]
+        times = self._times[place, self.evaluated]
+        values: Floats = np.divide(sums, times, out=np.full(len(times), np.nan), where=times > 0.0)
+        return values
+
+    @property
+    def best(self) -> int:
+        """The best place of those that take part, the first of equals; all were scored on the same queries."""
+        means = [mean_of(self.values(place), self.weights) for place in range(self.racing)]
+        return int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
+
+    def outcome(self, best: int, stopped: str) -> Outcome:
+        """Return what the model at the best place showed."""
+        task = self.task
+        with np.errstate(over="ignore"):  # scores beyond single precision take no part in a blend
+            scores = None if self._scores is None else self._scores[best].astype(np.float32)
+        steps = zip(self._steps, self._parts[best], strict=True)
+        return Outcome(
+            {name: self.values(best, name) for name in self._metrics},
+            float(np.mean(self._nonzeros[best])),
+            self._fitting,
+            bytes=float(np.mean(self._bytes[best])),
+            cost=float(np.mean(self._costs[best])) if self._costs[best] else float("nan"),
+            microseconds=float(self._scoring[best] / self._scored[best] * 1e6) if self._scored[best] else float("nan"),
+            scores=scores,
+            steps=tuple((at, part, value) for (at, part), value in steps),
+            stopped=stopped,
+            path_parameter=task.path_parameter,
+            chosen=task.path[best] if task.path else None,
+            bulk=float(np.mean(self._bytes[self._reached(best) - 1])) if task.path else 0.0,
+            path=tuple(zip(task.path, self._means(best), strict=False)) if task.path else (),
+        )
+
+    def _reached(self, best: int) -> int:
+        """Return how many values of the path were scored; of rounds of boosting, by as many folds as the best ones."""
+        least = len(self._parts[best]) if self.task.bound else 1
+        return sum(len(parts) >= least for parts in self._parts)
+
+    def _means(self, best: int) -> Sequence[float]:
+        """Return the mean of the metric at each place: that of the best, and the mean differences from it."""
+        leader = self.values(best)
+        ahead = [mean_of(self.values(place) - leader, self.weights) for place in range(self._reached(best))]
+        return [mean_of(leader, self.weights) + difference for difference in ahead]
