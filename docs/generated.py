@@ -14,7 +14,8 @@ from pathlib import Path
 import ranktune
 import ranktune.solvers
 from ranktune.docs.llms import PLACE, llms_text
-from ranktune.tuner.study.settings import Declared, Settings, declared
+from ranktune.solvers.core.declared import Declared, declared
+from ranktune.tuner.study.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar, Self, Unpack
 
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from ranktune.solvers.base.training_data import About, QueryEstimator
 from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.parameters import check_declared
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.monotone import Monotone, named_signs
@@ -272,7 +273,9 @@ class BaseRanker(QueryEstimator):
         self._check_parameters()
 
     def _check_parameters(self) -> None:
-        """Raise ParameterError if a parameter of the subclass is not valid."""
+        """Raise ParameterError if a parameter is not valid: those that are declared are checked here."""
+        if is_dataclass(self):
+            check_declared(self)
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         raise NotImplementedError

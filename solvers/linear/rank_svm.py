@@ -6,14 +6,12 @@ h(d) = max(0, 1 - d)^2 or max(0, 1 - d); s = X v, v = M w the weights on the raw
 No pair is ever stored: the cost of one gradient is a pass over X and n log n for each query's n documents.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import ClassVar
+from dataclasses import KW_ONLY, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -21,11 +19,10 @@ from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.blocks.blocked import BlockedQueries, better_divided, factors_of
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.checks import check_choice, check_count, check_flag, check_positive
 from ranktune.solvers.core.errors import RankTuneWarning
-from ranktune.solvers.core.space import Choice, Float, Parameter
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import check_scaling, factors
+from ranktune.solvers.data.scaling import SCALINGS, factors
 from ranktune.solvers.linear.block_loss import BlockLoss, pair_totals
 from ranktune.solvers.linear.summed_objective import SummedObjective
 from ranktune.solvers.optimizers.coarse_to_fine import Descent
@@ -34,13 +31,11 @@ from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.regularization_path import Follower, Solution, search
 from ranktune.solvers.optimizers.smoothed_hinge import FIRST_SMOOTHING
 
-AVERAGES = ("none", "pairs", "queries")
-LOSSES = ("l2", "l1")
-PAIRS = ("all", "adjacent")
 PATH_TOLERANCE = 3.0
 """Solutions on a path of C are compared with each other: they are found to so many times tol."""
 
 
+@with_parameters
 class RankSVM(LinearRanker):
     """Linear RankSVM by a truncated Newton method with order statistics.
 
@@ -50,28 +45,7 @@ class RankSVM(LinearRanker):
     for the weights w of the scaled features and their scores s. No pair is ever stored. Stored queries of more than two
     million documents are learned from block by block, with memory that does not grow with them.
 
-    Parameters
-    ----------
-    C : float, default=0.01
-        Weight of the loss against 1/2 w'w; positive.
-    loss : {"l2", "l1"}, default="l2"
-        "l2": the squared hinge; "l1": the hinge, smoothed until the duality gap is small.
-    pairs : {"all", "adjacent"}, default="all"
-        "all" that differ in grade; "adjacent": only of grades next to each other among those of the query.
-    scaling : {"standard", "minmax", "none"}, default="standard"
-        As if features were divided by their standard deviation, by their range, or not at all. Constant features get 0.
-    average : {"pairs", "queries", "none"}, default="pairs"
-        "none": every pair counts 1, so that the best C falls as the data grow; "pairs": all pairs count the same, those
-        of an average query together 1; "queries": the pairs of every query together 1.
-    tol : float, default=0.0003
-        l2: stop when the gradient's norm is at most tol times its norm at zero weights; l1: when the objective exceeds
-        its lower bound by at most tol times itself. On a path of C, three times tol.
-    max_iterations : int, default=100
-        Steps at most; reaching them warns (RankTuneWarning) and keeps the best weights.
-    warm_start : bool, default=False
-        Start from ``coef_`` of the last fit, if it has as many features.
-    threads : int, default=1
-        Threads for passes over X; the result is the same, bit for bit if X is dense.
+    {parameters}
 
     Attributes
     ----------
@@ -99,50 +73,55 @@ class RankSVM(LinearRanker):
     array([ 0.89, -0.45,  0.51, -0.39])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Float("C", 1e-4, 1e2, log=True),
-        Choice("loss", LOSSES),
-        Choice("pairs", PAIRS),
-        Choice("scaling", ("standard", "minmax")),
-        Choice("average", ("pairs", "queries")),
-    )
+    C: Annotated[float, Param("Weight of the loss against 1/2 w'w; positive.", low=1e-4, high=1e2, log=True)] = 0.01
+    _: KW_ONLY
+    loss: Annotated[
+        str,
+        Param(
+            '"l2": the squared hinge; "l1": the hinge, smoothed until the duality gap is small.', choices=("l2", "l1")
+        ),
+    ] = "l2"
+    pairs: Annotated[
+        str,
+        Param(
+            '"all" that differ in grade; "adjacent": only of grades next to each other among those of the query.',
+            choices=("all", "adjacent"),
+        ),
+    ] = "all"
+    scaling: Annotated[
+        str,
+        Param(
+            "As if features were divided by their standard deviation, by their range, or not at all. Constant features "
+            "get 0.",
+            choices=SCALINGS,
+            searched=("standard", "minmax"),
+        ),
+    ] = "standard"
+    average: Annotated[
+        str,
+        Param(
+            '"none": every pair counts 1, so that the best C falls as the data grow; "pairs": all pairs count the '
+            'same, those of an average query together 1; "queries": the pairs of every query together 1.',
+            choices=("none", "pairs", "queries"),
+            searched=("pairs", "queries"),
+        ),
+    ] = "pairs"
+    tol: Annotated[
+        float,
+        Param(
+            "l2: stop when the gradient's norm is at most tol times its norm at zero weights; l1: when the objective "
+            "exceeds its lower bound by at most tol times itself. On a path of C, three times tol."
+        ),
+    ] = 3e-4
+    max_iterations: Annotated[
+        int, Param("Steps at most; reaching them warns (RankTuneWarning) and keeps the best weights.")
+    ] = 100
+    warm_start: Annotated[bool, Param("Start from ``coef_`` of the last fit, if it has as many features.")] = False
+    threads: Annotated[int, Param("Threads for passes over X; the result is the same, bit for bit if X is dense.")] = 1
+
     path_parameter: ClassVar[str | None] = "C"
     path_expensive: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        C: float = 0.01,
-        *,
-        loss: str = "l2",
-        pairs: str = "all",
-        scaling: str = "standard",
-        average: str = "pairs",
-        tol: float = 3e-4,
-        max_iterations: int = 100,
-        warm_start: bool = False,
-        threads: int = 1,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.pairs = pairs
-        self.scaling = scaling
-        self.average = average
-        self.tol = tol
-        self.max_iterations = max_iterations
-        self.warm_start = warm_start
-        self.threads = threads
-
-    def _check_parameters(self) -> None:
-        for name in ("C", "tol"):
-            check_positive(name, getattr(self, name))
-        for name in ("max_iterations", "threads"):
-            check_count(name, getattr(self, name))
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("pairs", self.pairs, PAIRS)
-        check_scaling(self.scaling)
-        check_choice("average", self.average, AVERAGES)
-        check_flag("warm_start", self.warm_start)
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         data = better_divided(queries)

@@ -22,9 +22,10 @@ from ranktune.arguments import (
 )
 from ranktune.command_line.app import app
 from ranktune.command_line.options import takes_options
+from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.settings import Declared, Settings, declared
+from ranktune.tuner.study.settings import Settings
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 CALLS = {"tune": TuneArguments, "run": RunArguments, "resume": ResumeArguments, "worker": WorkArguments}

@@ -22,6 +22,7 @@ from ranktune.dashboards.tracking.following import check_installed, logged
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, read_and_prepare
 from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import StudyRun
@@ -38,7 +39,7 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder, find_folder, free_name, home_folder, make_folder
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.study.settings import Settings, declared
+from ranktune.tuner.study.settings import Settings
 from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts

@@ -10,19 +10,9 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, ParamSpec, TypeVar
 
+from ranktune.solvers.core.declared import Declared, declared, documented
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
-from ranktune.tuner.study.settings import (
-    BASELINE,
-    DATA,
-    TEST,
-    VALI,
-    ColumnSettings,
-    Declared,
-    Setting,
-    Settings,
-    declared,
-    documented,
-)
+from ranktune.tuner.study.settings import BASELINE, DATA, TEST, VALI, ColumnSettings, Setting, Settings
 
 if TYPE_CHECKING:
     from ranktune.tuner.runner.progress import Progress

@@ -20,11 +20,12 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.study import StudyDirection
 
 from ranktune.solvers.core.arrays import Json, JsonView
+from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.metrics.metrics import linear_gain, parse_metric
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.settings import ColumnSettings, Settings, declared
+from ranktune.tuner.study.settings import ColumnSettings, Settings
 
 DECLARED, WEIGHTED = "declared", "weighted"
 """User attribute of a record: what was declared; and its entry where the values of trials are weighted means."""

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_positive
+from ranktune.solvers.core.declared import Declared, declared, documented
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
 from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
@@ -38,7 +39,7 @@ from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.abilities import able_of, able_space, check_able, needs_of
 from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
 from ranktune.tuner.study.serving import check_served, known_systems, served_of, served_space
-from ranktune.tuner.study.settings import Declared, Settings, declared, documented, given_columns
+from ranktune.tuner.study.settings import Settings, given_columns
 from ranktune.tuner.study.tracking import check_tracking, shown_tracking
 
 DEFAULT_TRIALS = 30

@@ -4,24 +4,19 @@ ranktune.tune, the options of `ranktune tune`, Study and its TOML keys take thei
 one field here. The module imports the standard library alone, because `ranktune --help` reads it.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from textwrap import indent, wrap
-from types import NoneType
-from typing import Annotated, Any, ForwardRef, TypeVar, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
-Documented = TypeVar("Documented", bound=Callable[..., object])
+from ranktune.solvers.core.declared import Meaning, declared
 
 NO_TEST = "none"
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Meaning):
     """What the declaration of a field says besides its type and default.
 
-    help         for --help and docstrings
-    python       a sentence that docstrings add
     minimum      the smallest value
     options      names of its option, empty for --field-name
     positional   whether it is a positional argument of the command
@@ -32,8 +27,6 @@ class Setting:
     content      what a table holds
     """
 
-    help: str
-    python: str = ""
     minimum: float | None = None
     options: tuple[str, ...] = ()
     positional: bool = False
@@ -42,60 +35,6 @@ class Setting:
     panel: str | None = None
     variable: str | None = None
     content: str = ""
-
-
-@dataclass(frozen=True)
-class Declared:
-    """One field of a declaration; default is dataclasses.MISSING where a value is required."""
-
-    name: str
-    type: Any
-    default: Any
-    setting: Setting
-    keyword_only: bool
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether the value may be None."""
-        return NoneType in get_args(self.type)
-
-    @property
-    def kind(self) -> object:
-        """The type of a value that is not None."""
-        kinds = [kind for kind in get_args(self.type) if kind is not NoneType]
-        return kinds[0] if self.is_optional and len(kinds) == 1 else self.type
-
-    def __str__(self) -> str:
-        """Return the entry of a numpydoc section."""
-        kind = self.type.__forward_arg__ if isinstance(self.type, ForwardRef) else self.type
-        kind = kind.__name__ if isinstance(kind, type) else str(kind)
-        head = f"{self.name} : {re.sub('[a-z.]+[.]', '', kind)}"
-        if self.default is None:
-            head += ", optional"
-        elif self.default is not MISSING:
-            head += f", default={self.default!r}"
-        text = " ".join(filter(None, (self.setting.help, self.setting.python)))
-        return f"{head}\n" + indent("\n".join(wrap(text, 100)), "    ")
-
-
-def declared(declaration: type) -> Iterator[Declared]:
-    """Yield the fields of a dataclass whose annotations are Annotated[type, Setting(...)], positional ones first."""
-    for own in sorted(fields(declaration), key=lambda own: own.kw_only is True):
-        kind, setting = get_args(own.type)
-        default = own.default if own.default_factory is MISSING else own.default_factory()
-        yield Declared(own.name, kind, default, setting, own.kw_only is True)
-
-
-def documented(declaration: type) -> Callable[[Documented], Documented]:
-    """Return a decorator that writes the fields of declaration into a docstring, in place of {parameters}."""
-
-    def decorate(what: Documented) -> Documented:
-        section = "Parameters\n----------\n" + "\n".join(map(str, declared(declaration)))
-        text = what.__doc__ or ""  # python -OO removes it
-        what.__doc__ = text.replace("{parameters}", indent(section, "    ").lstrip())
-        return what
-
-    return decorate
 
 
 _TRAINING = (

@@ -13,10 +13,11 @@ from sklearn.base import clone
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.rank_svm import AVERAGES
 from ranktune.solvers.optimizers.pairwise_objective import RankObjective
 from tests.support.plain_solvers import rank_svm
 from tests.support.rank_objectives import at_zero, solve
+
+AVERAGES = ("none", "pairs", "queries")
 
 
 def noisy(seed: int = 0, n_queries: int = 30, length: int = 25, n_features: int = 6, n_grades: int = 4) -> Any:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 import typer
 
 from ranktune.arguments import HOME
-from ranktune.tuner.study.settings import Declared, declared, given_columns
+from ranktune.solvers.core.declared import Declared, declared
+from ranktune.tuner.study.settings import given_columns
 
 if TYPE_CHECKING:
     from rich.console import Console

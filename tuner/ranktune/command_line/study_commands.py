@@ -31,7 +31,7 @@ from ranktune.command_line.options import (
     study_names,
     takes_options,
 )
-from ranktune.tuner.study.settings import declared
+from ranktune.solvers.core.declared import declared
 
 if TYPE_CHECKING:
     from ranktune.tuner.runner.progress import Progress

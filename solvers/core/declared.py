@@ -1,0 +1,98 @@
+"""Fields that are declared once: name, type, default and meaning of each, from which signatures and docstrings come.
+
+A declaration is a dataclass whose annotations are Annotated[type, Meaning(...)]: the settings of a study and the
+parameters of a solver. The module imports the standard library alone, because `ranktune --help` reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, field, fields
+from textwrap import indent, wrap
+from types import NoneType, UnionType
+from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
+
+Documented = TypeVar("Documented", bound=Callable[..., object])
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What the declaration of a field says besides its type and default.
+
+    help     for --help and docstrings
+    python   a sentence that docstrings add
+    choices  what it can be, where that is one of a few texts
+    """
+
+    help: str
+    python: str = ""
+    choices: tuple[str, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One field of a declaration; default is dataclasses.MISSING where a value is required."""
+
+    name: str
+    type: Any
+    default: Any
+    setting: Any
+    keyword_only: bool
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the value may be None."""
+        return NoneType in get_args(self.type)
+
+    @property
+    def kind(self) -> object:
+        """The type of a value that is not None."""
+        kinds = [kind for kind in get_args(self.type) if kind is not NoneType]
+        return kinds[0] if self.is_optional and len(kinds) == 1 else self.type
+
+    def __str__(self) -> str:
+        """Return the entry of a numpydoc section."""
+        kinds = [_word(kind) for kind in _members(self.type) if self.default is not None or kind is not NoneType]
+        if self.setting.choices:
+            listed = ", ".join(f'"{choice}"' for choice in self.setting.choices)
+            kinds = [f"{{{listed}}}" if kind == "str" else kind for kind in kinds]
+        head = f"{self.name} : " + " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+        if self.default is None:
+            head += ", optional"
+        elif self.default is not MISSING:
+            head += f', default="{self.default}"' if isinstance(self.default, str) else f", default={self.default!r}"
+        text = " ".join(filter(None, (self.setting.help, self.setting.python)))
+        return f"{head}\n" + indent("\n".join(wrap(text, 108)), "    ")
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _word(kind: Any) -> str:
+    """Return the name of a type as docstrings have it."""
+    if kind is NoneType:
+        return "None"
+    name = kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
+    return re.sub("[a-z_.]+[.]", "", name.__name__ if isinstance(name, type) and not get_args(name) else str(name))
+
+
+def declared(declaration: type) -> Iterator[Declared]:
+    """Yield the fields of a dataclass whose annotations are Annotated[type, Meaning(...)], positional ones first."""
+    for own in sorted(fields(declaration), key=lambda own: own.kw_only is True):
+        kind, setting = get_args(own.type)
+        default = own.default if own.default_factory is MISSING else own.default_factory()
+        yield Declared(own.name, kind, default, setting, own.kw_only is True)
+
+
+def documented(declaration: type) -> Callable[[Documented], Documented]:
+    """Return a decorator that writes the fields of declaration into a docstring, in place of {parameters}."""
+
+    def decorate(what: Documented) -> Documented:
+        section = "Parameters\n----------\n" + "\n".join(map(str, declared(declaration)))
+        text = what.__doc__ or ""  # python -OO removes it
+        what.__doc__ = text.replace("{parameters}", indent(section, "    ").lstrip())
+        return what
+
+    return decorate

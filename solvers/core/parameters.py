@@ -1,0 +1,141 @@
+"""How a solver, a loss or an optimizer declares its parameters: once, as fields with a Param.
+
+    @with_parameters
+    class RankSVM(LinearRanker):
+        C: Annotated[float, Param("Weight of the loss.", low=1e-4, high=1e2, log=True)] = 0.01
+
+The constructor, the search space, the check and the docstring's section come from these lines.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, dataclass_transform
+
+from ranktune.solvers.core.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+)
+from ranktune.solvers.core.declared import Meaning, declared, documented
+from ranktune.solvers.core.space import OF_CONSTRUCTOR, Choice, Conditions, Float, Int, Parameter, Value
+
+Check: TypeAlias = Callable[[str, Any], None]
+"""Raises ParameterError unless the parameter of that name may have the value."""
+
+C = TypeVar("C", bound=type)
+
+CHECKS: dict[Any, Check] = {bool: check_flag, int: check_count, float: check_positive}
+"""What values of a type must be, unless a parameter has a check of its own: floats and counts are above zero."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """What a search tries of a parameter, under conditions: numbers from low to high, or choices.
+
+    default is what it tries first; by default, that of the constructor.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    choices: tuple[Value, ...] = ()
+    default: Any = OF_CONSTRUCTOR
+    when: Conditions = None
+
+    def parameter(self, name: str, kind: object, default: Any) -> Parameter:
+        """Return the parameter of a search space, whose constructor has that default."""
+        first = default if self.default is OF_CONSTRUCTOR else self.default
+        if self.choices:
+            return Choice(name, self.choices, first, self.when)
+        low: Any = self.low
+        high: Any = self.high
+        return (Int if kind is int else Float)(name, low, high, first, self.log, self.when)
+
+
+@dataclass(frozen=True)
+class Param(Meaning):
+    """What the declaration of a parameter says besides its type and default.
+
+    choices   what it can be, where that is one of a few texts
+    searched  those of the choices that a search tries, by default all
+    low, high what a search tries of a number, on a logarithmic scale if log; it is not searched without them
+    when      conditions under which the search tries it
+    ranges    what a search tries, where that is different under different conditions
+    check     what a value must be, where its type and choices do not say it
+    """
+
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    searched: tuple[Value, ...] | None = None
+    when: Conditions = None
+    ranges: tuple[Range, ...] = ()
+    check: Check | None = None
+
+    def tried(self) -> tuple[Range, ...]:
+        """Return what a search tries."""
+        if self.ranges:
+            return self.ranges
+        choices = self.choices if self.searched is None else self.searched
+        if not choices and self.low is None:
+            return ()
+        return (Range(low=self.low, high=self.high, log=self.log, choices=choices, when=self.when),)
+
+
+def space_of(declaration: type) -> tuple[Parameter, ...]:
+    """Return the search space that the fields of declaration say, in their order or that of its space_order."""
+    known = {own.name: own for own in declared(declaration)}
+    order: tuple[str, ...] = getattr(declaration, "space_order", ())
+    ordered = [known[name] for name in order] + [own for name, own in known.items() if name not in order]
+    return tuple(tried.parameter(own.name, own.kind, own.default) for own in ordered for tried in own.setting.tried())
+
+
+def check_declared(parts: object) -> None:
+    """Raise ParameterError if a declared parameter of parts is not valid."""
+    for own in declared(type(parts)):
+        value = getattr(parts, own.name)
+        if own.setting.check is not None:
+            own.setting.check(own.name, value)
+        elif value is not None or not own.is_optional:
+            if own.setting.choices:
+                check_choice(own.name, value, own.setting.choices)
+            else:
+                CHECKS[own.kind](own.name, value)
+
+
+@dataclass_transform()
+def with_parameters(cls: C) -> C:
+    """Give an estimator the constructor, the search space and the docstring that its fields declare.
+
+    {parameters} in its docstring becomes their section. Values are checked by fit, as scikit-learn asks.
+    """
+    _declare(cls, frozen=False)
+    vars(cls)["__init__"].__annotations__ = {own.name: own.type for own in declared(cls)}
+    cls.space = space_of(cls)  # type: ignore[attr-defined]
+    return cls
+
+
+@dataclass_transform(frozen_default=True)
+def part(cls: C) -> C:
+    """Give a loss, a penalty or an optimizer the constructor and the docstring that its fields declare.
+
+    It is a frozen dataclass, whose values are checked when it is made.
+    """
+    if not hasattr(cls, "__post_init__"):
+        cls.__post_init__ = check_declared  # type: ignore[attr-defined]
+    _declare(cls, frozen=True)
+    return cls
+
+
+def _declare(cls: type, *, frozen: bool) -> None:
+    """Make a dataclass of cls. Raises TypeError where it is not known what a parameter must be."""
+    cls.__annotations__ = inspect.get_annotations(cls, eval_str=True)
+    dataclass(frozen=frozen, eq=frozen, repr=frozen)(cls)
+    for own in declared(cls):
+        if own.setting.check is None and not own.setting.choices and own.kind not in CHECKS:
+            raise TypeError(f"{cls.__name__}.{own.name} has no check: give Param one, or choices.")
+    documented(cls)(cls)
