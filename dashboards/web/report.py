@@ -19,9 +19,8 @@ from ranktune.dashboards.web.page import (
     views_json,
 )
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, or_left_out
 from ranktune.solvers.core.files import atomic_write
-from ranktune.solvers.core.left_out import or_left_out
 
 REMEDY = "The other pages are written."
 """What a warning says of a page that fails."""

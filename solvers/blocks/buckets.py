@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ranktune.solvers.core.caches import private_folder
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.files import private_folder
 from ranktune.solvers.data.disk.stored import read_queries
 
 SCHEME = "s3://"

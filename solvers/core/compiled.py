@@ -1,6 +1,6 @@
 """The one way a kernel is compiled: numba, cached on disk, IEEE arithmetic kept, at the first call.
 
-The machine code is kept in the user's cache folder (`ranktune.solvers.core.caches`), by version and processor, or where
+The machine code is kept in the user's cache folder (`ranktune.solvers.core.files`), by version and processor, or where
 NUMBA_CACHE_DIR says. Where that cannot be written, each process compiles what it needs.
 
 fastmath stays off: it would let the compiler assume that no NaN or infinity exists and reorder sums, so that
@@ -23,8 +23,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from ranktune.solvers.core.caches import cache_folder, is_writable, private_folder
 from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.files import cache_folder, is_writable, private_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,6 +6,7 @@ A package may be missing, or be there without the shared libraries that it needs
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -85,3 +86,16 @@ def _cannot(library: str, error: Exception) -> str:
         else f"install it again ({INSTALL[library]})"
     )
     return f"{NAMES[library]} cannot be loaded ({reason}): {what}"
+
+
+def installed_version() -> str | None:
+    """Return the installed version of RankTune, None where it runs from a source tree that was never installed."""
+    try:
+        return importlib.metadata.version("ranktune")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def this_version() -> str:
+    """Return the version of RankTune that runs."""
+    return installed_version() or "of a source tree"

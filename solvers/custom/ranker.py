@@ -10,8 +10,7 @@ import numpy as np
 from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, nearest
-from ranktune.solvers.core.making import made
-from ranktune.solvers.core.registrations import Registration
+from ranktune.solvers.core.registrations import Registration, made
 from ranktune.solvers.core.space import Value, defaults
 from ranktune.solvers.custom.conversion import converted, is_convertible, part_of
 from ranktune.solvers.custom.fitting import fitted

@@ -23,8 +23,8 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats, Ints, python_value
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest
+from ranktune.solvers.core.libraries import installed_version
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.core.version import installed_version
 from ranktune.solvers.data.blocks import scores_by_block
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.missing import refuse_missing

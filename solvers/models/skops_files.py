@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.errors import ModelFormatError, ParameterError, listed
-from ranktune.solvers.core.making import made_of_each_kind
-from ranktune.solvers.core.registrations import Registration
+from ranktune.solvers.core.registrations import Registration, made_of_each_kind
 from ranktune.solvers.models.skops_names import HELPERS, NO_CLASSES, PLAIN, Names
 
 OLDEST = (0, 15)

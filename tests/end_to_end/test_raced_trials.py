@@ -10,8 +10,8 @@ import pytest
 
 from ranktune import api
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.core.version import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.joining import JoinedSplit

@@ -13,9 +13,8 @@ from optuna.trial import TrialState
 from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.compiled import remark_on_cache
-from ranktune.solvers.core.errors import listed
-from ranktune.solvers.core.left_out import or_left_out
-from ranktune.solvers.core.version import this_version
+from ranktune.solvers.core.errors import listed, or_left_out
+from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.runner.decisions import first_look, scored_once
 from ranktune.tuner.runner.joining import Declaration, share

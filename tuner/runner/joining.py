@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import optuna
 
 from ranktune.solvers.core.errors import StudyError, nearest
+from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.core.version import this_version
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import located, pack_problem, unpack_problem
 from ranktune.tuner.splits.proof import prove

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.left_out import or_left_out
+from ranktune.solvers.core.errors import ParameterError, or_left_out
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import contributions, dense_columns, is_exact
 from ranktune.solvers.explanation.effects import POINTS, grid_of, partial_effects

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import RankTuneWarning, StudyError
-from ranktune.solvers.core.left_out import or_left_out
+from ranktune.solvers.core.errors import RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric

@@ -16,8 +16,7 @@ from functools import partial
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
-from ranktune.solvers.core.left_out import or_left_out
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed, or_left_out
 from ranktune.solvers.models.base import IN_WORDS, Model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import standard

@@ -16,8 +16,8 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.core.files import cache_folder
 from ranktune.tuner.splits.proof import DIGESTS, UNREADABLE, Damaged, prove, seal
 
 KINDS = (".json", ".npy", ".npz")

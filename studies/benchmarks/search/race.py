@@ -19,8 +19,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.files import cache_folder
 from ranktune.solvers.data.sources import catalogue
 from ranktune.studies.benchmarks.kept import add_missing, keep, kept
 from ranktune.studies.benchmarks.search.regret import mann_whitney, quartiles

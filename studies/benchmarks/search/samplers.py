@@ -25,8 +25,8 @@ import typer
 from optuna.samplers import BaseSampler, CmaEsSampler, NSGAIISampler
 from optuna.trial import Trial
 
-from ranktune.solvers.core.caches import cache_folder
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.files import cache_folder
 from ranktune.studies.benchmarks.kept import add_missing, keep, kept
 from ranktune.studies.benchmarks.search.fronts import hypervolume
 from ranktune.studies.benchmarks.search.problems import Problem, problems

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ranktune.solvers.core.caches import is_writable, private_folder
+from ranktune.solvers.core.files import is_writable, private_folder
 
 
 def test_a_private_folder_is_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

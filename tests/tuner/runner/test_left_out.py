@@ -15,8 +15,7 @@ import ranktune
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views import trials as page
 from ranktune.dashboards.web.report import write_report
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
-from ranktune.solvers.core.left_out import or_left_out
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.runner import engine
 from ranktune.tuner.selection import explaining, finals

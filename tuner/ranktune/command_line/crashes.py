@@ -111,8 +111,7 @@ def _details(error: BaseException, command: str) -> str:
 
 def _written(text: str) -> Path | None:
     """Write a crash file into the cache folder, else into the folder of temporary files; None if neither takes it."""
-    from ranktune.solvers.core.caches import private_folder
-    from ranktune.solvers.core.files import atomic_write
+    from ranktune.solvers.core.files import atomic_write, private_folder
 
     name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.txt"
     folders: tuple[Callable[[], Path], ...] = (

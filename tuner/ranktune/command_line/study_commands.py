@@ -341,7 +341,7 @@ def _finish(result: Result, as_json: bool, fail_unless_better: bool) -> None:
 def _report(result: Result, as_json: bool) -> None:
     """Print the result of a study, and write its report."""
     from ranktune.command_line.pages import write
-    from ranktune.solvers.core.left_out import or_left_out
+    from ranktune.solvers.core.errors import or_left_out
 
     _show(result.as_dict(), as_json)
     folder = Path(result.folder)

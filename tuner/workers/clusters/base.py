@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError, WorkerLost
-from ranktune.solvers.core.version import this_version
+from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.workers.clusters.host import WorkerInfo
 from ranktune.tuner.workers.limits import Limits, pickled

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ranktune.solvers.core.version import this_version
+from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import unpack_problem, use_instead
 from ranktune.tuner.workers.limits import Limits
 from ranktune.tuner.workers.processes import Processes
