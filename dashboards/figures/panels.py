@@ -6,9 +6,10 @@ page and text to the page, which has a light and a dark theme.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ranktune.solvers.core.arrays import Json
 
@@ -47,3 +48,36 @@ class Panel:
 def joined(*sentences: str) -> str:
     """Return the sentences that are not empty as one text."""
     return " ".join(filter(None, sentences))
+
+
+def panels_json(panels: Sequence[Panel]) -> list[Json]:
+    """Return panels as JSON, NaN and infinity as null."""
+    return [
+        {
+            "key": panel.key,
+            "title": panel.title,
+            "note": panel.note,
+            "group": panel.group,
+            "table": {"columns": list(panel.table.columns), "rows": to_json(panel.table.rows)},
+            "figure": to_json(panel.figure),
+        }
+        for panel in panels
+    ]
+
+
+def to_json(value: object) -> Any:
+    """Return value made of JSON's types: sequences as lists, NaN and infinity as None, NumPy's numbers as Python's.
+
+    Raises TypeError for any other type.
+    """
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): to_json(inner) for name, inner in value.items()}
+    if hasattr(value, "tolist"):
+        return to_json(value.tolist())
+    if isinstance(value, Sequence):
+        return [to_json(inner) for inner in value]
+    raise TypeError(f"a panel holds a {type(value).__name__}, which JSON does not have")

@@ -1,90 +1,206 @@
-"""The views of a study, in their order, and their panels as JSON for the live page and the report."""
+"""The views of a study in their order, and what the numbers of each mean.
+
+The meanings need no other page, because reports are read without a network. Their terms are those of the glossary,
+docs/explanation/glossary.md.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
 
-from ranktune.dashboards.figures.panels import Panel
+from ranktune.dashboards.figures.panels import Panel, panels_json
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import StudyError, nearest
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.table import Entry, Table
+
+Panels: TypeAlias = Callable[[StudyData], list[Panel]]
+
+TERMS: Mapping[str, str] = MappingProxyType({
+    "metric": "How good the order of a query's documents is, from 0 to 1. Means are over queries.",
+    "validation score": "The mean of the metric over validation queries. They choose: the best of many is too high.",
+    "fresh folds": "The same on folds that no trial was scored on, where a time limit left time for it.",
+    "test": "The mean of the metric over test queries, which choose nothing.",
+    "estimate": "The metric to expect on new queries: by validation, corrected for the choice of the best of many.",
+    "interval": "The mean lies within it with a probability of 95 percent: a bootstrap over queries.",
+    "gain": "The mean difference over the same queries, chosen model less baseline.",
+    "p value": "The probability of a difference at least as large if the two models were equal, by a paired test.",
+    "Holm": "The correction of p values for the number of comparisons.",
+    "baseline": "Today's ranking, to which the chosen model is compared.",
+    "blend": "A weighted sum of models.",
+    "trial": "One configuration, evaluated.",
+    "default": "The configuration that a solver has without tuning: its first trial.",
+    "incumbent": "The best trial of a search so far.",
+    "early stopping": "A trial ends before its last fold because it is significantly worse than the incumbent.",
+    "path": "The models for many values of one parameter, from one fit. The trial counts as its best.",
+    "fold": "A part of the queries: validated on once, trained on otherwise.",
+    "worker": "A process that evaluates trials.",
+    "search space": "The ranges of the parameters, and when each is active.",
+    "grade": "How relevant a document is for its query.",
+    "score": "What a model gives a document. Documents are ranked by falling score.",
+    "cost": "What the features of a model cost together, as the study was given it.",
+    "us/doc": "Processor time to score one document, in microseconds.",
+    "importance": "What the metric loses when a feature is shuffled among the documents of each query.",
+    "Gaussian process": "A distribution over functions from configurations to scores: what the sampler expects.",
+    "acquisition function": "What the sampler maximises to choose the next configuration.",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
-class View:
-    """A view: its key in addresses, its title on the page, and the module whose function panels makes it."""
+class Meaning:
+    """What a view answers, and the terms that it uses."""
 
-    key: str
-    title: str
-    module: str
+    text: str
+    terms: tuple[str, ...]
+
+    def as_json(self) -> Json:
+        """Return the text, and the terms with what they mean."""
+        return {"text": self.text, "terms": [[term, TERMS[term]] for term in self.terms]}
 
 
-VIEWS = (
-    View("overview", "Overview", "overview"),
-    View("progress", "Progress", "progress"),
-    View("solvers", "Solvers", "solvers"),
-    View("parameters", "Parameters", "parameters"),
-    View("choices", "Choices", "choices"),
-    View("queries", "Queries", "queries"),
-    View("trade-offs", "Trade-offs", "tradeoffs"),
-    View("weights", "Weights", "weights"),
-    View("optimiser", "Optimiser", "optimiser"),
-    View("trials", "Trials", "trials"),
+@dataclass(frozen=True)
+class View(Entry[Panels]):
+    """A view: the function that makes its panels, its title (help), and what it means."""
+
+    meaning: Meaning = field(kw_only=True)
+
+
+VIEWS: Table[Panels] = Table(
+    "view",
+    {
+        "overview": View(
+            "overview:panels",
+            "Overview",
+            meaning=Meaning(
+                "Which model was chosen, how good it will be on new queries, and whether it is better than what there "
+                "was. Look at the estimate and at the gain. Models that do not differ significantly from the chosen "
+                "one may be smaller or faster. Not significantly different does not mean equal: few queries show "
+                "large differences only.",
+                (
+                    "metric",
+                    "validation score",
+                    "fresh folds",
+                    "test",
+                    "estimate",
+                    "interval",
+                    "gain",
+                    "p value",
+                    "Holm",
+                    "baseline",
+                    "blend",
+                ),
+            ),
+        ),
+        "progress": View(
+            "progress:panels",
+            "Progress",
+            meaning=Meaning(
+                "How the search went: each trial in its order, the best so far, and where the time went. If the best "
+                "still rises at the end, more trials may help.",
+                ("trial", "incumbent", "early stopping", "worker"),
+            ),
+        ),
+        "solvers": View(
+            "solvers:panels",
+            "Solvers",
+            meaning=Meaning(
+                "What each solver reached, in all of its trials and at its defaults, and which solvers differ "
+                "significantly. A solver whose curve still rises would profit from more queries or more trials.",
+                ("default", "interval", "p value", "Holm", "early stopping"),
+            ),
+        ),
+        "parameters": View(
+            "parameters:panels",
+            "Parameters",
+            meaning=Meaning(
+                "Which parameters of a solver matter, and where good values lie. If the best values lie at the end of a "
+                "range, a wider range may be better.",
+                ("search space", "path", "trial"),
+            ),
+        ),
+        "choices": View(
+            "choices:panels",
+            "Choices",
+            meaning=Meaning(
+                "How the choices of a solver compare, such as losses and penalties, one by one and in pairs. An "
+                "effect is that of the choice with all other parameters as they were tried.",
+                ("search space", "interval", "Gaussian process"),
+            ),
+        ),
+        "queries": View(
+            "queries:panels",
+            "Queries",
+            meaning=Meaning(
+                "For which queries the chosen model is better or worse than another, and the queries that it ranks "
+                "worst, with their documents. Many ties mean that few queries decide.",
+                ("metric", "grade", "score", "p value", "interval"),
+            ),
+        ),
+        "trade-offs": View(
+            "tradeoffs:panels",
+            "Trade-offs",
+            meaning=Meaning(
+                "What quality costs in features, size and time. Models on the line are the best for their cost; take "
+                "the cheapest that is good enough.",
+                ("cost", "us/doc", "trial"),
+            ),
+        ),
+        "weights": View(
+            "weights:panels",
+            "Weights",
+            meaning=Meaning(
+                "Which features the models use. The importance is comparable between all kinds of models; a weight "
+                "also depends on the unit of its feature.",
+                ("importance", "interval", "blend"),
+            ),
+        ),
+        "optimiser": View(
+            "optimiser:panels",
+            "Optimiser",
+            meaning=Meaning(
+                "What the sampler expected and what happened. About 95 percent of the trials should lie within their "
+                "intervals; otherwise its model of the search does not fit.",
+                ("Gaussian process", "acquisition function", "early stopping", "trial"),
+            ),
+        ),
+        "trials": View(
+            "trials:panels",
+            "Trials",
+            meaning=Meaning(
+                "Every configuration that was evaluated. Save the table as CSV or JSON to work on it elsewhere.",
+                ("trial", "validation score", "early stopping", "fold"),
+            ),
+        ),
+    },
+    package="ranktune.dashboards.views",
+    error=StudyError,
 )
 """Each is imported when it is first shown: some need models, one the Gaussian process."""
 
+COMPARE = Meaning(
+    "What differs between studies, and whether their chosen models differ on the queries that they share.",
+    ("metric", "test", "p value", "interval"),
+)
+"""What the page means that compares studies."""
 
-def find(key: str) -> View:
-    """Return a view by its key. Raises StudyError with the nearest key where there is no such view."""
-    views = {view.key: view for view in VIEWS}
-    if key not in views:
-        raise StudyError(f"there is no view '{key}'. {nearest(key, views)}")
-    return views[key]
+
+def views_json() -> list[Json]:
+    """Return the views' keys and titles and what they mean, in their order."""
+    return [
+        {"key": key, "title": view.help, "meaning": view.meaning.as_json()}
+        for key in VIEWS
+        if isinstance(view := VIEWS.entry(key), View)
+    ]
 
 
 def build(key: str, data: StudyData) -> list[Panel]:
-    """Return the panels of a view. Raises StudyError where there is no such view."""
-    panels: list[Panel] = import_module(f"ranktune.dashboards.views.{find(key).module}").panels(data)
-    return panels
+    """Return the panels of a view. Raises StudyError, with the nearest key, where there is no such view."""
+    return VIEWS.find(key)(data)
 
 
 def view_json(key: str, data: StudyData) -> Json:
     """Return a view as JSON: its key, its title and its panels."""
-    return {"key": key, "title": find(key).title, "panels": panels_json(build(key, data))}
-
-
-def panels_json(panels: Sequence[Panel]) -> list[Json]:
-    """Return panels as JSON, NaN and infinity as null."""
-    return [
-        {
-            "key": panel.key,
-            "title": panel.title,
-            "note": panel.note,
-            "group": panel.group,
-            "table": {"columns": list(panel.table.columns), "rows": to_json(panel.table.rows)},
-            "figure": to_json(panel.figure),
-        }
-        for panel in panels
-    ]
-
-
-def to_json(value: object) -> Any:
-    """Return value made of JSON's types: sequences as lists, NaN and infinity as None, NumPy's numbers as Python's.
-
-    Raises TypeError for any other type.
-    """
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): to_json(inner) for name, inner in value.items()}
-    if hasattr(value, "tolist"):
-        return to_json(value.tolist())
-    if isinstance(value, Sequence):
-        return [to_json(inner) for inner in value]
-    raise TypeError(f"a panel holds a {type(value).__name__}, which JSON does not have")
+    return {"key": key, "title": VIEWS.help(key), "panels": panels_json(build(key, data))}

@@ -9,10 +9,9 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ranktune.dashboards.figures.panels import Cell, Panel, Table
+from ranktune.dashboards.figures.panels import Cell, Panel, Table, to_json
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
-from ranktune.dashboards.views.registry import to_json
 from ranktune.solvers.core.arrays import Json
 
 

@@ -12,11 +12,10 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from ranktune.dashboards.figures.panels import to_json
 from ranktune.dashboards.figures.plotly import COLOURS
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import counts
-from ranktune.dashboards.views.meanings import meaning_json
-from ranktune.dashboards.views.registry import VIEWS, to_json
 from ranktune.solvers.core.arrays import Json
 
 FOOT = "Made by RankTune. Intervals are 95 % bootstrap intervals over queries."
@@ -37,11 +36,6 @@ def study_json(data: StudyData) -> Json:
         "total": 0 if data.study.timeout is not None else data.total,
         "facts": facts,
     }
-
-
-def views_json() -> list[Json]:
-    """Return the views' keys and titles and what they mean, in their order."""
-    return [{"key": view.key, "title": view.title, "meaning": meaning_json(view.key)} for view in VIEWS]
 
 
 def filled(*, title: str, payload: str, style: str, scripts: str, policy: str = "") -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from ranktune.dashboards.figures.panels import Panel, Table
+from ranktune.dashboards.figures.panels import Panel, Table, panels_json
 from ranktune.dashboards.records.study import StudyData, open_study
-from ranktune.dashboards.views.registry import panels_json, view_json
+from ranktune.dashboards.views.registry import view_json, views_json
 from ranktune.dashboards.web.page import (
     content_policy,
     filled,
@@ -16,7 +16,6 @@ from ranktune.dashboards.web.page import (
     source_hash,
     static,
     study_json,
-    views_json,
 )
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, or_left_out

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
@@ -25,12 +24,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from ranktune.dashboards.figures.panels import panels_json, to_json
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.watching import Watched, Watching
 from ranktune.dashboards.terminal.listing import listing
 from ranktune.dashboards.views import compare as view_compare
-from ranktune.dashboards.views.meanings import meaning_json
-from ranktune.dashboards.views.registry import VIEWS, panels_json, to_json, view_json
+from ranktune.dashboards.views.registry import COMPARE, VIEWS, view_json, views_json
 from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.dashboards.web.guard import Guard, Receive, Scope, Send, allowed_hosts
 from ranktune.dashboards.web.page import (
@@ -40,7 +39,6 @@ from ranktune.dashboards.web.page import (
     plotly_js,
     static,
     study_json,
-    views_json,
 )
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import RankTuneError
@@ -92,7 +90,7 @@ class Site:
         if watched is not None:
             with suppress(RankTuneError):
                 study_json(watched.data())
-                import_module(f"ranktune.dashboards.views.{VIEWS[0].module}")
+                VIEWS.imported(next(iter(VIEWS)))
 
     def _found(self, name: str) -> Watched:
         found = self.watching.find(name)
@@ -116,7 +114,7 @@ class Site:
         names = [watched.name for watched in self._compared(request)]
         study = {"title": " and ".join(names), "facts": [f"{len(names)} studies compared"]}
         payload = {"kind": "compare", "names": names, "study": study, "mode": "live"}
-        view = {"key": "compare", "title": "Compare", "meaning": meaning_json("compare")}
+        view = {"key": "compare", "title": "Compare", "meaning": COMPARE.as_json()}
         return _page("Compare - RankTune", payload | {"views": [view]})
 
     def _compared(self, request: Request) -> list[Watched]:
@@ -133,7 +131,7 @@ class Site:
 
     def _view(self, request: Request) -> Response:
         key = request.path_params["key"]
-        if key not in {view.key for view in VIEWS}:
+        if key not in VIEWS:
             raise HTTPException(404, "There is no such view.")
         watched = self._found(request.path_params["name"])
         body = watched.cached(key, lambda data: _json(view_json(key, data) | {"study": study_json(data)}))

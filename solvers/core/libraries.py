@@ -20,8 +20,17 @@ INSTALL = {
     "xgboost": 'pip install "ranktune[trees]"',
     "catboost": 'pip install "ranktune[catboost]"',
     "onnxruntime": "pip install onnxruntime",
+    "torch": "pip install torch",
+    "skopt": "pip install scikit-optimize",
 }
-NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost", "onnxruntime": "ONNX Runtime"}
+NAMES = {
+    "lightgbm": "LightGBM",
+    "xgboost": "XGBoost",
+    "catboost": "CatBoost",
+    "onnxruntime": "ONNX Runtime",
+    "torch": "PyTorch",
+    "skopt": "scikit-optimize",
+}
 _OPENMP = "apt install libgomp1, or brew install libomp on a Mac"
 
 

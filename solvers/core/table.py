@@ -138,6 +138,10 @@ class Table(MutableMapping[str, T]):
         self[known] = thing
         return known
 
+    def entry(self, name: str) -> T | Entry[T]:
+        """Return the row of a name: the thing, or the entry that says where it is."""
+        return self._rows[name]
+
     def imported(self, name: str) -> T:
         """Return a thing by its exact name, whether or not its library is installed."""
         row = self._rows[name]

@@ -1,41 +1,39 @@
 """The formats that models can be exported to, and what each of them holds.
 
 That is weights of linear models, trees, and sums of both. Weights apply to raw features: any scaling during training is
-already part of them, except scaling by query, which no format can express.
+already part of them, except scaling by query, which no format can express. Importing this module imports no writer.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-import numpy as np
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.import_paths import named
+from ranktune.solvers.core.table import Table
 
-from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.export.lightgbm import lightgbm
-from ranktune.solvers.export.onnx import onnx_graph
-from ranktune.solvers.export.pmml import pmml
-from ranktune.solvers.export.python import plain_json, python
-from ranktune.solvers.export.search_engines import plugin, solr
-from ranktune.solvers.export.source import OTHER_MODELS, Source, source_of
-from ranktune.solvers.export.text import liblinear_linear, ranklib
-from ranktune.solvers.export.vespa import vespa
-from ranktune.solvers.models.base import LINEAR, MISSING_SIDES, MISSING_WEIGHTS, TREES, Model
+if TYPE_CHECKING:
+    from ranktune.solvers.export.source import Source
+    from ranktune.solvers.models.base import Model
 
-Writer = Callable[[Source], "str | bytes"]
+Writer: TypeAlias = "Callable[[Source], str | bytes]"
 
 
 @dataclass(frozen=True)
 class Format:
-    """The purpose of a format, its writer, and whether it holds weights, trees, and sums of both, or blends.
+    """What a format is (help), its writer, how what it wrote is used, and what it holds: weights, trees, sums of both.
 
-    missing_weights: what a missing value adds to a weighted sum; missing_sides: where trees send it.
+    place: module:function of the writer, in this package. missing_weights: what a missing value adds to a weighted sum;
+    missing_sides: where trees send it. In use, FILE and NAME stand for the file and the name of the model.
     """
 
-    purpose: str
-    write: Writer
+    help: str
+    place: str
+    use: str
     linear: bool = True
     trees: bool = True
     blends: bool = False
@@ -43,37 +41,95 @@ class Format:
     missing_weights: bool = False
     missing_sides: bool = False
 
+    @property
+    def write(self) -> Writer:
+        """The function that writes it, imported when it is used."""
+        return cast(Writer, named(f"ranktune.solvers.export.{self.place}"))
+
     def holds(self, parts: Set[str]) -> bool:
         """Return whether it can express a model of these parts (`ranktune.solvers.models.blend.needs_of`)."""
+        from ranktune.solvers.models.base import LINEAR, MISSING_SIDES, MISSING_WEIGHTS, TREES
+
         kinds = {LINEAR: self.linear, TREES: self.trees}
         held = kinds | {MISSING_WEIGHTS: self.missing_weights, MISSING_SIDES: self.missing_sides}
         return all(held.get(part, False) for part in parts) and (len(parts & kinds.keys()) < 2 or self.blends)
 
 
-FORMATS: Mapping[str, Format] = {
-    "solr": Format("Solr's model store", solr, missing_sides=True),
-    "elasticsearch": Format("the learning-to-rank plugin of Elasticsearch", plugin, missing_sides=True),
-    "opensearch": Format("the learning-to-rank plugin of OpenSearch", plugin, missing_sides=True),
-    "vespa": Format("a rank profile for Vespa's schema", vespa, blends=True, missing_weights=True, missing_sides=True),
-    "onnx": Format(
-        "ONNX runtimes (a binary file)",
-        onnx_graph,
-        blends=True,
-        is_text=False,
-        missing_weights=True,
-        missing_sides=True,
-    ),
-    "pmml": Format("PMML 4.4 evaluators", pmml, blends=True, missing_weights=True, missing_sides=True),
-    "ranklib": Format("RankLib, a Coordinate Ascent or LambdaMART model", ranklib),
-    "lightgbm": Format("LightGBM's libraries (trees)", lightgbm, linear=False, missing_sides=True),
-    "liblinear": Format("liblinear-predict (linear models)", liblinear_linear, trees=False),
-    "json": Format(
-        "plain JSON: names with weights, trees", plain_json, blends=True, missing_weights=True, missing_sides=True
-    ),
-    "python": Format(
-        "a Python function that needs nothing else", python, blends=True, missing_weights=True, missing_sides=True
-    ),
-}
+_PLUGIN = (
+    "Upload:  curl -X POST -H 'Content-Type: application/json' --data-binary @FILE \\\n"
+    "           http://localhost:9200/_ltr/_featureset/FEATURES/_createmodel\n"
+    'Rank:    "rescore": {"query": {"rescore_query": {"sltr": {"params": {...}, "model": "NAME"}}}}'
+)
+_EVERYTHING = {"blends": True, "missing_weights": True, "missing_sides": True}
+
+FORMATS: Table[Format] = Table(
+    "format",
+    {
+        "solr": Format(
+            "Solr's model store",
+            "search_engines:solr",
+            "Upload:  curl -X PUT -H 'Content-type: application/json' --data-binary @FILE \\\n"
+            "           http://localhost:8983/solr/COLLECTION/schema/model-store\n"
+            "Rank:    rq={!ltr model=NAME reRankDocs=100}",
+            missing_sides=True,
+        ),
+        "elasticsearch": Format(
+            "the learning-to-rank plugin of Elasticsearch", "search_engines:plugin", _PLUGIN, missing_sides=True
+        ),
+        "opensearch": Format(
+            "the learning-to-rank plugin of OpenSearch", "search_engines:plugin", _PLUGIN, missing_sides=True
+        ),
+        "vespa": Format(
+            "a rank profile for Vespa's schema",
+            "vespa:vespa",
+            "Put it into your schema, see what each feature stands for there, deploy, and query with ranking=NAME.",
+            **_EVERYTHING,
+        ),
+        "onnx": Format(
+            "ONNX runtimes (a binary file)",
+            "onnx:onnx_graph",
+            'Rank:    onnxruntime.InferenceSession("FILE").run(["score"], {"features": X})',
+            is_text=False,
+            **_EVERYTHING,
+        ),
+        "pmml": Format(
+            "PMML 4.4 evaluators",
+            "pmml:pmml",
+            'Rank:    pypmml.Model.load("FILE").predict({"FEATURE": 1.0, ...})["score"]',
+            **_EVERYTHING,
+        ),
+        "ranklib": Format(
+            "RankLib, a Coordinate Ascent or LambdaMART model",
+            "text:ranklib",
+            "Rank:    java -jar RankLib.jar -load FILE -rank DATA -score SCORES",
+        ),
+        "lightgbm": Format(
+            "LightGBM's libraries (trees)",
+            "lightgbm:lightgbm",
+            'Rank:    lightgbm.Booster(model_file="FILE").predict(X)',
+            linear=False,
+            missing_sides=True,
+        ),
+        "liblinear": Format(
+            "liblinear-predict (linear models)",
+            "text:liblinear_linear",
+            "Rank:    liblinear-predict DATA FILE SCORES   (DATA without qid)",
+            trees=False,
+        ),
+        "json": Format(
+            "plain JSON: names with weights, trees",
+            "python:plain_json",
+            "Score:   the sum of weight * value, plus the leaves that trees lead to (left where value <= threshold).",
+            **_EVERYTHING,
+        ),
+        "python": Format(
+            "a Python function that needs nothing else",
+            "python:python",
+            'Rank:    from FILE import score; score({"FEATURE": 1.0, ...})',
+            **_EVERYTHING,
+        ),
+    },
+)
 
 
 def export(
@@ -128,7 +184,9 @@ def export(
     "params":{"weights":{"bm25":0.5,"clicks":0.25}}}
     <BLANKLINE>
     """
-    chosen = format_called(format)
+    from ranktune.solvers.export.source import source_of
+
+    chosen = FORMATS.find(format)
     if not name or not store:
         raise ParameterError("name and store must not be empty: leave them out for ranktune and _DEFAULT_.")
     source = source_of(model, format, name, store)
@@ -142,10 +200,13 @@ def export(
 
 def _check_expressible(source: Source, chosen: Format) -> None:
     """Raise ParameterError where the format cannot hold the parts of the model."""
+    from ranktune.solvers.export.source import OTHER_MODELS
+    from ranktune.solvers.models.base import TREES
+
     parts = source.parts
     if chosen.holds(parts):
         return
-    others = ", ".join(known for known, one in FORMATS.items() if one.holds(parts))
+    others = ", ".join(known for known, other in FORMATS.items() if other.holds(parts))
     if len(parts) == 1:
         kind, trained = ("trees", "linear") if TREES in parts else ("weights", "tree")
         raise ParameterError(
@@ -162,9 +223,11 @@ def _check_expressible(source: Source, chosen: Format) -> None:
 
 def _check_missing(source: Source, chosen: Format) -> None:
     """Raise ParameterError where the format would score a missing value in another way than the model."""
+    from ranktune.solvers.export.source import OTHER_MODELS
+
     if source.missing is not None and not chosen.missing_weights:
-        position = int(np.abs(source.missing).argmax())
-        others = ", ".join(known for known, one in FORMATS.items() if one.missing_weights)
+        position = int(abs(source.missing).argmax())
+        others = ", ".join(known for known, other in FORMATS.items() if other.missing_weights)
         raise ParameterError(
             f"in {source.format} a feature that a document lacks counts as 0, and in this model a missing "
             f"{source.names[position]!r} adds {source.missing[position]:.4g} to the score. Export it to one of "
@@ -172,15 +235,8 @@ def _check_missing(source: Source, chosen: Format) -> None:
             f"as 0). {OTHER_MODELS}"
         )
     if source.sides() is not None and not chosen.missing_sides:
-        others = ", ".join(known for known, one in FORMATS.items() if one.missing_sides)
+        others = ", ".join(known for known, other in FORMATS.items() if other.missing_sides)
         raise ParameterError(
             f"{source.format} cannot say where trees send missing values, which the model has learned. Export it to "
             f"one of {others}, or train on data without missing values (missing='zero' reads them as 0)."
         )
-
-
-def format_called(name: str) -> Format:
-    """Return a format of FORMATS. Raises ParameterError, with the nearest spelling, where there is none."""
-    if name not in FORMATS:
-        raise ParameterError(f"format={name[:40]!r} is unknown. {nearest(name[:40], FORMATS)}")
-    return FORMATS[name]

@@ -140,7 +140,7 @@ def test_an_error_is_one_message_and_exit_code_2(folder: Path) -> None:
 def test_the_help_teaches(folder: Path) -> None:
     text = ranktune("export", "--help", cwd=folder).stdout
     for name, format in FORMATS.items():
-        assert f"{name:<15}{format.purpose}" in exporting.HELP and format.purpose in text
+        assert f"{name:<15}{format.help}" in exporting.HELP and format.help in text
     assert "_createmodel" in text and "/schema/model-store" in text
 
 
@@ -149,8 +149,7 @@ def test_trees_need_data_to_learn_from(folder: Path) -> None:
 
 
 def test_every_format_says_how_it_is_used() -> None:
-    assert exporting.USES.keys() == FORMATS.keys()
-    assert all("FILE" in use or name in ("vespa", "json") for name, use in exporting.USES.items())
+    assert all("FILE" in format.use or name in ("vespa", "json") for name, format in FORMATS.items())
 
 
 def test_what_is_too_large_for_zookeeper_is_said(tmp_path: Path) -> None:

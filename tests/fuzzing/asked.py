@@ -85,7 +85,7 @@ def run(command: str, home: Path, data: Path) -> Found:
 def _pages(home: Path) -> Found:
     """Ask the dashboard for the list of studies and for the pages of the study."""
     paths = ["/api/studies", f"/study/{NAME}", f"/api/study/{NAME}"]
-    paths += [f"/api/view/{NAME}/{view.key}" for view in VIEWS]
+    paths += [f"/api/view/{NAME}/{key}" for key in VIEWS]
     try:
         answers = asyncio.run(_asked(home, paths))
     except Exception as error:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.export.formats import format_called
+from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.export.two_stage import WRITERS, Stages, two_stage_files
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.deployment.two_stage import MAX_LOSS, TwoStages, two_stages
@@ -77,7 +77,7 @@ def write_two_stages(
     The first stage is learnt from the scores of queries, whose grades measure the loss.
     """
     check_stages(format, folder)
-    complete = not format_called(format).missing_weights
+    complete = not FORMATS.find(format).missing_weights
     found = two_stages(model, queries, first.budget, first.window, complete=complete)
     stages = Stages(found.first, found.second, found.chosen, name, store)
     files = two_stage_files(stages, format)

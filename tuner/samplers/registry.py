@@ -2,21 +2,76 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 
-from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.table import Entry, Table
 from ranktune.tuner.gp.proposal import ACQUISITIONS as ACQUISITIONS
 from ranktune.tuner.gp.proposal import MIXED
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.samplers.thompson import ThompsonSampler
 
-SAMPLERS = ("thompson", "random", "tpe", "gp", "skopt")
-"""thompson: ours; random, tpe, gp: Optuna's; skopt: scikit-optimize's Gaussian process."""
 STARTUP, STARTUP_APART = 10, 5
 """Quasi-random trials before the sampler uses its model: in the space of all solvers, and in that of one."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a sampler is made for: the arguments of `make_sampler`."""
+
+    seed: int
+    number: int
+    space: UnionSpace | None
+    startup: int
+    costs: bool
+    acquisition: str
+
+    @property
+    def seed_of_trial(self) -> int:
+        """A seed for samplers that keep a state."""
+        return int(np.random.SeedSequence([self.seed, self.number]).generate_state(1)[0])
+
+
+def thompson(wanted: Wanted) -> BaseSampler:
+    """Return RankTune's sampler."""
+    return ThompsonSampler(
+        seed=wanted.seed,
+        startup=wanted.startup,
+        conditions=wanted.space,
+        acquisition=wanted.acquisition,
+        number=wanted.number,
+        costs=wanted.costs,
+    )
+
+
+def gp(wanted: Wanted) -> BaseSampler:
+    """Return Optuna's Gaussian process; it draws conditional parameters at random, and would warn of each."""
+    return GPSampler(seed=wanted.seed_of_trial, n_startup_trials=wanted.startup, warn_independent_sampling=False)
+
+
+def skopt(wanted: Wanted) -> BaseSampler:
+    """Return scikit-optimize's Gaussian process."""
+    from ranktune.tuner.samplers.skopt import SkoptSampler  # imports for most of a second
+
+    return SkoptSampler(seed=wanted.seed, startup=wanted.startup, conditions=wanted.space, number=wanted.number)
+
+
+SAMPLERS: Table[Callable[[Wanted], BaseSampler]] = Table(
+    "sampler",
+    {
+        "thompson": thompson,
+        "random": lambda wanted: RandomSampler(seed=wanted.seed_of_trial),
+        "tpe": lambda wanted: TPESampler(seed=wanted.seed_of_trial, n_startup_trials=wanted.startup),
+        "gp": Entry("registry", library="torch"),
+        "skopt": Entry("registry", library="skopt"),
+    },
+    package="ranktune.tuner.samplers",
+    remedy="'thompson' needs nothing more.",
+)
+"""thompson: ours; random, tpe, gp: Optuna's; skopt: scikit-optimize's Gaussian process."""
 
 
 def make_sampler(
@@ -36,31 +91,4 @@ def make_sampler(
     Raises ParameterError for an unknown name, for gp without PyTorch and for skopt without
     scikit-optimize.
     """
-    own_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])  # for samplers that keep a state
-    match name:
-        case "thompson":
-            return ThompsonSampler(
-                seed=seed, startup=startup, conditions=space, acquisition=acquisition, number=number, costs=costs
-            )
-        case "random":
-            return RandomSampler(seed=own_seed)
-        case "tpe":
-            return TPESampler(seed=own_seed, n_startup_trials=startup)
-        case "gp":
-            if importlib.util.find_spec("torch") is None:
-                raise ParameterError(
-                    "sampler 'gp' is Optuna's GPSampler, which needs PyTorch, and that is not installed. "
-                    "Install it (pip install torch), or take sampler 'thompson', which needs nothing more."
-                )
-            # It draws conditional parameters at random, and would warn for each parameter of each trial.
-            return GPSampler(seed=own_seed, n_startup_trials=startup, warn_independent_sampling=False)
-        case "skopt":
-            if importlib.util.find_spec("skopt") is None:
-                raise ParameterError(
-                    "sampler 'skopt' is scikit-optimize's, which cannot be loaded here: pip install scikit-optimize. "
-                    "Or take sampler 'thompson', which needs nothing more."
-                )
-            from ranktune.tuner.samplers.skopt import SkoptSampler  # imports for most of a second
-
-            return SkoptSampler(seed=seed, startup=startup, conditions=space, number=number)
-    raise ParameterError(f"unknown sampler '{name}'. {nearest(name, SAMPLERS)}")
+    return SAMPLERS.find(name)(Wanted(seed, number, space, startup, costs, acquisition))

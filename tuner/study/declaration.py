@@ -94,7 +94,7 @@ class Study(Settings):
         FeatureCosts.parse(self.costs)
         _check_plan(self)
         check_name(self.name)
-        for name, known in (("plan", PLANS), ("sampler", SAMPLERS), ("acquisition", ACQUISITIONS)):
+        for name, known in (("plan", PLANS), ("sampler", SAMPLERS.names), ("acquisition", ACQUISITIONS)):
             value = getattr(self, name)
             if value not in known:
                 raise ParameterError(f"unknown {name} '{value}'. {nearest(value, known)}")

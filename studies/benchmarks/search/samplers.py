@@ -178,13 +178,14 @@ def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
     return names
 
 
-Samplers = Annotated[str, typer.Option(help=f"Of {', '.join([*SAMPLERS, *VARIANTS, *PEERS])}, separated by commas.")]
+_NAMES = [*SAMPLERS.names, *VARIANTS, *PEERS]
+Samplers = Annotated[str, typer.Option(help=f"Of {', '.join(_NAMES)}, separated by commas.")]
 
 
 def suggestions(samplers: Samplers = "thompson,tpe,random,skopt", counts: str = "30,100,300,1000") -> list[Table]:
     """Measure the cost of a suggestion after each of counts trials, and of fitting the Gaussian process."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    wanted = chosen(samplers, [*SAMPLERS, *VARIANTS, *PEERS], "sampler")
+    wanted = chosen(samplers, _NAMES, "sampler")
     return [overhead_table(wanted, tuple(int(count) for count in counts.split(",")))]
 
 
@@ -217,7 +218,7 @@ def main(
 ) -> list[Table]:
     """Compare the regret that samplers reach."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    wanted = chosen(samplers, [*SAMPLERS, *VARIANTS, *PEERS], "sampler")
+    wanted = chosen(samplers, _NAMES, "sampler")
     reported, tuning = problems(data)
     known = reported | tuning
     if names == TUNING:

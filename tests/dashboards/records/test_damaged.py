@@ -52,9 +52,9 @@ def check_reading(home: Path) -> None:
     except RankTuneError as error:
         assert "\n" not in str(error)
         return
-    for view in VIEWS:
+    for key in VIEWS:
         try:
-            Watched(home / "bad").cached(view.key, lambda data, key=view.key: str(view_json(key, data)).encode())  # type: ignore[misc]
+            Watched(home / "bad").cached(key, lambda data, key=key: str(view_json(key, data)).encode())  # type: ignore[misc]
         except RankTuneError as error:
             assert "\n" not in str(error)
     assert data.name == "bad"
@@ -117,7 +117,7 @@ def test_pages_and_report_of_a_study_without_its_evidence(home: Path, tmp_path: 
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1") as client:
             return await client.get(path)
 
-    for path in ("/", "/api/studies", "/study/bad", "/study/good", *(f"/api/view/bad/{view.key}" for view in VIEWS)):
+    for path in ("/", "/api/studies", "/study/bad", "/study/good", *(f"/api/view/bad/{key}" for key in VIEWS)):
         assert asyncio.run(get(path)).status_code == 200, path
     (note,) = [
         p["note"] for p in asyncio.run(get("/api/view/bad/overview")).json()["panels"] if p["key"] == "conclusion"

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ranktune.dashboards.figures.panels import panels_json
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views import compare, overview
-from ranktune.dashboards.views.registry import panels_json
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence, write_evidence
 from ranktune.tuner.selection.results import BASELINE

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from ranktune.dashboards.views.meanings import MEANINGS, TERMS, meaning_json
-from ranktune.dashboards.views.registry import VIEWS
+from ranktune.dashboards.views.registry import COMPARE, TERMS, VIEWS, views_json
 from tests.support.paths import ROOT
 
 
@@ -17,17 +16,16 @@ def glossary() -> set[str]:
     return {term for line in lines for term in line.split(", ")}
 
 
-def test_every_view_has_a_meaning() -> None:
-    assert set(MEANINGS) == {view.key for view in VIEWS} | {"compare"}
+MEANINGS = {str(view["key"]): view["meaning"] for view in views_json()} | {"compare": COMPARE.as_json()}
 
 
 @pytest.mark.parametrize("key", MEANINGS)
 def test_terms_of_a_view_are_explained_and_in_the_glossary(key: str) -> None:
-    meaning = meaning_json(key)
-    assert len(str(meaning["text"])) > 60
-    assert [[term, TERMS[term]] for term in MEANINGS[key].terms] == meaning["terms"]
-    assert set(MEANINGS[key].terms) <= glossary()
+    meaning = MEANINGS[key]
+    assert len(meaning["text"]) > 60
+    assert {term for term, _ in meaning["terms"]} <= glossary()
 
 
-def test_every_term_is_used_by_a_view() -> None:
-    assert set(TERMS) == {term for meaning in MEANINGS.values() for term in meaning.terms}
+def test_every_view_has_a_meaning_and_every_term_is_used() -> None:
+    assert set(MEANINGS) == {*VIEWS, "compare"}
+    assert TERMS == {term: text for meaning in MEANINGS.values() for term, text in meaning["terms"]}

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from ranktune.dashboards.analysis import tuning_value
+from ranktune.dashboards.figures.panels import panels_json, to_json
 from ranktune.dashboards.figures.plotly import evenly, number, plain
 from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.overview import sentences
 from ranktune.dashboards.views.progress import seconds_a_trial
-from ranktune.dashboards.views.registry import VIEWS, build, panels_json, to_json, view_json
+from ranktune.dashboards.views.registry import VIEWS, build, view_json
 from ranktune.dashboards.views.trials import guarded, trials_csv, trials_json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.samplers.registry import STARTUP
@@ -45,7 +46,7 @@ def in_state(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyData]:
 
 
 @pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
-@pytest.mark.parametrize("key", [view.key for view in VIEWS if view.key not in FRAME])
+@pytest.mark.parametrize("key", [key for key in VIEWS if key not in FRAME])
 def test_every_view_of_a_study_in_every_state_is_whole(key: str, state: str, in_state: dict[str, StudyData]) -> None:
     found = build(key, in_state[state])
     json.dumps([panel.figure for panel in found], allow_nan=False)
@@ -79,7 +80,7 @@ def test_no_name_reaches_a_figure_as_markup(key: str, tmp_path: Path) -> None:
 
 
 def test_every_view_is_there_in_order() -> None:
-    assert [view.key for view in VIEWS] == [
+    assert list(VIEWS) == [
         "overview", "progress", "solvers", "parameters", "choices", "queries", "trade-offs", "weights", "optimiser",
         "trials",
     ]  # fmt: skip

@@ -31,7 +31,7 @@ ARGUMENTS = (
     "--no-first-run"
 ).split()
 WIDTHS = (1280, 390)
-KEYS = [view.key for view in VIEWS]
+KEYS = list(VIEWS)
 DRAW_ALL = """async () => {
   for (const plot of document.querySelectorAll(".plot")) {
     if (!plot.checkVisibility()) continue;
@@ -195,7 +195,7 @@ def test_every_view_is_printed_with_its_figures_in_light_colours(browser: Any, r
     page.wait_for_function(
         "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('svg.main-svg'))"
     )
-    assert page.locator(".printed > h2").all_inner_texts() == [view.title for view in VIEWS]
+    assert page.locator(".printed > h2").all_inner_texts() == list(map(VIEWS.help, VIEWS))
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.wait_for_selector("main > [data-testid=view-overview]")

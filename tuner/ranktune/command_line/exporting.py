@@ -6,7 +6,6 @@ As in ranktune.command_line.app, heavy modules are imported inside the functions
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -14,6 +13,7 @@ import typer
 
 from ranktune.arguments import ExportArguments
 from ranktune.command_line.options import Given, Missing, ZeroBased, reading, takes_options, write_output
+from ranktune.solvers.export.formats import FORMATS
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -23,45 +23,11 @@ if TYPE_CHECKING:
 
 ZOOKEEPER = 2**20
 """The most bytes of a file in ZooKeeper, by default."""
-_PLUGIN = (
-    "Upload:  curl -X POST -H 'Content-Type: application/json' --data-binary @FILE \\\n"
-    "           http://localhost:9200/_ltr/_featureset/FEATURES/_createmodel\n"
-    'Rank:    "rescore": {"query": {"rescore_query": {"sltr": {"params": {...}, "model": "NAME"}}}}'
-)
-USES: Mapping[str, str] = {
-    "solr": (
-        "Upload:  curl -X PUT -H 'Content-type: application/json' --data-binary @FILE \\\n"
-        "           http://localhost:8983/solr/COLLECTION/schema/model-store\n"
-        "Rank:    rq={!ltr model=NAME reRankDocs=100}"
-    ),
-    "elasticsearch": _PLUGIN,
-    "opensearch": _PLUGIN,
-    "vespa": "Put it into your schema, see what each feature stands for there, deploy, and query with ranking=NAME.",
-    "onnx": 'Rank:    onnxruntime.InferenceSession("FILE").run(["score"], {"features": X})',
-    "pmml": 'Rank:    pypmml.Model.load("FILE").predict({"FEATURE": 1.0, ...})["score"]',
-    "ranklib": "Rank:    java -jar RankLib.jar -load FILE -rank DATA -score SCORES",
-    "lightgbm": 'Rank:    lightgbm.Booster(model_file="FILE").predict(X)',
-    "liblinear": "Rank:    liblinear-predict DATA FILE SCORES   (DATA without qid)",
-    "json": "Score:   the sum of weight * value, plus the leaves that trees lead to (left where value <= threshold).",
-    "python": 'Rank:    from FILE import score; score({"FEATURE": 1.0, ...})',
-}
-"""Format -> how to use what was written."""
-
-
-HELP = """Write MODEL for another system. It has only the features it uses, by their names (f1, f2, ... if it has none).
+_FORMATS = "\n".join(f"{name:<15}{FORMATS.help(name)}" for name in FORMATS)
+HELP = f"""Write MODEL for another system. It has only the features it uses, by name (f1, f2, ... if it has no names).
 
 \b
-solr           Solr's model store
-elasticsearch  the learning-to-rank plugin of Elasticsearch
-opensearch     the learning-to-rank plugin of OpenSearch
-vespa          a rank profile for Vespa's schema
-onnx           ONNX runtimes (a binary file)
-pmml           PMML 4.4 evaluators
-ranklib        RankLib, a Coordinate Ascent or LambdaMART model
-lightgbm       LightGBM's libraries (trees)
-liblinear      liblinear-predict (linear models)
-json           plain JSON: names with weights, trees
-python         a Python function that needs nothing else
+{_FORMATS}
 
 \b
 Examples:
@@ -160,17 +126,17 @@ def export_file(
     """
     from ranktune.solvers.core.errors import ParameterError
     from ranktune.solvers.export.check import check_evaluator
-    from ranktune.solvers.export.formats import export, format_called
+    from ranktune.solvers.export.formats import export
     from ranktune.solvers.export.source import OTHER_MODELS
     from ranktune.solvers.models.base import load_model
     from ranktune.solvers.models.blend import needs_of
 
-    if output is None and staging is None and not format_called(format).is_text:
+    if output is None and staging is None and not FORMATS.find(format).is_text:
         raise ParameterError(f"{format} is not text: add -o FILE.")
     if check is not None:
         check_evaluator(format)
     model, distilled = load_model(path), ""
-    is_held = format_called(format).holds(needs_of(model))
+    is_held = FORMATS.find(format).holds(needs_of(model))
     if not is_held or (distil is not None and distil.trees is not None):
         if distil is None:
             raise ParameterError(
@@ -184,9 +150,7 @@ def export_file(
     content = export(model, format, name=name, store=store)
     checked = None if check is None else _checked(model, format, content, check, reading)
     write_output(content, output)
-    lines = [
-        f"{model.solver} with {model.nonzeros} of {model.n_features} features, for {format_called(format).purpose}."
-    ]
+    lines = [f"{model.solver} with {model.nonzeros} of {model.n_features} features, for {FORMATS.find(format).help}."]
     if distilled:
         lines.append(distilled)
     if checked is not None:
@@ -198,7 +162,7 @@ def export_file(
     if model.encoding is not None and model.feature_names is not None:
         used = [model.feature_names[k] for k in model.used_features.tolist()]
         lines += [f"Feature: {text}." for text in model.encoding.explained(used)]
-    use = USES[format].replace("FILE", str(output or "FILE")).replace("NAME", name)
+    use = FORMATS.find(format).use.replace("FILE", str(output or "FILE")).replace("NAME", name)
     return "\n".join([*lines, use])
 
 
@@ -221,7 +185,6 @@ def _kinds(model: Model) -> str:
 
 def _formats_for(model: Model) -> str:
     """Return the formats that hold a model."""
-    from ranktune.solvers.export.formats import FORMATS
     from ranktune.solvers.models.blend import needs_of
 
     found = ", ".join(name for name, one in FORMATS.items() if one.holds(needs_of(model)))
