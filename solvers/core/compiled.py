@@ -25,6 +25,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.files import cache_folder, is_writable, private_folder
+from ranktune.solvers.core.numba_internals import stamp, type_of_dispatcher, type_of_intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,12 +65,15 @@ class Kernel:
                 dispatcher = numba.njit(cache=True, nogil=True)(self.function)
             finally:
                 config.CACHE_DIR = before
-        _stamp(dispatcher, files_of(self))
+        # Numba checks the file of the kernel alone, and would run what it compiled before another kernel's file changed
+        # (an upgrade in place leaves the caches where they are).
+        files = [Path(name) for name in sorted(files_of(self))]
+        stamp(dispatcher, tuple((file.name, file.stat().st_mtime, file.stat().st_size) for file in files))
         return dispatcher
 
     @property
     def _numba_type_(self) -> Any:
-        return self.machine._numba_type_
+        return type_of_dispatcher(self.machine)
 
     __call__ = property(attrgetter("machine"))
     """Calling the kernel calls its machine, without a Python function between them."""
@@ -84,12 +88,7 @@ class Instruction:
 
     @cached_property
     def _numba_type_(self) -> Any:
-        from numba.core.registry import cpu_target
-        from numba.extending import intrinsic
-
-        made = intrinsic(self.code)
-        cpu_target.typing_context.refresh()  # which makes numba take notice of it
-        return cpu_target.typing_context.resolve_value_type(made)
+        return type_of_intrinsic(self.code)
 
     __call__ = property(attrgetter("function"))
 
@@ -189,15 +188,3 @@ def _named(function: FunctionType) -> Iterator[Kernel | Instruction]:
         ours = isinstance(value, ModuleType) and value.__name__.startswith(_PACKAGE)
         inner = list(vars(value).values()) if ours else [value]
         yield from (one for one in inner if isinstance(one, Kernel | Instruction))
-
-
-def _stamp(dispatcher: object, files: frozenset[str]) -> None:
-    """Make the cached machine code depend on all of its files.
-
-    Numba checks the file of the kernel alone, and would run what it compiled before another kernel's file changed
-    (an upgrade in place leaves the caches where they are).
-    """
-    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        stats = ((name, Path(name).stat()) for name in sorted(files))
-        cache_file._source_stamp = tuple((Path(name).name, stat.st_mtime, stat.st_size) for name, stat in stats)

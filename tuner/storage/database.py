@@ -10,7 +10,6 @@ from pathlib import Path
 import optuna
 import psutil
 from optuna.storages import RDBStorage
-from optuna.storages._rdb import models
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
@@ -18,6 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.files import atomic_write
+from ranktune.tuner.storage.optuna_internals import make_optuna_tables
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying, without_password
 
 EXAMPLE = "postgresql://user:password@host/database"
@@ -112,7 +112,7 @@ def _opened(url: URL, arguments: dict[str, object], probe: Engine) -> RDBStorage
     with probe.begin() as connection:  # all or none: a table without its index would take two studies of one name
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        models.BaseModel.metadata.create_all(connection)
+        make_optuna_tables(connection)
     text = url.render_as_string(hide_password=False).replace("{", "{{").replace("}", "}}")  # Optuna formats it
     options = {"connect_args": arguments}
     with quiet():

@@ -88,7 +88,8 @@ class Record:
             self.storage.remove_session()
             self.storage.engine.dispose()
             raise
-        self._rows = TrialRows(self.study._study_id, NUMBER)
+        self._study_id = self.storage.get_study_id_from_name(self.study.study_name)
+        self._rows = TrialRows(self._study_id, NUMBER)
         self._leases: Leases | None = None
         self._proven: set[int] = set()
 
@@ -211,7 +212,7 @@ class Record:
     def _write(self, number: int, trial: FrozenTrial) -> int | None:
         """Write a trial and close its lease in one transaction; return the id of one that has the number already."""
         with self.storage.engine.begin() as connection:
-            begin_writing(connection, self.study._study_id)
+            begin_writing(connection, self._study_id)
             if self._leases is not None and self._leases.held:
                 confirm_owner(connection, *self._leases.held)
             found = self._rows.find(connection, number)

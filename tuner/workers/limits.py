@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection
 
 from ranktune.solvers.core.compiled import remark_on_cache
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
+from ranktune.solvers.core.numba_internals import load_types
 from ranktune.tuner.splits.memory import allow, own_memory
 from ranktune.tuner.workers.loky_internals import dump, keep_large_processes
 
@@ -80,12 +81,9 @@ def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
 
 def load_libraries() -> None:
     """Load the libraries of trials, which takes most of a second."""
-    from numba.core.registry import cpu_target
-
     import ranktune.tuner.evaluation.objective  # noqa: F401
 
-    cpu_target.typing_context.refresh()  # as the first kernel does that is called
-    cpu_target.target_context.refresh()
+    load_types()
 
 
 def pickled(value: object, cap: int | None) -> bytes:

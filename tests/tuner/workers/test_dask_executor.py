@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, write_problem
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.clusters.dask_executor import DaskWorkers
+from ranktune.tuner.workers.clusters.host import versions
 from ranktune.tuner.workers.executor import Executor, Limits, make_executor
 from tests.support.clusters import DaskCluster as Cluster
 from tests.support.engine_samples import judged
@@ -91,7 +93,8 @@ def test_the_data_come_along_and_to_those_who_join_later(
 def test_a_worker_of_another_version_gets_no_trial(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with connected(cluster, 1):
         pass
-    monkeypatch.setattr("ranktune.tuner.workers.clusters.base.this_version", lambda: "99.0")
+    ours = replace(versions(), ranktune="99.0")
+    monkeypatch.setattr("ranktune.tuner.workers.clusters.base.versions", lambda: ours)
     with pytest.raises(StudyError, match=r"has RankTune 0\.\S+, here it is 99\.0"):
         make_executor(1, None, "dask", cluster.address)
 

@@ -6,14 +6,9 @@ import inspect
 import io
 import os
 import pickle
-import re
-import tomllib
-from importlib.metadata import version
-from pathlib import Path
 
 from joblib.externals.loky import process_executor
 from joblib.externals.loky.backend import reduction
-from packaging.requirements import Requirement
 
 from ranktune.tuner.workers import loky_internals
 from tests.support.process_samples import SOON
@@ -44,22 +39,3 @@ def test_functions_are_pickled_by_value() -> None:
     file = io.BytesIO()
     loky_internals.dump(lambda: 7, file)
     assert pickle.loads(file.getvalue())() == 7
-
-
-def test_joblib_is_bounded_to_versions_that_were_tested() -> None:
-    root = Path(__file__).resolve().parents[3]
-    needed = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
-    (joblib,) = [one for one in map(Requirement, needed) if one.name == "joblib"]
-    assert any(bound.operator == "<" for bound in joblib.specifier)
-    assert version("joblib") in joblib.specifier
-
-
-def test_no_other_module_uses_loky() -> None:
-    product = Path(loky_internals.__file__).resolve().parents[2]
-    users = {
-        path.name
-        for folder in ("solvers", "tuner", "studies", "dashboards")
-        for path in (product / folder).rglob("*.py")
-        if re.search(r"joblib\.externals|import loky|from loky", path.read_text(encoding="utf-8"))
-    }
-    assert users <= {"loky_internals.py"}

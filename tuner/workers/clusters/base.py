@@ -1,21 +1,23 @@
 """The members of a cluster as an executor, whatever its engine.
 
 Each function is assigned to one member: engines would silently restart it elsewhere when its member dies, but the
-coordinator counts how often a trial is begun. On its host it runs on worker processes
-(ranktune.tuner.workers.processes), as many as the member has threads, with the same limits and error messages as on one
-machine. The data of a study are sent once to each member, also to those that join later.
+coordinator counts how often a trial is begun. There it runs on worker processes (ranktune.tuner.workers.clusters.host),
+as many as the member has threads, with the same limits and error messages as on one machine. The data of a study are
+sent once to each member, also to those that join later.
 """
 
 from __future__ import annotations
 
-import sys
+import pickle
 import threading
+import uuid
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
@@ -23,7 +25,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError, WorkerLost
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import pack_problem
-from ranktune.tuner.workers.clusters.host import WorkerInfo
+from ranktune.tuner.workers.clusters.host import Versions, close_host, open_host, receive, stop, versions
 from ranktune.tuner.workers.limits import Limits, pickled
 from ranktune.tuner.workers.processes import Job, Processes
 
@@ -35,11 +37,10 @@ POLL_SECONDS = 0.5
 
 @dataclass(eq=False)
 class ClusterJob(Job):
-    """A job with its key on the cluster, the member it was sent to, and what the engine answers."""
+    """A job with its key on the cluster, and the member it was sent to."""
 
     key: str = ""
     address: str = ""
-    answer: Any = None
 
 
 class ClusterWorkers(ABC):
@@ -51,63 +52,58 @@ class ClusterWorkers(ABC):
     engine: ClassVar[str]
     start: ClassVar[str]
     """The command that starts a member of the cluster at {address}."""
+    shares_files: ClassVar[bool] = False
+    """Whether all members see the folder of the study, so that its data are not sent."""
 
-    def __init__(self, address: str, name: str, limits: Limits | None) -> None:
+    def __init__(self, address: str, limits: Limits | None) -> None:
         self.limits = limits or Limits()
-        self._name = name
+        self._token = uuid.uuid4().hex
         self._here = Processes(1)
         self._lock = threading.RLock()
-        self._jobs: list[ClusterJob] = []  # in the order of submission
-        self._sent: set[str] = set()
+        self._unended: list[ClusterJob] = []  # in the order of submission
+        self._problems: dict[str, bytes] = {}
         self._refused: set[str] = set()
         self._count = 0
         self._closing = threading.Event()
-        self._workers: dict[str, WorkerInfo] = {}
+        self._threads: dict[str, int] = {}  # of each member
+        self._receiver = ThreadPoolExecutor(1)  # threads of engines may not wait for the lock
         try:
             self._refresh()
-            if not self._workers:
+            if not self._threads:
                 command = self.start.format(address=address)
                 raise StudyError(f"the {self.engine} cluster at {address} has no worker. Start one: `{command}`.")
         except BaseException:
-            self._disconnect(())
+            self._disconnect()
             raise
-        self._watcher = threading.Thread(target=self._watch_workers, name=f"ranktune {self.engine}", daemon=True)
+        self._watcher = threading.Thread(target=self._watch_members, name=f"ranktune {self.engine}", daemon=True)
         self._watcher.start()
 
     # What a subclass defines.
 
     @abstractmethod
-    def _present(self) -> Collection[str]:
-        """Return the addresses of the present members. Raises an exception while they cannot be known."""
+    def _members(self) -> Mapping[str, int]:
+        """Return the threads of the present members, by address. Raises an exception while they cannot be known."""
 
     @abstractmethod
-    def _described(self, new: Sequence[str]) -> Mapping[str, object]:
-        """Return the WorkerInfo of each new member that answers, or why it has none."""
+    def _tell(self, addresses: Collection[str], function: Callable[..., object], *arguments: Any) -> dict[str, object]:
+        """Return what a function of ranktune.tuner.workers.clusters.host returns or raises, by address."""
 
     @abstractmethod
-    def _publish(self, folder: str, packed: bytes) -> None:
-        """Send the problem of a folder to all members, and to those that join later."""
-
-    @abstractmethod
-    def _begin(self, job: ClusterJob) -> None:
-        """Start a job on the member at its address, and have _completed called when it is done."""
-
-    @abstractmethod
-    def _cancel(self, job: ClusterJob) -> None:
-        """End a job that was begun."""
+    def _begin(self, job: ClusterJob) -> Future[bytes | None]:
+        """Start `run` of ranktune.tuner.workers.clusters.host on the member at the job's address."""
 
     @abstractmethod
     def _is_gone(self) -> bool:
         """Whether the cluster will not answer again."""
 
     @abstractmethod
-    def _disconnect(self, folders: Collection[str]) -> None:
-        """End what members do for this coordinator, forget the problems of folders, and leave the cluster."""
+    def _disconnect(self) -> None:
+        """Leave the cluster."""
 
     @property
     def jobs(self) -> int:
         """Functions that run at a time."""
-        return max(1, sum(info.threads for info in self._workers.values()))
+        return max(1, sum(self._threads.values()))
 
     @jobs.setter
     def jobs(self, value: int) -> None:
@@ -124,24 +120,27 @@ class ClusterWorkers(ABC):
                 wait([job.future for job in jobs])
         self._closing.set()
         for job in self._unfinished():
-            self._abandon(job, WorkerLost("stopped"))
+            job.fail(WorkerLost("stopped"))
         self._watcher.join()
-        self._disconnect(self._sent)
+        with suppress(Exception):  # members or the cluster may be gone
+            self._tell(self._threads, close_host, self._token)
+        self._disconnect()
+        self._receiver.shutdown()
         self._here.__exit__(kind, error, trace)
 
     def submit(self, function: Callable[..., T], *arguments: object, limits: Limits | None = None) -> Future[T]:
         """Send function(*arguments) to the member with the most free threads; folder of an argument names its data."""
         for argument in arguments:
             folder = getattr(argument, "folder", None)
-            if isinstance(folder, str | Path):
+            if isinstance(folder, str | Path) and not self.shares_files:
                 self._send_data(str(folder))
         with self._lock:
             self._count += 1
-            key = f"ranktune-{self._name}-{self._count}"
             payload = pickled((function, arguments), None)
+            key = f"ranktune-{self._token}-{self._count}"
             job = ClusterJob(payload, self.limits if limits is None else limits, key=key)
             job.future.set_running_or_notify_cancel()
-            self._jobs.append(job)
+            self._unended.append(job)
         self._send()
         return job.future
 
@@ -157,21 +156,19 @@ class ClusterWorkers(ABC):
 
     def _unfinished(self) -> list[ClusterJob]:
         with self._lock:
-            self._jobs = [job for job in self._jobs if not job.future.done()]
-            return list(self._jobs)
+            self._unended = [job for job in self._unended if not job.future.done()]
+            return list(self._unended)
 
     def _send_data(self, folder: str) -> None:
         with self._lock:
-            if folder in self._sent or not Path(folder).is_dir():
-                return
-            self._sent.add(folder)
-            self._publish(folder, pack_problem(Path(folder)))
+            if folder not in self._problems and Path(folder).is_dir():
+                self._problems[folder] = pack_problem(Path(folder))
+                self._tell(self._threads, receive, self._token, folder, self._problems[folder])
 
     def _send(self) -> None:
         """Send waiting jobs to members with a free thread."""
         with self._lock:
-            jobs = self._unfinished()
-            free = {address: info.threads for address, info in self._workers.items()}
+            jobs, free = self._unfinished(), dict(self._threads)
             for job in jobs:
                 if job.address in free:
                     free[job.address] -= 1
@@ -180,24 +177,32 @@ class ClusterWorkers(ABC):
                 if not job.address and address and free[address] > 0:
                     free[address] -= 1
                     job.address = address
-                    self._begin(job)
+                    self._begin(job).add_done_callback(partial(self._receive, job))
 
-    def _completed(self, job: ClusterJob, found: Callable[[], object]) -> None:
-        """Set the outcome of a job: what found returns or raises."""
-        try:
-            job.succeed(found())
-        except Exception as error:
-            job.fail(error)
+    def _receive(self, job: ClusterJob, answer: Future[bytes | None]) -> None:
+        with suppress(RuntimeError):  # it is too late
+            self._receiver.submit(self._completed, job, answer)
+
+    def _completed(self, job: ClusterJob, answer: Future[bytes | None]) -> None:
+        """Set the outcome of a job; a member that does not answer as it should is asked again who it is."""
+        if not answer.cancelled() and answer.exception() is None and (packed := answer.result()) is not None:
+            returned, value = pickle.loads(packed)
+            (job.succeed if returned else job.fail)(value)
+        elif not job.future.done():
+            with self._lock:
+                self._threads.pop(job.address, None)
+            why = "it was stopped" if answer.cancelled() else answer.exception() or "it was started anew"
+            job.fail(WorkerLost(f"the {self.engine} worker {job.address} left or died ({why})"))
         if not self._closing.is_set():
             self._send()
 
     def _abandon(self, job: ClusterJob, error: WorkerLost) -> None:
         job.fail(error)
-        if job.answer is not None:
+        if job.address in self._threads:
             with suppress(Exception):
-                self._cancel(job)
+                self._tell([job.address], stop, self._token, job.key)
 
-    def _watch_workers(self) -> None:
+    def _watch_members(self) -> None:
         while not self._closing.wait(POLL_SECONDS):
             try:
                 self._refresh()
@@ -210,32 +215,34 @@ class ClusterWorkers(ABC):
 
     def _refresh(self) -> None:
         """Update the list of members; jobs on members that are gone fail."""
-        there = self._present()
-        new = [address for address in there if address not in self._workers and address not in self._refused]
-        answers = self._described(new) if new else {}
+        there = self._members()
+        new = [address for address in there if address not in self._threads and address not in self._refused]
+        answers = self._tell(new, open_host, self._token, max(there.values())) if new else {}
         with self._lock:
-            gone = set(self._workers) - set(there)
-            self._workers = {address: info for address, info in self._workers.items() if address in there}
+            gone = self._threads.keys() - there.keys()
+            self._threads = {address: there[address] for address in self._threads if address in there}
             for address, answer in answers.items():
                 if wrong := _mismatch(answer):
-                    if not self._workers and len(answers) == len(there):
+                    if not self._threads and len(answers) == len(there):
                         raise StudyError(f"the {self.engine} worker {address} {wrong}.")
                     self._refused.add(address)
                     warnings.warn(f"the {self.engine} worker {address} {wrong}: it gets no trial.", RankTuneWarning, 2)
-                elif isinstance(answer, WorkerInfo):
-                    self._workers[address] = answer
-            for job in self._jobs:
+                else:
+                    for problem in self._problems.items():
+                        self._tell([address], receive, self._token, *problem)
+                    self._threads[address] = there[address]
+            for job in self._unfinished():
                 if job.address in gone:
-                    self._abandon(job, WorkerLost(f"the {self.engine} worker {job.address} left or died"))
+                    job.fail(WorkerLost(f"the {self.engine} worker {job.address} left or died"))
 
 
 def _mismatch(answer: object) -> str:
     """Return why a member with this answer cannot be used, "" if it can."""
     if isinstance(answer, ModuleNotFoundError | AttributeError):
         return f"has no RankTune {this_version()}: install the same version there"
-    if not isinstance(answer, WorkerInfo):
+    if not isinstance(answer, Versions):
         return f"does not answer as it should ({answer})"
-    ours = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if answer.version != this_version():
-        return f"has RankTune {answer.version}, here it is {this_version()}: install the same version there"
-    return "" if answer.python == ours else f"runs Python {answer.python}, here it is {ours}: use the same there"
+    here = versions()
+    if answer.ranktune != here.ranktune:
+        return f"has RankTune {answer.ranktune}, here it is {here.ranktune}: install the same version there"
+    return "" if answer == here else f"runs Python {answer.python}, here it is {here.python}: use the same there"

@@ -1,25 +1,18 @@
-"""The workers of a Dask cluster as an executor. The data of a study are sent by a plugin, which unpacks them."""
+"""The workers of a Dask cluster as an executor."""
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from typing import Any, ClassVar
 
 import dask
-from distributed import Client
+from distributed import Client, get_worker
 
-from ranktune.solvers.core.errors import StudyError, WorkerLost
+from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.workers.clusters.base import ClusterJob, ClusterWorkers
-from ranktune.tuner.workers.clusters.dask_worker import (
-    ProblemPlugin,
-    close_client,
-    describe,
-    run_on_worker,
-    stop_on_worker,
-)
+from ranktune.tuner.workers.clusters.host import run
 from ranktune.tuner.workers.limits import Limits
 
 CONNECT_SECONDS = 5.0
@@ -34,57 +27,44 @@ class DaskWorkers(ClusterWorkers):
 
     def __init__(self, address: str, limits: Limits | None = None) -> None:
         self._client = connect(address)
-        super().__init__(address, self._client.id, limits)
+        self._executor = self._client.get_executor(pure=False, retries=0, allow_other_workers=False)
+        super().__init__(address, limits)
 
-    def _present(self) -> Collection[str]:
-        return list(self._client.nthreads())
+    def _members(self) -> Mapping[str, int]:
+        return dict(self._client.nthreads())
 
-    def _described(self, new: Sequence[str]) -> Mapping[str, object]:
-        answers: Mapping[str, object] = self._client.run(describe, workers=list(new), on_error="return")
-        return answers
+    def _tell(self, addresses: Collection[str], function: Callable[..., object], *arguments: Any) -> dict[str, object]:
+        return dict(self._client.run(function, *arguments, workers=list(addresses), on_error="return"))
 
-    def _publish(self, folder: str, packed: bytes) -> None:
-        self._client.register_plugin(ProblemPlugin(folder, packed), name=_plugin_name(folder))
-
-    def _begin(self, job: ClusterJob) -> None:
-        job.answer = self._client.submit(
-            run_on_worker, self._workers[job.address].id, self._client.id, job.key, job.payload, job.limits,
-            key=job.key, workers=[job.address], allow_other_workers=False, pure=False, retries=0,
-        )  # fmt: skip
-        job.answer.add_done_callback(lambda answer: self._answered(job, answer))
-
-    def _answered(self, job: ClusterJob, answer: Any) -> None:
-        def found() -> object:
-            if answer.status == "error":
-                raise answer.exception()
-            try:
-                return answer.result()
-            except Exception as error:
-                raise WorkerLost(f"{type(error).__name__}: {error}") from None
-
-        if answer.status != "cancelled":
-            self._completed(job, found)
-
-    def _cancel(self, job: ClusterJob) -> None:
-        job.answer.cancel(force=True)
-        if job.address in self._workers:
-            self._client.run(stop_on_worker, self._client.id, job.key, workers=[job.address])
+    def _begin(self, job: ClusterJob) -> Future[bytes | None]:
+        answer: Future[bytes | None] = self._executor.submit(
+            _run, self._token, job.key, job.payload, job.limits, key=job.key, workers=[job.address]
+        )
+        job.future.add_done_callback(lambda _: answer.cancel())  # where it is stopped before
+        return answer
 
     def _is_gone(self) -> bool:
         return self._client.status not in ("running", "connecting")
 
-    def _disconnect(self, folders: Collection[str]) -> None:
-        with suppress(Exception):  # workers or the scheduler may be gone
-            self._client.run(close_client, self._client.id, on_error="ignore")
-            for folder in folders:
-                self._client.unregister_worker_plugin(_plugin_name(folder))
+    def _disconnect(self) -> None:
         self._client.close()
+
+
+def _run(token: str, key: str, payload: bytes, limits: Limits) -> bytes | None:
+    """Run payload on a worker of Dask, as long as its scheduler wants it: not where the client is gone."""
+    tasks = get_worker().state.tasks
+
+    def wanted() -> bool:
+        task = tasks.get(key)
+        return task is not None and task.state != "cancelled"
+
+    return run(token, key, payload, limits, wanted)
 
 
 def connect(address: str) -> Client:
     """Return a client of the scheduler at address."""
     try:
-        with warnings.catch_warnings():  # about versions of distributed; those of RankTune are checked below
+        with warnings.catch_warnings():  # about versions of distributed; those of RankTune are compared later
             warnings.simplefilter("ignore")
             with dask.config.set({"distributed.comm.timeouts.connect": CONNECT_SECONDS}):
                 return Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="ranktune")
@@ -93,7 +73,3 @@ def connect(address: str) -> Client:
             f"no Dask scheduler answers at {address!r} ({' '.join(str(error).split())[:200]}). "
             "Start one with `dask scheduler`, and give the address that it prints, as tcp://host:8786."
         ) from None
-
-
-def _plugin_name(folder: str) -> str:
-    return f"ranktune-{hashlib.sha256(folder.encode()).hexdigest()[:16]}"

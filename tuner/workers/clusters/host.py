@@ -1,8 +1,12 @@
-"""The functions of a study on one member of a cluster: worker processes there, with the data of the study."""
+"""The functions of a coordinator on one member of a cluster: worker processes there, with the data of the study.
+
+A process may be the member of several coordinators; each has a token.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import pickle
 import sys
 import threading
@@ -14,7 +18,7 @@ from typing import Any
 
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import unpack_problem, use_instead
-from ranktune.tuner.workers.limits import Limits
+from ranktune.tuner.workers.limits import Limits, pickled
 from ranktune.tuner.workers.processes import Processes
 
 POLL_SECONDS = 2.0
@@ -22,33 +26,20 @@ POLL_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class WorkerInfo:
-    """Description of a member; id changes with each start."""
+class Versions:
+    """The versions of a member."""
 
-    id: str
     python: str
-    version: str
-    threads: int
+    ranktune: str
 
 
-def described(member: str, threads: int) -> WorkerInfo:
-    """Return the description of the member that this process is."""
-    return WorkerInfo(member, f"{sys.version_info.major}.{sys.version_info.minor}", this_version(), threads)
+class Host:
+    """Runs the functions of one coordinator on worker processes."""
 
-
-def unpacked(folder: str, packed: bytes) -> Path | None:
-    """Unpack the problem of a folder, under a name with a digest of its content; None where the folder is here."""
-    if Path(folder).is_dir():
-        return None
-    digest = hashlib.sha256(packed).hexdigest()[:16]
-    return unpack_problem(packed, f"{Path(folder).name}-{digest}")
-
-
-class ClusterHost:
-    """Runs the functions of one coordinator on worker processes; folders say where the data of studies are here."""
-
-    def __init__(self, threads: int, folders: dict[str, Path]) -> None:
-        self.folders = folders
+    def __init__(self, threads: int) -> None:
+        # Members may be daemons, which may not have children that could outlive them: worker processes do not.
+        multiprocessing.current_process().daemon = False
+        self.folders: dict[str, Path] = {}
         self._executor = Processes(threads)
         self._running: dict[str, Future[Any]] = {}
         self._stopped: set[str] = set()
@@ -81,6 +72,57 @@ class ClusterHost:
     def close(self) -> None:
         """End all worker processes."""
         self._executor.__exit__(KeyboardInterrupt, None, None)
+
+
+_hosts: dict[str, Host] = {}
+_lock = threading.Lock()
+
+
+def open_host(token: str, threads: int) -> Versions:
+    """Make this process a member for the coordinator with that token, which runs so many functions at a time."""
+    with _lock:
+        if token not in _hosts:
+            _hosts[token] = Host(threads)
+    return versions()
+
+
+def versions() -> Versions:
+    """Return the versions of this process."""
+    return Versions(f"{sys.version_info.major}.{sys.version_info.minor}", this_version())
+
+
+def receive(token: str, folder: str, packed: bytes) -> None:
+    """Unpack the problem of a folder, under a name with a digest of its content, unless the folder is here."""
+    if token in _hosts and not Path(folder).is_dir():
+        digest = hashlib.sha256(packed).hexdigest()[:16]
+        _hosts[token].folders[folder] = unpack_problem(packed, f"{Path(folder).name}-{digest}")
+
+
+def run(
+    token: str, key: str, payload: bytes, limits: Limits, wanted: Callable[[], bool] = lambda: True
+) -> bytes | None:
+    """Return, pickled, whether the call in payload returned, and its result or error; None: this is no member."""
+    host = _hosts.get(token)
+    if host is None:
+        return None
+    try:
+        return pickled((True, host.run(key, payload, limits, wanted)), None)
+    except Exception as error:
+        return pickled((False, error), None)
+
+
+def stop(token: str, key: str) -> None:
+    """End the function of that key, or prevent its start."""
+    if token in _hosts:
+        _hosts[token].stop(key)
+
+
+def close_host(token: str) -> None:
+    """End the worker processes for the coordinator with that token."""
+    with _lock:
+        host = _hosts.pop(token, None)
+    if host is not None:
+        host.close()
 
 
 def _run_payload(folders: dict[str, Path], payload: bytes) -> Any:

@@ -1,0 +1,44 @@
+"""Everything taken from numba that it does not document, in one place.
+
+Dispatcher._numba_type_                       the type of a function that kernels call
+registry.cpu_target.typing_context            the types of intrinsics; refresh makes it take notice of new ones
+registry.cpu_target.target_context            the code of intrinsics, likewise
+Dispatcher._cache._cache_file._source_stamp   what kept machine code depends on
+
+A test checks that they exist in the installed numba, and do what they are used for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def type_of_dispatcher(dispatcher: Any) -> Any:
+    """Return numba's type of a compiled function."""
+    return dispatcher._numba_type_
+
+
+def type_of_intrinsic(code: Callable[..., object]) -> Any:
+    """Return numba's type of a function that code describes to numba.extending.intrinsic."""
+    from numba.core.registry import cpu_target
+    from numba.extending import intrinsic
+
+    made = intrinsic(code)
+    cpu_target.typing_context.refresh()
+    return cpu_target.typing_context.resolve_value_type(made)
+
+
+def load_types() -> None:
+    """Load what numba loads before it compiles or calls its first function."""
+    from numba.core.registry import cpu_target
+
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+
+
+def stamp(dispatcher: Any, source: tuple[object, ...]) -> None:
+    """Let kept machine code of a compiled function be used only where it was stamped so."""
+    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = source

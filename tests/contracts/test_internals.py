@@ -1,0 +1,84 @@
+"""Private names of other libraries are used in one file a library, which fails here when the library changes."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numba
+import optuna
+import pytest
+from numba.core import types
+from optuna.storages import RDBStorage
+from optuna.trial import TrialState, create_trial
+from packaging.requirements import Requirement
+
+from ranktune.solvers.core import numba_internals
+from ranktune.solvers.core.vectors import _code
+from ranktune.tuner.storage import optuna_internals
+from ranktune.tuner.storage.trial_rows import TrialRows
+from tests.support.paths import ROOT
+
+INTERNALS = {
+    "joblib": ("tuner/workers/loky_internals.py", r"joblib\.externals|import loky|from loky"),
+    "optuna": ("tuner/storage/optuna_internals.py", r"optuna(\.\w+)*\._[a-z]|\._datetime_"),
+    "numba": ("solvers/core/numba_internals.py", r"\._numba_type_|cpu_target|\._cache_file|\._source_stamp"),
+}
+
+
+@pytest.mark.parametrize("library", INTERNALS)
+def test_one_file_alone_uses_what_is_private(library: str) -> None:
+    place, private = INTERNALS[library]
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("solvers", "tuner", "studies", "dashboards")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(private, path.read_text(encoding="utf-8"))
+    }
+    assert users == {place}
+
+
+@pytest.mark.parametrize("library", ["joblib", "optuna"])
+def test_libraries_are_bounded_to_versions_that_were_tested(library: str) -> None:
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    (requirement,) = [one for one in map(Requirement, needed) if one.name == library]
+    assert any(bound.operator == "<" for bound in requirement.specifier)
+    assert version(library) in requirement.specifier
+
+
+def test_optuna_reads_what_is_written_into_its_tables(tmp_path: Path) -> None:
+    storage = RDBStorage(f"sqlite:///{tmp_path / 'record.db'}")
+    study = optuna.create_study(storage=storage, study_name="s")
+    written = create_trial(
+        state=TrialState.PRUNED,
+        value=0.25,
+        params={"x": 0.5},
+        distributions={"x": optuna.distributions.FloatDistribution(0.0, 1.0)},
+        user_attrs={"number": 3},
+        system_attrs={"a": "b"},
+        intermediate_values={2: 0.125},
+    )
+    with storage.engine.begin() as connection:
+        optuna_internals.make_optuna_tables(connection)  # they are there
+        TrialRows(storage.get_study_id_from_name("s"), "number").write(connection, written)
+    (read,) = study.get_trials()
+    for name in ("state", "value", "params", "distributions", "user_attrs", "system_attrs", "intermediate_values"):
+        assert getattr(read, name) == getattr(written, name)
+    assert (read.datetime_start, read.datetime_complete) == (written.datetime_start, written.datetime_complete)
+
+
+def test_numba_has_types_of_functions_and_stamps_of_files() -> None:
+    def added(x: Any) -> Any:
+        return x + 1
+
+    dispatcher = numba.njit(cache=True)(added)
+    assert isinstance(numba_internals.type_of_dispatcher(dispatcher), types.Dispatcher)
+    assert isinstance(numba_internals.type_of_intrinsic(_code), types.Function)
+    numba_internals.load_types()
+    cache: Any = dispatcher._cache
+    assert cache._cache_file._source_stamp != ("new",)
+    numba_internals.stamp(dispatcher, ("new",))
+    assert cache._cache_file._source_stamp == ("new",)
