@@ -74,11 +74,11 @@ def test_numba_has_types_of_functions_and_stamps_of_files() -> None:
     def added(x: Any) -> Any:
         return x + 1
 
-    dispatcher = numba.njit(cache=True)(added)
+    dispatcher: Any = numba.njit(cache=True)(added)
     assert isinstance(numba_internals.type_of_dispatcher(dispatcher), types.Dispatcher)
     assert isinstance(numba_internals.type_of_intrinsic(_code), types.Function)
     numba_internals.load_types()
-    cache: Any = dispatcher._cache
+    cache = dispatcher._cache
     assert cache._cache_file._source_stamp != ("new",)
     numba_internals.stamp(dispatcher, ("new",))
     assert cache._cache_file._source_stamp == ("new",)
