@@ -23,7 +23,6 @@ from ranktune.tuner.storage.trial_rows import TrialRows
 from tests.support.paths import ROOT
 
 INTERNALS = {
-    "joblib": ("tuner/workers/loky_internals.py", r"joblib\.externals|import loky|from loky"),
     "optuna": ("tuner/storage/optuna_internals.py", r"optuna(\.\w+)*\._[a-z]|\._datetime_"),
     "numba": ("solvers/core/numba_internals.py", r"\._numba_type_|cpu_target|\._cache_file|\._source_stamp"),
 }
@@ -41,7 +40,7 @@ def test_one_file_alone_uses_what_is_private(library: str) -> None:
     assert users == {place}
 
 
-@pytest.mark.parametrize("library", ["joblib", "optuna"])
+@pytest.mark.parametrize("library", ["optuna"])
 def test_libraries_are_bounded_to_versions_that_were_tested(library: str) -> None:
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     (requirement,) = [one for one in map(Requirement, needed) if one.name == library]

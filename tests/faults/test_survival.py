@@ -99,7 +99,7 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
                 command = (entry / "cmdline").read_bytes()
             except (OSError, IndexError):
                 continue
-            if parent == process.pid and b"loky" in command and b"resource_tracker" not in command:
+            if parent == process.pid and b"ranktune.tuner.workers" in command:
                 found.append(int(entry.name))
     return found
 

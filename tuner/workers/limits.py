@@ -1,12 +1,11 @@
 """The worker's side of a function: its limits, its pickled result or error, and its output.
 
 A worker leads a process group, which is ended as a whole; it ignores SIGINT, because the coordinator decides about
-running trials; and it dies with the coordinator. Its output goes to the coordinator, which keeps the last lines.
+running trials; and it dies with the coordinator.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import gc
 import os
@@ -15,14 +14,14 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from typing import IO
 
 from ranktune.solvers.core.compiled import remark_on_cache
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
 from ranktune.solvers.core.numba_internals import load_types
 from ranktune.tuner.splits.memory import allow, own_memory
-from ranktune.tuner.workers.loky_internals import dump, keep_large_processes
 
 MAX_RESULT_BYTES = 64 * 2**20
 """Bytes that the pickled result of a trial may take."""
@@ -30,7 +29,7 @@ MAX_RESULT_BYTES = 64 * 2**20
 BEGUN, PAUSED, RESUMED = b"b", b"p", b"r"
 """Marks of a function's clock: started; paused, while kernels are compiled; resumed."""
 
-_marks: Connection | None = None
+_messages: IO[bytes] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,18 +53,28 @@ def check_limits(limits: Limits) -> None:
         raise ParameterError("trial_memory: memory can be limited on Linux only. Leave it out.")
 
 
-def prepare(coordinator: int, marks: Connection, output: Connection) -> None:
-    """Make this process a worker of the process coordinator, which reads marks and output."""
-    global _marks
-    _marks = marks
-    gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
+def serve(coordinator: int) -> None:
+    """Run what comes on the standard input, until that ends: this process is a worker of the process coordinator.
+
+    An order is a pickled call with its limits, or None to load the libraries of trials. Marks and results go to the
+    standard output, and what is printed to the standard error.
+    """
+    global _messages
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if os.name == "posix":
-        os.setpgid(0, 0)
+    gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
+    orders, _messages = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
     _end_with(coordinator)
-    _redirect(output)
-    keep_large_processes()
     remark_on_cache()
+    with suppress(EOFError):
+        while True:
+            order = pickle.load(orders)
+            if order is None:
+                load_libraries()
+            else:
+                _send(run(*order))
 
 
 def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
@@ -88,9 +97,11 @@ def load_libraries() -> None:
 
 def pickled(value: object, cap: int | None) -> bytes:
     """Return value pickled. Raises ResultRefused where that takes more than cap bytes, or fails."""
+    import cloudpickle  # functions of the main module and closures are pickled by value
+
     file = _BoundedBuffer(cap)
     try:
-        dump(value, file)
+        cloudpickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
     except ResultRefused:
         raise
     except Exception as error:
@@ -119,7 +130,7 @@ def _pickled_error(error: BaseException) -> bytes:
     message = f"{type(error).__name__}: {error}"
     note = "In the worker process:\n" + "".join(traceback.format_exception(error))
     if isinstance(error, Exception):
-        with contextlib.suppress(Exception):
+        with suppress(Exception):
             error.add_note(note)
             error.__traceback__ = None
             payload = pickled(error, MAX_RESULT_BYTES)
@@ -131,7 +142,7 @@ def _pickled_error(error: BaseException) -> bytes:
     return pickled(refused, None)
 
 
-@contextlib.contextmanager
+@contextmanager
 def _clock(limits: Limits) -> Iterator[None]:
     """Send marks when the function begins, and when its clock is paused and resumed."""
     if limits.seconds is None:
@@ -158,12 +169,13 @@ def _clock(limits: Limits) -> Iterator[None]:
         yield
 
 
-def _send(mark: bytes) -> None:
-    if _marks is not None:
-        _marks.send_bytes(mark)
+def _send(message: object) -> None:
+    if _messages is not None:
+        pickle.dump(message, _messages)
+        _messages.flush()
 
 
-@contextlib.contextmanager
+@contextmanager
 def _memory(limits: Limits) -> Iterator[None]:
     """Let allocations fail beyond limits.bytes more than now of private writable memory (RLIMIT_DATA, Linux)."""
     if limits.bytes is None:
@@ -179,23 +191,11 @@ def _memory(limits: Limits) -> Iterator[None]:
 
 
 def _end_with(coordinator: int) -> None:
-    """Have this process killed when its parent dies. Linux; elsewhere loky ends it when it is idle."""
+    """Have this process killed when its parent dies. Linux; elsewhere it ends when it next waits for an order."""
     if sys.platform != "linux":
         return
     set_death_signal = 1  # PR_SET_PDEATHSIG
-    with contextlib.suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != coordinator:  # it died before the line above
         os._exit(1)
-
-
-def _redirect(output: Connection) -> None:
-    """Redirect the standard streams of this process, also of C libraries, to output."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    target = output.fileno() if os.name == "posix" else nothing
-    os.dup2(target, 1)
-    os.dup2(target, 2)
-    os.close(nothing)
-    sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)

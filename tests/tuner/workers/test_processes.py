@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, wait
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ def two_workers() -> Iterator[Processes]:
 
 @pytest.fixture
 def executor(two_workers: Processes) -> Iterator[Processes]:
-    """Two executor that serve one test after the other, whatever was done to them; what still runs is ended."""
+    """Two workers that serve one test after the other, whatever was done to them; what still runs is ended."""
     begun: list[Future[object]] = []
 
     def submit(*arguments: object, **limits: object) -> Future[object]:
@@ -134,21 +133,15 @@ def test_a_worker_that_has_grown_is_replaced_between_functions(
     assert executor.submit(os.getpid).result(SOON) != large
 
 
-def test_a_fault_of_the_keeper_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_executor_leaves_nobody_waiting(executor: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     def faulty(self: Processes) -> None:
         raise ValueError("fault")
 
-    heard: list[object] = []
-    monkeypatch.setattr(threading, "excepthook", heard.append)
-    executor, sound = Processes(1), Processes._send
-    monkeypatch.setattr(Processes, "_send", faulty)
-    future = executor.submit(number, 1)
-    with pytest.raises(RuntimeError, match="manager of the workers failed: ValueError: fault"):
-        future.result(SOON)
-    assert soon(lambda: len(heard) > 0)
-    monkeypatch.setattr(Processes, "_send", sound)
-    with executor:
-        assert executor.submit(number, 1).result(SOON) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(Processes, "_taken", faulty)
+        with pytest.raises(RuntimeError, match="thread of the workers failed: ValueError: fault"):
+            executor.submit(number, 1).result(SOON)
+    assert executor.submit(number, 1).result(SOON) == 1
 
 
 def test_stopping_what_waits_leaves_what_runs(executor: Processes, tmp_path: Path) -> None:
@@ -174,7 +167,7 @@ def test_what_a_function_raises_comes_back_with_where_it_did(executor: Processes
     assert "In the worker process" in caught.value.__notes__[0]
 
 
-def test_the_keeper_is_gone_after_the_block_and_comes_back() -> None:
+def test_the_workers_are_gone_after_the_block_and_come_back() -> None:
     executor = Processes(1)
     for _ in range(2):
         with executor:
@@ -390,27 +383,17 @@ def test_no_lanes_are_refused() -> None:
 
 
 class InterruptedOnce:
-    """The end of a pipe whose first message an interrupt prevents."""
+    """A queue into which an interrupt prevents that something is put."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection, self._first = connection, True
-
-    def send_bytes(self, content: bytes) -> None:
-        if self._first:
-            self._first = False
-            raise KeyboardInterrupt
-        self._connection.send_bytes(content)
-
-    def close(self) -> None:
-        self._connection.close()
+    def put(self, job: object) -> None:
+        raise KeyboardInterrupt
 
 
-def test_an_interrupt_while_an_order_is_given_leaves_nobody_waiting() -> None:
+def test_an_interrupt_while_an_order_is_given_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     executor = Processes(1)
     assert executor.submit(pow, 2, 3).result() == 8
-    time.sleep(0.2)  # the manager has nothing to do
-    executor._wake = InterruptedOnce(executor._wake)  # type: ignore[assignment]
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(executor, "_waiting", InterruptedOnce())
         executor.submit(pow, 2, 4)
     leaving = threading.Thread(target=executor.__exit__, args=(KeyboardInterrupt, None, None), daemon=True)
     leaving.start()

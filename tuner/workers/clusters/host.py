@@ -6,7 +6,6 @@ A process may be the member of several coordinators; each has a token.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import pickle
 import sys
 import threading
@@ -37,8 +36,6 @@ class Host:
     """Runs the functions of one coordinator on worker processes."""
 
     def __init__(self, threads: int) -> None:
-        # Members may be daemons, which may not have children that could outlive them: worker processes do not.
-        multiprocessing.current_process().daemon = False
         self.folders: dict[str, Path] = {}
         self._executor = Processes(threads)
         self._running: dict[str, Future[Any]] = {}
