@@ -22,7 +22,7 @@ from ranktune.dashboards.tracking.study_log import EXPERIMENT, TRACKING, StudyLo
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError, printable
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.lock import BeingRun, owning
-from ranktune.tuner.study.tracking import VARIABLE, credentials, known_tracking, shown_tracking, without_password
+from ranktune.tuner.study.secrets import VARIABLE, credentials, known_tracking, shown_tracking, without_password
 
 SECONDS_AFTER_THE_END, SECONDS_AFTER_AN_ERROR = 30.0, 3.0
 """The longest that a study waits until its end is logged, where it has finished and where it was interrupted."""

@@ -25,7 +25,7 @@ from ranktune.dashboards.web.report import write_report
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.files import atomic_write
 from ranktune.tuner.study.home import StudyFolder
-from ranktune.tuner.study.tracking import shown_tracking
+from ranktune.tuner.study.secrets import shown_tracking
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -22,7 +22,7 @@ from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
 from ranktune.tuner.splits.plans import query_folds
 from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval, mean_or_zero
-from ranktune.tuner.study.serving import can_load
+from ranktune.tuner.study.abilities import can_load
 
 MAX_LOSS = 0.002
 """The loss of the metric that a copy may have."""

@@ -58,7 +58,7 @@ def _checked(study: Study, splits: Sequence[Split], folder: StudyFolder, *, exte
     make_sampler(study.sampler, seed=study.seed, number=0)  # it may need a package that is not installed
     for name in study.solvers:
         if name not in declared_solvers(study.custom) or find(name) is not None:
-            check_able(frozenset().union(*map(needs_of_data, parts)), name)
+            check_able(frozenset().union(*map(needs_of_data, parts)), (), name)
     for part in parts:
         check_metrics(study.metrics, part)
         check_budget(part, study.budget)

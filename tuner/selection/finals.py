@@ -32,11 +32,11 @@ from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.splits.sealing import remove_sealed, sealing
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.statistics.pareto import Option, best_within
+from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.study.serving import can_load
 from ranktune.tuner.workers.executor import Executor
 
 FOLDS = 5

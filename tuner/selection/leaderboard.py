@@ -17,7 +17,7 @@ from ranktune.tuner.selection.results import ALIKE, BETTER, CHOSEN, FIRST, WORSE
 from ranktune.tuner.statistics.comparisons import Comparison, compare_splits, holm
 from ranktune.tuner.statistics.intervals import Interval, mean_or_zero, stratified_interval
 from ranktune.tuner.statistics.pareto import Option, knee
-from ranktune.tuner.study.serving import can_load
+from ranktune.tuner.study.abilities import can_load
 
 
 def leaderboard(

@@ -27,10 +27,10 @@ from ranktune.tuner.selection.finals import Entry, feature_cost
 from ranktune.tuner.selection.results import DISTILLED, Restriction
 from ranktune.tuner.selection.time_reserve import reporting
 from ranktune.tuner.statistics.intervals import mean_or_zero, stratified_interval
+from ranktune.tuner.study.abilities import can_load, is_served
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.study.serving import can_load, is_served
 
 PASSES = 6
 """Times that all development documents are scored to make a copy and to measure its loss."""

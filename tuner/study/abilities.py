@@ -1,18 +1,23 @@
-"""What the data of a study demand of its solvers: that they weigh documents, or keep monotone constraints.
+"""What the data of a study and the systems that serve its model demand of its solvers.
 
-What a configuration can use says its solver (`supports` of ranktune.solvers.base.training_data).
+Data may demand that documents are weighed, or that monotone constraints are kept: what a configuration can use says
+its solver (`supports` of ranktune.solvers.base.training_data). A system, named by the setting `serve`, must be able to
+load the model: which parts of models it can load says the table of formats (`ranktune.solvers.export.formats.FORMATS`),
+which parts a configuration gives says its solver (`BaseRanker.model_parts`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from ranktune.solvers.base.training_data import DOCUMENT_WEIGHTS, MONOTONE, QUERY_WEIGHTS, VERBS
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed
-from ranktune.solvers.core.space import Choice, Parameter
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
+from ranktune.solvers.core.space import Choice, Parameter, Value
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export.formats import FORMATS
+from ranktune.solvers.models.base import IN_WORDS, LINEAR, TREES
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.study.settings import Settings
 
@@ -34,9 +39,12 @@ def needs_of_data(queries: Queries) -> frozenset[str]:
     return frozenset(need for need in VERBS if getattr(queries, need) is not None)
 
 
-def able_of(needs: frozenset[str], solvers: Iterable[str]) -> tuple[str, ...]:
-    """Return the solvers that can use what the data need; warns (RankTuneWarning) of those that are left out."""
-    every = tuple(solvers)
+def able_of(needs: frozenset[str], serve: Sequence[str], solvers: Iterable[str]) -> tuple[str, ...]:
+    """Return the solvers whose models all systems of serve can load, and that can use what the data need.
+
+    Warns (RankTuneWarning) of those that cannot.
+    """
+    every = tuple(name for name in solvers if is_served(serve, name))
     able = tuple(name for name in every if not _missing(needs, name))
     if len(able) < len(every):
         others = [name for name in every if name not in able]
@@ -45,29 +53,62 @@ def able_of(needs: frozenset[str], solvers: Iterable[str]) -> tuple[str, ...]:
     return able
 
 
-def check_able(needs: frozenset[str], solver: str) -> None:
-    """Raise ParameterError where a solver cannot use what the data need."""
+def known_systems(serve: Sequence[str]) -> tuple[str, ...]:
+    """Return the systems of serve, each once. Raises ParameterError for one without a format."""
+    for name in serve:
+        if name not in FORMATS:
+            raise ParameterError(
+                f"serve={name[:40]!r} is no system that models are exported to. {nearest(name, FORMATS)}"
+            )
+    return tuple(dict.fromkeys(serve))
+
+
+def can_load(serve: Sequence[str], parts: Set[str]) -> bool:
+    """Return whether all systems of serve can load a model of these parts."""
+    return all(FORMATS[name].holds(parts) for name in serve)
+
+
+def is_served(serve: Sequence[str], solver: str) -> bool:
+    """Return whether all systems of serve can load the models that a solver gives by its defaults."""
+    return can_load(serve, solver_class(solver).model_parts({}))
+
+
+def check_able(needs: frozenset[str], serve: Sequence[str], solver: str) -> None:
+    """Raise ParameterError where a solver cannot use what the data need, or a system cannot load its models."""
+    parts = solver_class(solver).model_parts({})
+    for name in serve:
+        if not FORMATS[name].holds(parts):
+            held = listed([IN_WORDS[part] for part in (LINEAR, TREES) if FORMATS[name].holds({part})])
+            given = listed([IN_WORDS[part] for part in sorted(parts)])
+            raise ParameterError(
+                f"models of {solver} consist of {given}, and {name} loads {held} only. Leave {solver} out, or serve by "
+                "another system."
+            )
     for need in sorted(_missing(needs, solver)):
         raise ParameterError(f"{solver} cannot {VERBS[need]}. Leave {solver} out, or {_REMEDIES[need]}.")
 
 
-def able_space(needs: frozenset[str], solver: str, space: Sequence[Parameter]) -> tuple[Parameter, ...]:
-    """Return a search space without the choices with which its solver cannot use what the data need."""
-    supports = solver_class(solver).supports
+def able_space(needs: frozenset[str], serve: Sequence[str], solver: str) -> tuple[Parameter, ...]:
+    """Return the search space of a solver without the choices that the data, or the systems of serve, rule out."""
+    kind = solver_class(solver)
 
-    def able(own: Parameter) -> Parameter:
-        if not isinstance(own, Choice):
-            return own
-        kept = tuple(one for one in own.choices if needs <= supports({own.name: one}))
+    def is_able(choice: Mapping[str, Value]) -> bool:
+        return needs <= kind.supports(choice) and (not serve or can_load(serve, kind.model_parts(choice)))
+
+    def able(parameter: Parameter) -> Parameter:
+        if not isinstance(parameter, Choice):
+            return parameter
+        kept = tuple(choice for choice in parameter.choices if is_able({parameter.name: choice}))
         if not kept:  # another parameter decides
-            return own
-        return replace(own, choices=kept, default=own.default if own.default in kept else kept[0])
+            return parameter
+        default = parameter.default if parameter.default in kept else kept[0]
+        return replace(parameter, choices=kept, default=default)
 
-    return tuple(map(able, space))
+    return tuple(map(able, kind.space))
 
 
 def _missing(needs: frozenset[str], solver: str) -> frozenset[str]:
     """Return the needs that no configuration of a solver can use."""
     kind = solver_class(solver)
-    choices = [{own.name: one} for own in kind.space if isinstance(own, Choice) for one in own.choices]
+    choices = [{own.name: choice} for own in kind.space if isinstance(own, Choice) for choice in own.choices]
     return needs - frozenset().union(*(kind.supports(parameters) for parameters in ({}, *choices)))

@@ -36,11 +36,16 @@ from ranktune.tuner.samplers.registry import ACQUISITIONS, SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import PLANS
 from ranktune.tuner.statistics.pareto import parse_limits
-from ranktune.tuner.study.abilities import able_of, able_space, check_able, needs_of
+from ranktune.tuner.study.abilities import (
+    able_of,
+    able_space,
+    check_able,
+    known_systems,
+    needs_of,
+)
 from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
-from ranktune.tuner.study.serving import check_served, known_systems, served_of, served_space
+from ranktune.tuner.study.secrets import check_tracking, shown_tracking
 from ranktune.tuner.study.settings import Settings, given_columns
-from ranktune.tuner.study.tracking import check_tracking, shown_tracking
 
 DEFAULT_TRIALS = 30
 TRIALS_BY_TIME = 500
@@ -195,8 +200,7 @@ class Study(Settings):
         own = declared_solvers(self.custom)
         needs = needs_of(self)
         spaces = {
-            name: space_of(own[name]) if name in own else able_space(needs, name, served_space(self.serve, name))
-            for name in self.solvers
+            name: space_of(own[name]) if name in own else able_space(needs, self.serve, name) for name in self.solvers
         }
         budget = self.budget
         if budget is not None and budget.limits is not None:
@@ -277,17 +281,14 @@ def _competing(
     already: they need not be registered to read its declaration.
     """
     if not given:
-        return able_of(needs, served_of(serve, _online() if plan == "progressive" else standard()))
+        return able_of(needs, serve, _online() if plan == "progressive" else standard())
     groups = {ALL: lambda: loadable((*NAMES, *custom_names())), STANDARD_NAME: standard}
-    every = [
-        name for one in given for name in (able_of(needs, served_of(serve, groups[one]())) if one in groups else [one])
-    ]
+    every = [name for one in given for name in (able_of(needs, serve, groups[one]()) if one in groups else [one])]
     names = tuple(dict.fromkeys(name if name in own else solver_class(name).__name__ for name in every))
     for name in names:
         check_loadable(name)
         if name not in own:
-            check_served(serve, name)
-            check_able(needs, name)
+            check_able(needs, serve, name)
     if plan == "progressive" and not set(names) <= set(_online()):
         other = next(name for name in names if name not in _online())
         raise ParameterError(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from ranktune.solvers.core.errors import StudyError, printable
-from ranktune.tuner.study.command_line import command_line
+from ranktune.tuner.study.secrets import command_line
 
 LOCK = "lock"
 PATIENCE = 1.0

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.files import cache_folder
 from ranktune.solvers.data.api_search import NAME
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split

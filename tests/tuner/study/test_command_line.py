@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ranktune.tuner.study.command_line import command_line
-from ranktune.tuner.study.secrets import without_secrets
+from ranktune.tuner.study.secrets import command_line, without_secrets
 
 CLEAR = (
     "ranktune tune train.txt --test test.txt --metric ndcg@10 --solver RankSVM --jobs 2",

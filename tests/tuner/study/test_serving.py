@@ -13,9 +13,9 @@ from ranktune.solvers.custom.ranker import class_of
 from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES
 from ranktune.solvers.registry import SOLVERS, make
+from ranktune.tuner.study.abilities import able_space, can_load
 from ranktune.tuner.study.compatibility import setting_differences
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.serving import can_load, served_space
 
 
 def test_the_table_of_formats_says_what_is_loaded() -> None:
@@ -34,7 +34,7 @@ def test_every_solver_says_what_its_models_consist_of() -> None:
 
 def test_choices_that_cannot_be_loaded_are_not_suggested() -> None:
     for name in SOLVERS:
-        before, after = SOLVERS[name].space, served_space(["solr"], name)
+        before, after = SOLVERS[name].space, able_space(frozenset(), ["solr"], name)
         assert [own.name for own in before] == [own.name for own in after]
         for a, b in zip(before, after, strict=True):
             if isinstance(a, Choice) and isinstance(b, Choice):
@@ -84,7 +84,7 @@ def test_a_solver_of_all_kinds_can_be_made_in_the_served_space() -> None:
         for system in ("solr", "lightgbm", "liblinear"):
             if not can_load([system], SOLVERS[name].model_parts({})):
                 continue
-            defaults = {own.name: own.default for own in served_space([system], name) if own.when is None}
+            defaults = {own.name: own.default for own in able_space(frozenset(), [system], name) if own.when is None}
             make(name, defaults).check_parameters()
 
 

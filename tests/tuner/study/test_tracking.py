@@ -9,7 +9,7 @@ import pytest
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import make_folder
-from ranktune.tuner.study.tracking import check_tracking, credentials, known_tracking, shown_tracking, without_password
+from ranktune.tuner.study.secrets import check_tracking, credentials, known_tracking, shown_tracking, without_password
 
 HTTP = "http://me:p%40ss@host:5000/mlflow"
 DATABASE = "postgresql+psycopg://me:secret@host/db"

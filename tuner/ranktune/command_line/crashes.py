@@ -67,8 +67,7 @@ def crash(error: Exception) -> NoReturn:
 def report_crash(error: BaseException) -> str:
     """Write the crash file of an error, and return the message."""
     from ranktune.solvers.core.errors import printable
-    from ranktune.tuner.study.command_line import command_line
-    from ranktune.tuner.study.secrets import without_secrets
+    from ranktune.tuner.study.secrets import command_line, without_secrets
 
     own = without_secrets(" ".join(str(error).split()))
     own = own if len(own) <= MOST else f"{own[: MOST - 3]}..."

@@ -234,7 +234,7 @@ def mlflow(
     from ranktune.dashboards.tracking import following
     from ranktune.solvers.core.errors import ParameterError
     from ranktune.tuner.study.home import find_folder, home_folder
-    from ranktune.tuner.study.tracking import VARIABLE, check_tracking, shown_tracking
+    from ranktune.tuner.study.secrets import VARIABLE, check_tracking, shown_tracking
 
     folder = find_folder(home_folder(home), name)
     if follow:
