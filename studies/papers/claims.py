@@ -44,9 +44,10 @@ class _Case:
     difference: float
 
 
-def said(source: str, claim: str, holds: bool, measured: str, why: str = "") -> Verdict:
+def said(source: str, claim: str, holds: bool | None, measured: str, why: str = "") -> Verdict:
     """Return a verdict by what was measured; why explains a NO."""
-    return Verdict(source, claim, bool(holds), measured if holds or not why else f"{measured} {why}")
+    known = None if holds is None else bool(holds)
+    return Verdict(source, claim, known, measured if holds or not why else f"{measured} {why}")
 
 
 def judged(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> Verdict:

@@ -12,22 +12,25 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, RankTuneError, RankTuneWarning
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import make, solver_class
+from ranktune.solvers.registry import solver_class
 from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.published import EACH, Entry, Measure, Point
+from ranktune.tuner.evaluation.fitting import fitted, progressive
+from ranktune.tuner.evaluation.run import Run
+from ranktune.tuner.evaluation.task import Task
 
 TIMINGS = 15
 """Repetitions of a timing, of which the median counts."""
@@ -64,14 +67,6 @@ class Fitted:
     test: Matrix
 
 
-@runtime_checkable
-class OnlineRanker(Protocol):
-    """A ranker that learns query by query."""
-
-    def progressive(self, queries: Queries, order: Ints) -> Floats:
-        """Return the score of each document, given before the model is updated with its query."""
-
-
 def run_part(protocol: Callable[..., PartResult], *arguments: object) -> PartResult:
     """Return the result of protocol(*arguments) with the solvers' warnings; a RankTuneError becomes its error."""
     with warnings.catch_warnings(record=True) as caught:
@@ -106,10 +101,7 @@ def every_point(entry: Entry, split: Split, seed: int) -> PartResult:
 def one_order(entry: Entry, queries: Queries, order: Ints, seed: int) -> PartResult:
     """Score each query in that order by a new model, then update the model with it."""
     (point,) = entry.points
-    model = make(entry.solver, entry.at(point), seed)
-    if not isinstance(model, OnlineRanker):
-        raise ParameterError(f"{entry.solver} does not learn query by query. Use an online solver.")
-    scores = model.progressive(queries, order)
+    model, scores = progressive(_run(entry, entry.at(point), queries, seed), queries, order)
     values = {m.label: measured(m, _weights(model), scores, queries) for m in entry.measures}
     precisions = parse_metric(PROGRESSIVE).per_query(scores, queries)[order]
     return PartResult({"": values}, curves={PROGRESSIVE: np.cumsum(precisions) / np.arange(1, len(order) + 1)})
@@ -150,26 +142,30 @@ def named(point: Point) -> str:
 
 def fits_of(entry: Entry, split: Split, seed: int) -> Iterator[Fitted]:
     """Yield every point of the grid, fitted; numbers of steps at the cost of one fit."""
-    points = entry.points
-    solver = solver_class(entry.solver)
-    if len(points) > 1 and tuple(entry.grid) == (solver.path_parameter,) and solver.path_parameter in STEPS:
-        name = solver.path_parameter
-        ranker = make(entry.solver, entry.parameters, seed)
-        for value, model in ranker.fit_path(split.train, [int(str(point[name])) for point in points]):
-            yield _scored({name: value}, model, split)
+    name, points = solver_class(entry.solver).path_parameter, entry.points
+    if len(points) > 1 and name in STEPS and tuple(entry.grid) == (name,):
+        path = tuple(sorted(int(str(value)) for value in entry.grid[name]))
+        yield from _fits(entry, split, [{name: value} for value in path], seed, path)
         return
     for point in points:
-        yield _fit(entry, point, split, seed)
+        yield from _fits(entry, split, [point], seed)
 
 
-def _fit(entry: Entry, point: Point, split: Split, seed: int) -> Fitted:
-    model = make(entry.solver, entry.at(point), seed).fit(split.train, vali=split.vali if entry.stops_early else None)
-    return _scored(point, model, split)
+def _fits(
+    entry: Entry, split: Split, points: Sequence[Point], seed: int, path: tuple[float, ...] = ()
+) -> Iterator[Fitted]:
+    """Yield the points of a path, fitted, or the one point that is given."""
+    run = _run(entry, entry.parameters if path else entry.at(points[0]), split.train, seed, path)
+    rankers = fitted(run, split.train, split.vali if entry.stops_early else None)
+    for point, ranker in zip(points, rankers, strict=True):
+        vali = None if split.vali is None else ranker.predict(split.vali)
+        yield Fitted(point, _weights(ranker), vali, ranker.predict(present(split.test, split, "test")))
 
 
-def _scored(point: Point, model: BaseRanker, split: Split) -> Fitted:
-    vali = None if split.vali is None else model.predict(split.vali)
-    return Fitted(point, _weights(model), vali, model.predict(present(split.test, split, "test")))
+def _run(
+    entry: Entry, parameters: Mapping[str, Value], queries: Queries, seed: int, path: tuple[float, ...] = ()
+) -> Run:
+    return Run(Task("", (), entry.solver, parameters, seed, path=path), queries)
 
 
 def _weights(model: BaseRanker) -> Floats:
@@ -182,7 +178,7 @@ def _tuned(entry: Entry, split: Split, seed: int) -> list[Fitted]:
     fits: list[Fitted] = []
 
     def value(point: Point) -> float:
-        fits.append(_fit(entry, point, split, seed))
+        fits.extend(_fits(entry, split, [point], seed))
         scores = fits[-1].vali
         return float("-inf") if scores is None else metric.mean(scores, vali)
 

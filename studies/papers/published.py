@@ -219,24 +219,14 @@ def _claim(declared: JsonView) -> Claim:
 
 
 def _entry(declared: JsonView, table: JsonView) -> Entry:
-    metrics = declared.get("metrics", table.get("metrics", {}))
-    choose = declared.get("choose", table.get("choose", EACH))
-    return Entry(
-        name=declared["name"],
-        solver=declared["solver"],
-        measures=tuple(_measure(label, metric) for label, metric in metrics.items()),
-        parameters={**table.get("parameters", {}), **declared.get("parameters", {})},
-        grid={name: _values(values) for name, values in declared.get("grid", table.get("grid", {})).items()},
-        choose=choose if choose == EACH else str(parse_metric(choose)),
-        published=declared.get("published", {}),
-        ranks=declared.get("ranks", {}),
-        copies=declared.get("copies", table.get("copies", {})),
-        orders=declared.get("orders", 1),
-        evaluations=declared.get("evaluations", table.get("evaluations", 0)),
-        sampler=declared.get("sampler", "thompson"),
-        stops_early=declared.get("stops_early", True),
-        note=declared.get("note", ""),
-    )
+    shared = {name: table[name] for name in ("metrics", "choose", "grid", "copies", "evaluations") if name in table}
+    own = shared | dict(declared)
+    own["measures"] = tuple(_measure(label, metric) for label, metric in own.pop("metrics", {}).items())
+    own["parameters"] = {**table.get("parameters", {}), **declared.get("parameters", {})}
+    own["grid"] = {name: _values(values) for name, values in own.get("grid", {}).items()}
+    if own.get("choose", EACH) != EACH:
+        own["choose"] = str(parse_metric(own["choose"]))
+    return Entry(**own)
 
 
 def _measure(label: str, declared: str | JsonView) -> Measure:

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.stats import rankdata
@@ -93,20 +93,25 @@ class Reproduced:
     results: Mapping[tuple[str, str], tuple[PartResult, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """One part of one entry on one data set: a fold, an order, or some runs of a sampler."""
+@dataclass(eq=False)
+class _Part:
+    """One part of one entry on one data set: a fold, an order, or some runs of a sampler; and its result."""
 
-    table: int
-    entry: int
-    dataset: int
-    part: str
-    call: tuple[object, ...]
+    table: Table
+    entry: Entry
+    dataset: Dataset
+    name: str
+    call: tuple[Any, ...]
+    result: PartResult = field(default_factory=PartResult)
 
-    @property
-    def is_lattice(self) -> bool:
-        """Whether the result is no figure, but what the runs of samplers look values up in."""
-        return self.call[0] is lattice_values
+    def message(self) -> str:
+        """Return a line about its result."""
+        about, points = "", {named(point) for point in self.result.chosen.values()}
+        if self.result.error:
+            about = f": not run, {self.result.error}"
+        elif len(points) == 1 and points != {""}:
+            about = f": {points.pop()}"
+        return f"{self.dataset.name} {self.entry.name}, {self.name}{about}"
 
 
 def load_dataset(path: str | Path, name: str | None = None) -> Dataset:
@@ -140,61 +145,52 @@ def reproduce(
     The figures do not depend on jobs, the number of processes. A system that cannot run has no figures, and a remark
     with the reason.
     """
-    tasks = [task for number in range(len(paper.tables)) for task in _tasks(paper, number, found)]
-    later = sum(len(_blocks(t.runs)) * len(t.entries) * len(found) for t in paper.tables if t.protocol == "tuner")
+    cells = [(table, dataset) for table in paper.tables for dataset in found]
+    tuned = [(table, dataset) for table, dataset in cells if table.protocol == "tuner"]
+    grids: dict[tuple[str, str], list[PartResult]] = {(table.title, one.name): [] for table, one in tuned}
+    first = [part for table, dataset in tuned for part in _folds(table, table.entries[0], dataset, lattice_values)]
+    others = [
+        part
+        for table, dataset in cells
+        for entry in table.entries
+        for part in _parts(table, entry, dataset, grids.get((table.title, dataset.name), []))
+    ]
     done = 0
 
-    def note(task: _Task, result: PartResult) -> None:
+    def note(part: _Part) -> None:
         nonlocal done
         done += 1
         if on_part is not None:
-            name = f"{found[task.dataset].name} {paper.tables[task.table].entries[task.entry].name}"
-            on_part(done, len(tasks) + later, f"{name}, {task.part}{_message(result)}")
+            on_part(done, len(first) + len(others), part.message())
 
     with make_executor(jobs) as executor:
-        results = _results(executor, tasks, note)
-        tuned = [(table, k) for k, table in enumerate(paper.tables) if table.protocol == "tuner"]
-        searches = [task for table, k in tuned for task in _searches(table, k, results, len(found))]
-        results |= _results(executor, searches, note)
-    by_entry: dict[tuple[int, int, int], dict[str, PartResult]] = {}
-    for task, result in results.items():
-        if not task.is_lattice:
-            by_entry.setdefault((task.table, task.entry, task.dataset), {})[task.part] = result
-    return [_reproduced(paper, number, found, by_entry) for number in range(len(paper.tables))]
+        _run_all(executor, first, note)
+        for part in first:
+            grids[part.table.title, part.dataset.name].append(part.result)
+        _run_all(executor, others, note)
+    names = [dataset.name for dataset in found]
+    return [_reproduced(table, names, [part for part in others if part.table is table]) for table in paper.tables]
 
 
-def _tasks(paper: Paper, number: int, found: Sequence[Dataset]) -> Iterator[_Task]:
-    table = paper.tables[number]
-    for d, dataset in enumerate(found):
-        for e, entry in enumerate(table.entries[:1] if table.protocol == "tuner" else table.entries):
-            for part, call in _parts(table, entry, dataset):
-                yield _Task(number, e, d, part, call)
-
-
-def _searches(table: Table, number: int, results: Mapping[_Task, PartResult], n_datasets: int) -> Iterator[_Task]:
-    """Yield the runs of every sampler, which look up the values of the grid."""
-    for d in range(n_datasets):
-        lattices = [
-            result for task, result in results.items() if task.is_lattice and (task.table, task.dataset) == (number, d)
-        ]
-        for e, entry in enumerate(table.entries):
-            for seeds in _blocks(table.runs):
-                call = (sampler_runs, entry, lattices, seeds)
-                yield _Task(number, e, d, f"runs {seeds[0] + 1} to {seeds[-1] + 1}", call)
-
-
-def _blocks(runs: int) -> list[range]:
-    """Return the seeds of all runs in blocks that take about a second."""
-    return [range(start, min(start + RUNS_A_TASK, runs)) for start in range(0, runs, RUNS_A_TASK)]
-
-
-def _parts(table: Table, entry: Entry, dataset: Dataset) -> Iterator[tuple[str, tuple[object, ...]]]:
+def _parts(table: Table, entry: Entry, dataset: Dataset, grid: list[PartResult]) -> Iterator[_Part]:
+    """Yield the parts of an entry on a data set; grid, filled before they run, has the values that samplers look up."""
     if table.protocol == "progressive":
         orders = random_orders(dataset.queries, table.permutations, table.seed).orders
         for k, order in enumerate(orders):
-            yield f"order {k + 1} of {len(orders)}", (one_order, entry, dataset.queries, order, table.seed + k)
-        return
-    protocol = {"every-point": every_point, "tuner": lattice_values}.get(table.protocol, one_fold)
+            call = (one_order, entry, dataset.queries, order, table.seed + k)
+            yield _Part(table, entry, dataset, f"order {k + 1} of {len(orders)}", call)
+    elif table.protocol == "tuner":
+        for start in range(0, table.runs, RUNS_A_TASK):
+            seeds = range(start, min(start + RUNS_A_TASK, table.runs))
+            name = f"runs {seeds[0] + 1} to {seeds[-1] + 1}"
+            yield _Part(table, entry, dataset, name, (sampler_runs, entry, grid, seeds))
+    else:
+        yield from _folds(table, entry, dataset, every_point if table.protocol == "every-point" else one_fold)
+
+
+def _folds(
+    table: Table, entry: Entry, dataset: Dataset, protocol: Callable[[Entry, Split, int], PartResult]
+) -> Iterator[_Part]:
     splits = [split for split in dataset.splits if not table.folds or split.name in table.folds]
     if not splits:
         raise DataError(
@@ -204,72 +200,40 @@ def _parts(table: Table, entry: Entry, dataset: Dataset) -> Iterator[tuple[str, 
     for split in splits:
         for k in range(entry.orders):
             name = split.name if entry.orders == 1 else f"{split.name}, order {k + 1} of {entry.orders}"
-            yield name, (protocol, entry, split, table.seed + k)
+            yield _Part(table, entry, dataset, name, (protocol, entry, split, table.seed + k))
 
 
-def _results(
-    executor: Executor, tasks: Sequence[_Task], note: Callable[[_Task, PartResult], None]
-) -> dict[_Task, PartResult]:
-    """Return the result of each task, in the order of tasks, so that sums do not depend on timing.
-
-    note is called as tasks end. Few tasks wait at a time, which bounds the memory.
-    """
-    found: dict[_Task, PartResult] = {}
-    running: dict[Future[PartResult], _Task] = {}
-    for task in tasks:
-        running[executor.submit(run_part, *task.call)] = task
-        while len(running) >= 2 * executor.jobs - 1:
-            _collect(running, found, note)
-    while running:
-        _collect(running, found, note)
-    return {task: found[task] for task in tasks}
-
-
-def _collect(
-    running: dict[Future[PartResult], _Task],
-    found: dict[_Task, PartResult],
-    note: Callable[[_Task, PartResult], None],
-) -> None:
-    """Wait for the next results and move them from running to found."""
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
-    for future in done:
-        task = running.pop(future)
-        try:
-            found[task] = future.result()
-        except BrokenExecutor:
-            raise StudyError(
-                "a worker process died, most likely out of memory. Run again with fewer processes (--jobs 1)."
-            ) from None
-        note(task, found[task])
+def _run_all(executor: Executor, parts: Sequence[_Part], note: Callable[[_Part], None]) -> None:
+    """Run the parts, and call note as they end. Few of them wait at a time, which bounds the memory."""
+    waiting, running = list(reversed(parts)), dict[Future[PartResult], _Part]()
+    while waiting or running:
+        while waiting and len(running) < 2 * executor.jobs - 1:
+            part = waiting.pop()
+            running[executor.submit(run_part, *part.call)] = part
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            part = running.pop(future)
+            try:
+                part.result = future.result()
+            except BrokenExecutor:
+                raise StudyError(
+                    "a worker process died, most likely out of memory. Run again with fewer processes (--jobs 1)."
+                ) from None
+            note(part)
 
 
-def _message(result: PartResult) -> str:
-    if result.error:
-        return f": not run, {result.error}"
-    points = {named(point) for point in result.chosen.values()}
-    return f": {points.pop()}" if len(points) == 1 and points != {""} else ""
-
-
-def _reproduced(
-    paper: Paper, number: int, found: Sequence[Dataset], results: Mapping[tuple[int, int, int], dict[str, PartResult]]
-) -> Reproduced:
-    table = paper.tables[number]
+def _reproduced(table: Table, names: Sequence[str], parts: Sequence[_Part]) -> Reproduced:
     rows: list[Row] = []
-    remarks: list[str] = [f"{entry.name}: {entry.note}" for entry in table.entries if entry.note]
-    names = [dataset.name for dataset in found]
-    for d, name in enumerate(names):
-        for e, entry in enumerate(table.entries):
-            parts = results[number, e, d]
-            rows += _rows(table, entry, name, list(parts.values()))
-            remarks += _remarks(entry, name, parts)
+    remarks = [f"{entry.name}: {entry.note}" for entry in table.entries if entry.note]
+    results: dict[tuple[str, str], tuple[PartResult, ...]] = {}
+    for name in names:
+        for entry in table.entries:
+            own = [part for part in parts if part.entry is entry and part.dataset.name == name]
+            results[entry.name, name] = tuple(part.result for part in own)
+            rows += _rows(table, entry, name, results[entry.name, name])
+            remarks += _remarks(entry, name, own)
     if table.is_ranked:
         rows += _rank_rows(table, rows, names)
-    kept = {
-        (entry.name, name): tuple(results[number, e, d].values())
-        for d, name in enumerate(names)
-        for e, entry in enumerate(table.entries)
-    }
-    return Reproduced(table, tuple(rows), tuple(remarks), tuple(_verdicts(table, rows, kept, names)), kept)
+    return Reproduced(table, tuple(rows), tuple(remarks), tuple(_verdicts(table, rows, results, names)), results)
 
 
 def _verdicts(
@@ -306,12 +270,12 @@ def _convention(measure: Measure) -> str:
     return measure.spelling if measure.over == "queries" else f"{measure.spelling}, mean over {measure.over}"
 
 
-def _remarks(entry: Entry, dataset: str, parts: Mapping[str, PartResult]) -> Iterator[str]:
-    for name, part in parts.items():
-        if part.error:
-            yield f"{entry.name} could not run on {dataset} ({name}): {part.error}"
+def _remarks(entry: Entry, dataset: str, parts: Sequence[_Part]) -> Iterator[str]:
+    for part in parts:
+        if part.result.error:
+            yield f"{entry.name} could not run on {dataset} ({part.name}): {part.result.error}"
             return
-    messages = [message for part in parts.values() for message in part.warnings]
+    messages = [message for part in parts for message in part.result.warnings]
     if messages:
         yield f"{entry.name} on {dataset}: {len(messages)} warnings, the first: {messages[0]}"
 
@@ -319,15 +283,13 @@ def _remarks(entry: Entry, dataset: str, parts: Mapping[str, PartResult]) -> Ite
 def _rank_rows(table: Table, rows: Sequence[Row], names: Sequence[str]) -> Iterator[Row]:
     """Yield the mean rank of each entry over the data sets: 1 is the highest figure, equal ones share their ranks."""
     ours = {(row.dataset, row.algorithm, row.metric): row.ours for row in rows}
-    means: dict[str, Floats | None] = {}
+    means: dict[str, Floats] = {}
     for m in table.entries[0].measures:
         figures = [[ours.get((name, entry.name, m.label)) for entry in table.entries] for name in names]
-        complete = [line for line in figures if None not in line]
-        ranks = [rankdata(-np.array(line)) for line in complete]
-        means[m.label] = np.mean(ranks, axis=0) if ranks else None
+        ranks = [rankdata(-np.array(line)) for line in figures if None not in line]
+        means[m.label] = np.mean(ranks or [np.full(len(table.entries), np.nan)], axis=0)
     for e, entry in enumerate(table.entries):
         for m in entry.measures:
-            ranks_of_all = means[m.label]
-            mean = None if ranks_of_all is None else float(ranks_of_all[e])
-            label = f"rank by {m.label}"
-            yield Row(table.title, MEAN_RANK, entry.name, label, entry.ranks.get(m.label), mean, _convention(m))
+            label, mean = f"rank by {m.label}", float(means[m.label][e])
+            known = None if np.isnan(mean) else mean
+            yield Row(table.title, MEAN_RANK, entry.name, label, entry.ranks.get(m.label), known, _convention(m))

@@ -17,6 +17,8 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.evaluation.task import Outcome, Task
 
+NONE: Ints = np.empty(0, dtype=np.int64)
+
 
 class LimitReached(Exception):
     """A task took longer than its limit, and nothing that was fitted until then counts."""
@@ -60,7 +62,9 @@ class Run:
         What a progressive plan keeps of it for each order.
     """
 
-    def __init__(self, task: Task, development: Queries, evaluated: Ints, deadline: float) -> None:
+    def __init__(
+        self, task: Task, development: Queries, evaluated: Ints = NONE, deadline: float = float("inf")
+    ) -> None:
         size = self.racing = max(len(task.path), 1)
         self.task, self.development, self.evaluated, self.deadline = task, development, evaluated, deadline
         self.model: Model | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,9 +17,8 @@ from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.studies.papers.claims import Verdict, said
-from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
-from ranktune.studies.papers.figures.work import Material
+from ranktune.studies.papers.figures.charts import PrintedFigure
+from ranktune.studies.papers.figures.work import Material, shown
 
 DATA = "OHSUMED"
 """The data set of the paper that is here."""
@@ -71,6 +71,10 @@ class FoldStudy:
     curve: Floats
 
 
+Studies: TypeAlias = Mapping[str, Sequence[FoldStudy]]
+"""By data set, a study of each fold."""
+
+
 def figures(material: Material) -> Iterator[PrintedFigure]:
     """Yield Figures 2 to 11."""
     calls = [(split, BM25.get(d.name, 0)) for d in material.datasets for split in d.splits]
@@ -83,7 +87,8 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
     yield _errors(studies)
     yield _pairs(studies)
     yield _groups(studies)
-    yield from _cross_measure(studies)
+    yield _cross_measure(studies, "Figure 9", "MAP", "AdaRank.MAP", "AdaRank.NDCG")
+    yield _cross_measure(studies, "Figure 10", "NDCG@5", "AdaRank.NDCG", "AdaRank.MAP")
     yield _curve(studies)
 
 
@@ -125,17 +130,14 @@ def _per_query(scores: Floats, queries: Queries, metrics: Mapping[str, str]) -> 
 
 def wrong_pairs(scores: Floats, queries: Queries) -> dict[str, tuple[float, float]]:
     """Return for each kind of pair how many are ranked wrong, equal scores counting a half, and how many there are."""
-    found = dict.fromkeys(PAIRS, (0.0, 0.0))
+    counts = dict.fromkeys(PAIRS, (0.0, 0.0))
     for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
         own, grades = scores[a:b], queries.grades[a:b]
         for name, (high, low) in PAIRS.items():
             gap = own[grades == high][:, None] - own[grades == low][None, :]
-            wrong, every = found[name]
-            found[name] = (wrong + float((gap < 0).sum() + 0.5 * (gap == 0).sum()), every + gap.size)
-    return found
-
-
-Studies = Mapping[str, Sequence[FoldStudy]]
+            wrong, every = counts[name]
+            counts[name] = (wrong + float((gap < 0).sum() + 0.5 * (gap == 0).sum()), every + gap.size)
+    return counts
 
 
 def _present(folds: Sequence[FoldStudy]) -> list[str]:
@@ -146,60 +148,58 @@ def _joined(folds: Sequence[FoldStudy], system: str, measure: str) -> Floats:
     return np.concatenate([fold.test[system][measure] for fold in folds])
 
 
+def _label(measure: str) -> str:
+    return measure if measure == "MAP" else f"NDCG{measure}"
+
+
 def _accuracy(studies: Studies) -> PrintedFigure:
-    charts = []
-    for name, folds in studies.items():
-        series = tuple(
-            Series(system, range(len(MEASURES)), [_joined(folds, system, m).mean() for m in MEASURES], style="bars")
-            for system in _present(folds)
-        )
-        labels = tuple(label if label == "MAP" else f"NDCG{label}" for label in MEASURES)
-        charts.append(Chart(f"{name}: ranking accuracies", "", "mean over test queries", series, categories=labels))
-    claims: list[Verdict] = []
-    if DATA in studies:
-        folds = studies[DATA]
-        for ours, measure in (("AdaRank.MAP", "MAP"), ("AdaRank.NDCG", "@5")):
-            for rival in _present(folds)[:3]:
-                claims += _ahead(folds, ours, rival, measure)
     printed = f"bars of five systems by MAP and NDCG@1, 3, 5, 10, over four folds with seven features. {LOST}"
-    return PrintedFigure("Figure 2", "Ranking accuracies on OHSUMED", printed, tuple(charts), tuple(claims))
+    figure = PrintedFigure("Figure 2", "Ranking accuracies on OHSUMED", printed)
+    labels = tuple(map(_label, MEASURES))
+    for name, folds in studies.items():
+        places = range(len(MEASURES))
+        bars = {s: (places, [_joined(folds, s, m).mean() for m in MEASURES]) for s in _present(folds)}
+        title = f"{name}: ranking accuracies"
+        figure.draw(title, "", "mean over test queries", bars, style="bars", categories=labels)
+    for ours, measure in (("AdaRank.MAP", "MAP"), ("AdaRank.NDCG", "@5")) if DATA in studies else ():
+        for rival in _present(studies[DATA])[:3]:
+            _say_who_is_ahead(figure, studies[DATA], ours, rival, measure)
+    return figure
 
 
-def _ahead(folds: Sequence[FoldStudy], ours: str, rival: str, measure: str) -> Iterator[Verdict]:
-    """Yield whether ours is ahead of rival in every measure, and significantly in one."""
+def _say_who_is_ahead(figure: PrintedFigure, folds: Sequence[FoldStudy], ours: str, rival: str, measure: str) -> None:
+    """Say whether ours is ahead of rival in every measure, and significantly in one."""
     from scipy.stats import ttest_rel  # takes a third of a second to import
 
-    means = {m: float(np.mean(_joined(folds, ours, m) - _joined(folds, rival, m))) for m in MEASURES}
-    worst = min(means, key=lambda m: means[m])
-    shown = ", ".join(f"{'' if m == 'MAP' else 'NDCG'}{m} {value:+.4f}" for m, value in means.items())
-    claim = f"{ours} outperforms {rival} in all measures"
-    yield said("Figure 2", claim, means[worst] > 0.0, f"Differences: {shown}.", STRONGER)
-    p = float(ttest_rel(_joined(folds, ours, measure), _joined(folds, rival, measure)).pvalue)
-    label = measure if measure == "MAP" else f"NDCG{measure}"
-    holds = p < SIGNIFICANT and means[measure] > 0.0
-    reason = f"Mean difference {means[measure]:+.4f}, paired t-test p = {p:.2g}."
-    yield said("Figure 2", f"{ours} is significantly better than {rival} in {label}", holds, reason, STRONGER)
+    means = {_label(m): float(np.mean(_joined(folds, ours, m) - _joined(folds, rival, m))) for m in MEASURES}
+    measured = f"Differences: {shown(means, '+.4f')}."
+    figure.say(f"{ours} outperforms {rival} in all measures", min(means.values()) > 0.0, measured, STRONGER)
+    p, gain = float(ttest_rel(_joined(folds, ours, measure), _joined(folds, rival, measure)).pvalue), _label(measure)
+    figure.say(
+        f"{ours} is significantly better than {rival} in {gain}",
+        p < SIGNIFICANT and means[gain] > 0.0,
+        f"Mean difference {means[gain]:+.4f}, paired t-test p = {p:.2g}.",
+        STRONGER,
+    )
 
 
 def _errors(studies: Studies) -> PrintedFigure:
-    charts, claims = [], []
+    caption = "Accuracy on ranking document pairs of OHSUMED"
+    figure = PrintedFigure("Figure 6", caption, f"bars by kind of pair. {LOST}")
     for name, folds in studies.items():
         rates = {system: error_rates(folds, system) for system in _present(folds) if system != "BM25"}
-        series = tuple(
-            Series(system, range(3), list(own.values()), style="line+points") for system, own in rates.items()
-        )
+        curves = {system: (range(3), list(own.values())) for system, own in rates.items()}
         title = f"{name}: pairs ranked wrong"
-        charts.append(Chart(title, "grades of the pair", "share of pairs", series, categories=tuple(PAIRS)))
-        if name == DATA:
-            for kind in ("d-n", "d-p"):
-                ada = max(rates["AdaRank.MAP"][kind], rates["AdaRank.NDCG"][kind])
-                others = min(rates["Ranking SVM"][kind], rates["RankBoost"][kind])
-                shown = ", ".join(f"{system} {own[kind]:.4f}" for system, own in rates.items())
-                claim = f"both AdaRank make fewer errors than Ranking SVM and RankBoost on {kind}"
-                why = "The systems lie within 0.01 of each other here."
-                claims.append(said("Figure 6", claim, ada < others, f"Shares: {shown}.", why))
-    caption = "Accuracy on ranking document pairs of OHSUMED"
-    return PrintedFigure("Figure 6", caption, f"bars by kind of pair. {LOST}", tuple(charts), tuple(claims))
+        figure.draw(title, "grades of the pair", "share of pairs", curves, categories=tuple(PAIRS))
+        for kind in ("d-n", "d-p") if name == DATA else ():
+            shares = {system: own[kind] for system, own in rates.items()}
+            figure.say(
+                f"both AdaRank make fewer errors than Ranking SVM and RankBoost on {kind}",
+                max(shares["AdaRank.MAP"], shares["AdaRank.NDCG"]) < min(shares["Ranking SVM"], shares["RankBoost"]),
+                f"Shares: {shown(shares)}.",
+                "The systems lie within 0.01 of each other here.",
+            )
+    return figure
 
 
 def error_rates(folds: Sequence[FoldStudy], system: str) -> dict[str, float]:
@@ -217,96 +217,82 @@ def groups_of(pairs: Floats) -> tuple[Ints, tuple[str, ...]]:
 
 
 def _pairs(studies: Studies) -> PrintedFigure:
-    charts, claims = [], []
+    caption = "Queries by their number of pairs in the training data of trial 1"
+    figure = PrintedFigure("Figure 7", caption, f"bars of groups 0-1k, 1k-2k, ... {LOST}")
     for name, folds in studies.items():
         numbers, labels = groups_of(folds[0].pairs)
-        counts = np.bincount(numbers, minlength=len(labels))
-        series = (Series("queries", range(len(labels)), counts, style="bars"),)
-        charts.append(
-            Chart(f"{name}, training queries of Fold1", "pairs of the query", "queries", series, categories=labels)
-        )
+        bars = {"queries": (range(len(labels)), np.bincount(numbers, minlength=len(labels)))}
+        title = f"{name}, training queries of Fold1"
+        figure.draw(title, "pairs of the query", "queries", bars, style="bars", categories=labels)
         if name == DATA:
-            spread = np.quantile(folds[0].pairs, (0.1, 0.9))
-            reason = f"A tenth of the queries have at most {spread[0]:,.0f} pairs, a tenth at least {spread[1]:,.0f}."
-            claim = "the number of pairs varies very much from query to query"
-            claims.append(Verdict("Figure 7", claim, bool(spread[1] > 3 * spread[0]), reason))
-    caption = "Queries by their number of pairs in the training data of trial 1"
-    return PrintedFigure("Figure 7", caption, f"bars of groups 0-1k, 1k-2k, ... {LOST}", tuple(charts), tuple(claims))
+            low, high = np.quantile(folds[0].pairs, (0.1, 0.9))
+            measured = f"A tenth of the queries have at most {low:,.0f} pairs, a tenth at least {high:,.0f}."
+            figure.say("the number of pairs varies very much from query to query", high > 3 * low, measured)
+    return figure
 
 
 def _groups(studies: Studies) -> PrintedFigure:
-    charts, claims = [], []
+    printed = f"bars of groups 0-1k, 1k-2k, ... {LOST}"
+    figure = PrintedFigure("Figure 8", "Differences in MAP for groups of queries", printed)
     for name, folds in studies.items():
-        numbers, labels = groups_of(folds[0].pairs)
-        gap = folds[0].training["AdaRank.MAP"]["MAP"] - folds[0].training["RankBoost"]["MAP"]
+        pairs, training = folds[0].pairs, folds[0].training
+        numbers, labels = groups_of(pairs)
+        gap = training["AdaRank.MAP"]["MAP"] - training["RankBoost"]["MAP"]
         known = np.unique(numbers)
         means = [float(np.nanmean(gap[numbers == k])) for k in known]
-        series = (Series("AdaRank.MAP less RankBoost", known, means, style="bars"),)
+        bars, axis = {"AdaRank.MAP less RankBoost": (known, means)}, "AdaRank.MAP - RankBoost"
         title = f"{name}, Fold1: difference in MAP"
-        charts.append(Chart(title, "pairs of the query", "AdaRank.MAP - RankBoost", series, categories=labels))
+        figure.draw(title, "pairs of the query", axis, bars, style="bars", categories=labels)
         if name == DATA:
             average = float(np.mean(means))
-            reason = f"The mean over groups is {average:+.4f}."
             claim = "AdaRank.MAP is 0.02 above RankBoost over the groups"
-            claims.append(said("Figure 8", claim, average >= 0.015, reason))
-            claims.append(_by_length(folds[0].pairs, gap))
-    caption = "Differences in MAP for groups of queries"
-    return PrintedFigure("Figure 8", caption, f"bars of groups 0-1k, 1k-2k, ... {LOST}", tuple(charts), tuple(claims))
+            figure.say(claim, average >= 0.015, f"The mean over groups is {average:+.4f}.")
+            claim, few = "AdaRank.MAP is better by more where queries have few pairs", pairs < FEW_PAIRS
+            if few.all() or not few.any():
+                figure.say(claim, None, f"All queries are on one side of {FEW_PAIRS:,} pairs.")
+            else:
+                small, large = float(np.nanmean(gap[few])), float(np.nanmean(gap[~few]))
+                measured = f"Below {FEW_PAIRS:,} pairs {small:+.4f}, above {large:+.4f}."
+                figure.say(claim, small > max(large, 0.0), measured)
+    return figure
 
 
-def _by_length(pairs: Floats, gap: Floats) -> Verdict:
-    """Return whether gap is larger where queries have few pairs."""
-    claim = "AdaRank.MAP is better by more where queries have few pairs"
-    few = pairs < FEW_PAIRS
-    if few.all() or not few.any():
-        return Verdict("Figure 8", claim, None, f"All queries are on one side of {FEW_PAIRS:,} pairs.")
-    small, large = float(np.nanmean(gap[few])), float(np.nanmean(gap[~few]))
-    reason = f"Below {FEW_PAIRS:,} pairs {small:+.4f}, above {large:+.4f}."
-    return said("Figure 8", claim, small > max(large, 0.0), reason)
-
-
-def _cross_measure(studies: Studies) -> Iterator[PrintedFigure]:
-    for source, measure, own, other in (
-        ("Figure 9", "MAP", "AdaRank.MAP", "AdaRank.NDCG"),
-        ("Figure 10", "NDCG@5", "AdaRank.NDCG", "AdaRank.MAP"),
-    ):
-        charts, claims = [], []
-        for name, folds in studies.items():
-            trials = tuple(f"trial {k + 1}" for k in range(len(folds)))
-            values = {
-                system: [float(np.nanmean(fold.training[system][measure])) for fold in folds]
-                for system in ("AdaRank.MAP", "AdaRank.NDCG")
-            }
-            series = tuple(Series(system, range(len(folds)), v, style="line+points") for system, v in values.items())
-            charts.append(Chart(f"{name}: {measure} on training queries", "", measure, series, categories=trials))
-            if name == DATA:
-                ahead = sum(a >= b for a, b in zip(values[own], values[other], strict=True))
-                means = f"means {np.mean(values[own]):.4f} and {np.mean(values[other]):.4f}"
-                reason = f"In {ahead} of {len(folds)} trials; {means}."
-                claim = f"trained with {measure}, AdaRank is better in {measure} on the training queries"
-                claims.append(Verdict(source, claim, 2 * ahead > len(folds), reason))
-        caption = f"{measure} on the training set when trained with MAP or NDCG@5"
-        yield PrintedFigure(source, caption, f"bars of four trials. {LOST}", tuple(charts), tuple(claims))
+def _cross_measure(studies: Studies, source: str, measure: str, own: str, other: str) -> PrintedFigure:
+    caption = f"{measure} on the training set when trained with MAP or NDCG@5"
+    figure = PrintedFigure(source, caption, f"bars of four trials. {LOST}")
+    for name, folds in studies.items():
+        trials = tuple(f"trial {k + 1}" for k in range(len(folds)))
+        values = {
+            system: [float(np.nanmean(fold.training[system][measure])) for fold in folds]
+            for system in ("AdaRank.MAP", "AdaRank.NDCG")
+        }
+        curves = {system: (range(len(folds)), means) for system, means in values.items()}
+        figure.draw(f"{name}: {measure} on training queries", "", measure, curves, categories=trials)
+        if name == DATA:
+            ahead = sum(a >= b for a, b in zip(values[own], values[other], strict=True))
+            means = f"means {np.mean(values[own]):.4f} and {np.mean(values[other]):.4f}"
+            claim = f"trained with {measure}, AdaRank is better in {measure} on the training queries"
+            figure.say(claim, 2 * ahead > len(folds), f"In {ahead} of {len(folds)} trials; {means}.")
+    return figure
 
 
 def _curve(studies: Studies) -> PrintedFigure:
-    charts, claims = [], []
+    figure = PrintedFigure("Figure 11", "Learning curve of AdaRank.MAP", f"one curve. {LOST}")
     for name, folds in studies.items():
         curve = folds[0].curve
-        series = (Series("AdaRank.MAP", np.arange(1, len(curve) + 1), curve),)
-        charts.append(Chart(f"{name}, Fold1: learning curve", "round", "MAP on training queries", series))
+        rounds = np.arange(1, len(curve) + 1)
+        title, axis = f"{name}, Fold1: learning curve", "MAP on training queries"
+        figure.draw(title, "round", axis, {"AdaRank.MAP": (rounds, curve)}, style="line")
         if name == DATA:
             peak = int(np.argmax(curve))
             falls = float(np.maximum(-np.diff(curve[: peak + 1]), 0.0).sum())
             rise = float(curve[peak] - curve[0])
-            rounds = f"From {curve[0]:.4f} to {curve[peak]:.4f} in {peak + 1} rounds"
-            reason = f"{rounds}; on the way it falls by {falls:.4f} in all."
-            claim = "MAP steadily improves until it reaches its peak"
-            why = (
+            figure.say(
+                "MAP steadily improves until it reaches its peak",
+                rise > 0.0 and falls <= 0.25 * rise,
+                f"From {curve[0]:.4f} to {curve[peak]:.4f} in {peak + 1} rounds; on the way it falls by {falls:.4f} in "
+                "all.",
                 "By the paper's rule a feature may come again and queries are weighed by the sum of features so far; "
-                "with 45 features, the best of which is near the peak, it gains little and stalls."
+                "with 45 features, the best of which is near the peak, it gains little and stalls.",
             )
-            claims.append(said("Figure 11", claim, bool(rise > 0.0 and falls <= 0.25 * rise), reason, why))
-    return PrintedFigure(
-        "Figure 11", "Learning curve of AdaRank.MAP", f"one curve. {LOST}", tuple(charts), tuple(claims)
-    )
+    return figure

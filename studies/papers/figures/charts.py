@@ -1,14 +1,15 @@
-"""What a figure is drawn of: series over two axes, and what the paper says about it."""
+"""What a figure is drawn of: curves over two axes, and what the paper says about it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.studies.papers.claims import Verdict
+from ranktune.studies.papers.claims import Verdict, said
 
-Values = Sequence[float] | Floats | Ints
+Values: TypeAlias = Sequence[float] | Floats | Ints
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Chart:
     y_range: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class PrintedFigure:
     """A figure of a paper: what is printed of it, our charts of the same, and the verdicts on what is said of it.
 
@@ -57,9 +58,30 @@ class PrintedFigure:
     source: str
     caption: str
     printed: str
-    charts: tuple[Chart, ...] = ()
-    claims: tuple[Verdict, ...] = field(default_factory=tuple)
+    charts: list[Chart] = field(default_factory=list)
+    claims: list[Verdict] = field(default_factory=list)
     missing: str = ""
+
+    def draw(
+        self,
+        title: str,
+        x_label: str,
+        y_label: str,
+        curves: Mapping[str, Sequence[Values]],
+        *,
+        style: str = "line+points",
+        **axes: Any,
+    ) -> None:
+        """Add a chart of curves by name: x, y and, where there is a band, its ends; axes are fields of Chart."""
+        series = []
+        for name, (x, y, *band) in curves.items():
+            low, high = band or ((), ())
+            series.append(Series(name, x, y, low, high, style))
+        self.charts.append(Chart(title, x_label, y_label, tuple(series), **axes))
+
+    def say(self, claim: str, holds: bool | None, measured: str, why: str = "") -> None:
+        """Add a verdict by what was measured; why explains a NO."""
+        self.claims.append(said(self.source, claim, holds, measured, why))
 
     @property
     def verdict(self) -> Verdict:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.datasets import dump_svmlight_file
@@ -23,14 +24,15 @@ from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.papers.claims import Verdict
 from ranktune.studies.papers.counting import measure
-from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
+from ranktune.studies.papers.figures.charts import PrintedFigure
 from ranktune.studies.papers.figures.work import Material
 from ranktune.studies.papers.protocols import present
 
 NEWTON, HINGE = "Newton, L2 loss", "Newton, L1 loss"
 LISTED, PROGRAM = "liblinear on listed pairs, L2 loss", "the program liblinear-train on listed pairs"
+PAIR = (NEWTON, LISTED)
+"""What Figures 6 and 7 compare."""
 LOSS_OF = {NEWTON: 2, LISTED: 2, HINGE: 1, PROGRAM: 2}
 """The power of the hinge that a system minimises. LISTED is the liblinear that scikit-learn carries."""
 MAX_PAIRS = 100_000
@@ -64,25 +66,23 @@ class Curve:
     stopped: int
 
 
-Steps = Iterator[tuple[float, Floats, bool]]
+Steps: TypeAlias = Iterator[tuple[float, Floats, bool]]
 """CPU seconds so far, weights, and whether the default stopping rule holds."""
+Methods: TypeAlias = Mapping[str, Curve]
 
 
 def figures(material: Material) -> Iterator[PrintedFigure]:
     """Yield Figures 4 to 7."""
     yield _structures(material)
-    names = material.names
     folds = {dataset.name: scaled(dataset.splits[0]) for dataset in material.datasets}
-    systems = {name: methods_for(folds[name].train) for name in names}
-    best = [(folds[name], system, BEST_C.get(name, 1.0)) for name in names for system in systems[name]]
-    ranked = [(by_rank(folds[name]), system, 1.0) for name in names for system in (NEWTON, LISTED)]
-    fixed = [(folds[name], system, C) for name in names for C in FIXED_C for system in (NEWTON, LISTED)]
+    systems = {name: methods_for(fold.train) for name, fold in folds.items()}
+    best = [(folds[name], system, BEST_C.get(name, 1.0)) for name in folds for system in systems[name]]
+    ranked = [(by_rank(fold), system, 1.0) for fold in folds.values() for system in PAIR]
+    fixed = [(fold, system, C) for fold in folds.values() for C in FIXED_C for system in PAIR]
     curves = iter(material.all_of(curve_of, [*best, *ranked, *fixed]))
-    yield _methods({name: {system: next(curves) for system in systems[name]} for name in names})
-    yield _many_grades({name: {system: next(curves) for system in (NEWTON, LISTED)} for name in names})
-    yield _fixed_penalties(
-        {name: {C: {system: next(curves) for system in (NEWTON, LISTED)} for C in FIXED_C} for name in names}
-    )
+    yield _methods({name: {system: next(curves) for system in systems[name]} for name in folds})
+    yield _many_grades({name: {system: next(curves) for system in PAIR} for name in folds})
+    yield _fixed_penalties({name: {C: {system: next(curves) for system in PAIR} for C in FIXED_C} for name in folds})
 
 
 def scaled(split: Split) -> Split:
@@ -212,72 +212,58 @@ def listed_pairs(queries: Queries) -> Floats:
 
 def _structures(material: Material) -> PrintedFigure:
     costs = material.all_of(measure, [(LENGTH, k, 3) for k in GRADES])
-    series = tuple(
-        Series(f"{name}", GRADES, [cost[name] for cost in costs], style="line+points")
-        for name in ("direct", "Fenwick", "tree of 32")
-    )
-    chart = Chart(
-        f"Sums over active pairs, {LENGTH:,} documents", "grades", "ns a document", series, log_x=True, log_y=True
-    )
-    few, many = costs[GRADES.index(3)], costs[-1]
-    slow = many["direct"] / many["Fenwick"]
-    reason = (
-        f"With {GRADES[-1]:,} grades {slow:.1f} times a tree, with 3 grades {few['direct'] / few['Fenwick']:.1f} times."
-    )
-    apart = [max(cost["Fenwick"], cost["tree of 32"]) / min(cost["Fenwick"], cost["tree of 32"]) for cost in costs]
-    claims = (
-        Verdict("Figure 4", "direct counting is slow when there are many grades", slow > 2.0, reason),
-        Verdict(
-            "Figure 4",
-            "the trees differ little",
-            max(apart) < 3.0,
-            f"At most {max(apart):.1f} times between a Fenwick tree and one of 32 children a node, which stand for the "
-            "printed kinds of trees.",
-        ),
-    )
-    printed = (
+    figure = PrintedFigure(
+        "Figure 4",
+        "Order-statistic trees and direct counting",
         f"the objective over training time for six structures on four data sets, C = 1. {LOST} Ours times the sum that "
-        "they differ in."
+        "they differ in.",
     )
-    return PrintedFigure("Figure 4", "Order-statistic trees and direct counting", printed, (chart,), claims)
-
-
-Methods = Mapping[str, Curve]
+    curves = {name: (GRADES, [cost[name] for cost in costs]) for name in ("direct", "Fenwick", "tree of 32")}
+    title = f"Sums over active pairs, {LENGTH:,} documents"
+    figure.draw(title, "grades", "ns a document", curves, log_x=True, log_y=True)
+    slow, few = (cost["direct"] / cost["Fenwick"] for cost in (costs[-1], costs[GRADES.index(3)]))
+    measured = f"With {GRADES[-1]:,} grades {slow:.1f} times a tree, with 3 grades {few:.1f} times."
+    figure.say("direct counting is slow when there are many grades", slow > 2.0, measured)
+    ratios = [cost["Fenwick"] / cost["tree of 32"] for cost in costs]
+    apart = max(max(ratio, 1.0 / ratio) for ratio in ratios)
+    figure.say(
+        "the trees differ little",
+        apart < 3.0,
+        f"At most {apart:.1f} times between a Fenwick tree and one of 32 children a node, which stand for the printed "
+        "kinds of trees.",
+    )
+    return figure
 
 
 def _methods(curves: Mapping[str, Methods]) -> PrintedFigure:
-    charts, claims = [], []
-    for name, own in curves.items():
-        charts.append(_convergence(f"{name}: distance to the optimum", own))
-        for label, values in (("mean NDCG", "ndcg"), ("pairwise accuracy", "accuracy")):
-            series = tuple(Series(s, c.seconds, getattr(c, values), style="line+points") for s, c in own.items())
-            charts.append(Chart(f"{name}: {label}, test", "CPU seconds", label, series, log_x=True))
-        changes = {}
-        for system, curve in own.items():
-            after = curve.ndcg[curve.stopped :]
-            changes[system] = float(np.abs(after - curve.ndcg[-1]).max())
-        reason = f"After it NDCG changes by at most {max(changes.values()):.4f}."
-        claim = f"accuracy is stable once the default stopping rule holds ({name})"
-        claims.append(Verdict("Figure 5", claim, max(changes.values()) <= STABLE, reason))
-        gaps = [float(getattr(own[NEWTON], v)[-1] - getattr(own[HINGE], v)[-1]) for v in ("ndcg", "accuracy")]
-        reason = f"L2 less L1: NDCG {gaps[0]:+.4f}, pairwise accuracy {gaps[1]:+.4f}."
-        claim = f"L1 and L2 loss are similar in NDCG and pairwise accuracy ({name})"
-        claims.append(Verdict("Figure 5", claim, max(map(abs, gaps)) <= 2 * STABLE, reason))
-        claims.append(_faster("Figure 5", name, own))
-    claims.append(
-        Verdict("Figure 5", "Tree-TRON is faster than TreeRankSVM and like PRSVM+ with few grades", False, NOT_RUN)
+    figure = PrintedFigure(
+        "Figure 5",
+        "Methods for linear RankSVM",
+        f"distance to the optimum, pairwise accuracy and NDCG over time on five data sets. {LOST}",
     )
-    printed = f"distance to the optimum, pairwise accuracy and NDCG over time on five data sets. {LOST}"
-    return PrintedFigure("Figure 5", "Methods for linear RankSVM", printed, tuple(charts), tuple(claims))
+    for name, own in curves.items():
+        _draw_convergence(figure, f"{name}: distance to the optimum", own)
+        for label, of in (("mean NDCG", "ndcg"), ("pairwise accuracy", "accuracy")):
+            lines = {system: (curve.seconds, getattr(curve, of)) for system, curve in own.items()}
+            figure.draw(f"{name}: {label}, test", "CPU seconds", label, lines, log_x=True)
+        change = max(float(np.abs(curve.ndcg[curve.stopped :] - curve.ndcg[-1]).max()) for curve in own.values())
+        claim = f"accuracy is stable once the default stopping rule holds ({name})"
+        figure.say(claim, change <= STABLE, f"After it NDCG changes by at most {change:.4f}.")
+        gaps = [float(getattr(own[NEWTON], of)[-1] - getattr(own[HINGE], of)[-1]) for of in ("ndcg", "accuracy")]
+        figure.say(
+            f"L1 and L2 loss are similar in NDCG and pairwise accuracy ({name})",
+            max(map(abs, gaps)) <= 2 * STABLE,
+            f"L2 less L1: NDCG {gaps[0]:+.4f}, pairwise accuracy {gaps[1]:+.4f}.",
+        )
+        _say_which_is_faster(figure, name, own)
+    figure.say("Tree-TRON is faster than TreeRankSVM and like PRSVM+ with few grades", False, NOT_RUN)
+    return figure
 
 
-def _convergence(title: str, own: Methods) -> Chart:
-    """Return the chart of the relative difference to the optimum of each loss over time."""
-    series = []
-    for system, curve in own.items():
-        distance = _distance(system, own)
-        series.append(Series(system, curve.seconds, np.maximum(distance, 1e-9), style="line+points"))
-    return Chart(title, "CPU seconds", "(f - f*) / f*", tuple(series), log_x=True, log_y=True)
+def _draw_convergence(figure: PrintedFigure, title: str, own: Methods) -> None:
+    """Draw the relative difference to the optimum of each loss over time."""
+    lines = {system: (curve.seconds, np.maximum(_distance(system, own), 1e-9)) for system, curve in own.items()}
+    figure.draw(title, "CPU seconds", "(f - f*) / f*", lines, log_x=True, log_y=True)
 
 
 def _distance(system: str, own: Methods) -> Floats:
@@ -291,47 +277,40 @@ def _reached(system: str, own: Methods) -> float:
     return float(own[system].seconds[near].min()) if len(near) else float("inf")
 
 
-def _faster(source: str, name: str, own: Methods) -> Verdict:
+def _say_which_is_faster(figure: PrintedFigure, name: str, own: Methods) -> None:
     ours, listed = _reached(NEWTON, own), _reached(LISTED, own)
-    reason = f"To {NEAR:g} of the optimum {ours:.3f} s, liblinear on listed pairs {listed:.3f} s."
-    return Verdict(source, f"counting pairs is faster than listing them ({name})", ours < listed, reason)
+    measured = f"To {NEAR:g} of the optimum {ours:.3f} s, liblinear on listed pairs {listed:.3f} s."
+    figure.say(f"counting pairs is faster than listing them ({name})", ours < listed, measured)
 
 
 def _many_grades(curves: Mapping[str, Methods]) -> PrintedFigure:
-    charts, claims = [], []
-    for name, own in curves.items():
-        charts.append(_convergence(f"{name}, grades by rank: distance to the optimum", own))
-        series = tuple(Series(s, c.seconds, c.accuracy, style="line+points") for s, c in own.items())
-        title = f"{name}, grades by rank: pairwise accuracy"
-        charts.append(Chart(title, "CPU seconds", "pairwise accuracy, test", series, log_x=True))
-        claims.append(_faster("Figure 6", name, own))
-    claims.append(Verdict("Figure 6", "PRSVM+ is much slower with many grades", False, NOT_RUN))
-    printed = (
+    figure = PrintedFigure(
+        "Figure 6",
+        "Methods for linear RankSVM with many grades",
         "distance to the optimum and pairwise accuracy on MQ2007-list and MQ2008-list, whose grades are ranks. "
-        f"{LOST} Those sets are not here: ours have a grade for every rank of a noisy linear order."
+        f"{LOST} Those sets are not here: ours have a grade for every rank of a noisy linear order.",
     )
-    return PrintedFigure(
-        "Figure 6", "Methods for linear RankSVM with many grades", printed, tuple(charts), tuple(claims)
-    )
+    for name, own in curves.items():
+        _draw_convergence(figure, f"{name}, grades by rank: distance to the optimum", own)
+        lines = {system: (curve.seconds, curve.accuracy) for system, curve in own.items()}
+        title = f"{name}, grades by rank: pairwise accuracy"
+        figure.draw(title, "CPU seconds", "pairwise accuracy, test", lines, log_x=True)
+        _say_which_is_faster(figure, name, own)
+    figure.say("PRSVM+ is much slower with many grades", False, NOT_RUN)
+    return figure
 
 
 def _fixed_penalties(curves: Mapping[str, Mapping[float, Methods]]) -> PrintedFigure:
-    charts, claims = [], []
-    for name, by_penalty in curves.items():
-        shown, fastest = [], []
-        for C, own in by_penalty.items():
-            charts.append(_convergence(f"{name}, C = {C:g}", own))
-            ours, listed = _reached(NEWTON, own), _reached(LISTED, own)
-            shown.append(f"C = {C:g}: {ours:.3f} s against {listed:.3f} s")
-            fastest.append(ours <= listed)
-        claim = f"Tree-TRON is always one of the fastest methods ({name})"
-        claims.append(
-            Verdict(
-                "Figure 7",
-                claim,
-                all(fastest),
-                f"To {NEAR:g} of the optimum, {'; '.join(shown)} of liblinear on listed pairs. {NOT_RUN}",
-            )
-        )
     printed = f"distance to the optimum over time with C = 100, 1 and 0.0001. {LOST}"
-    return PrintedFigure("Figure 7", "The same C for all methods", printed, tuple(charts), tuple(claims))
+    figure = PrintedFigure("Figure 7", "The same C for all methods", printed)
+    for name, by_penalty in curves.items():
+        seconds = {C: (_reached(NEWTON, own), _reached(LISTED, own)) for C, own in by_penalty.items()}
+        for C, own in by_penalty.items():
+            _draw_convergence(figure, f"{name}, C = {C:g}", own)
+        times = "; ".join(f"C = {C:g}: {ours:.3f} s against {listed:.3f} s" for C, (ours, listed) in seconds.items())
+        figure.say(
+            f"Tree-TRON is always one of the fastest methods ({name})",
+            all(ours <= listed for ours, listed in seconds.values()),
+            f"To {NEAR:g} of the optimum, {times} of liblinear on listed pairs. {NOT_RUN}",
+        )
+    return figure

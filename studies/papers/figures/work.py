@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ranktune.studies.papers.reproduce import Dataset, Reproduced
 from ranktune.tuner.workers.executor import Executor
 
 T = TypeVar("T")
+
+Points: TypeAlias = Sequence[Mapping[str, float]]
+"""The measures of a system at several points of its grid, from few weights to many."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +42,34 @@ class Material:
         """Return the table whose title begins with start."""
         return next(one for one in self.tables if one.table.title.startswith(start))
 
-    def ours(self, start: str) -> dict[tuple[str, str, str], float | None]:
-        """Return our figures of that table by data set, system and measure."""
-        return {(row.dataset, row.algorithm, row.metric): row.ours for row in self.table(start).rows}
+    def points(self, start: str, dataset: str, split: Callable[[str], str]) -> dict[str, Points]:
+        """Return the points of that table on a data set by system, which split makes of "system, point"."""
+        systems: dict[str, dict[str, dict[str, float]]] = {}
+        for row in self.table(start).rows:
+            if row.dataset == dataset and row.ours is not None:
+                points = systems.setdefault(split(row.algorithm), {})
+                points.setdefault(row.algorithm, {})[row.metric] = row.ours
+        return {name: sorted(points.values(), key=lambda p: p["weights"]) for name, points in systems.items()}
+
+
+def best(points: Points, measure: str, most: float = np.inf) -> float:
+    """Return the best value of measure among points of at most so many weights, minus infinity where there are none."""
+    return max((p[measure] for p in points if p["weights"] <= most), default=-np.inf)
+
+
+def over_weights(points: Mapping[str, Points], measure: str) -> dict[str, tuple[list[float], list[float]]]:
+    """Return by system the numbers of weights that are not zero, and the measure."""
+    return {name: ([p["weights"] for p in many], [p[measure] for p in many]) for name, many in points.items()}
 
 
 def parts_of(table: Reproduced, entry: str, dataset: str) -> tuple[PartResult, ...]:
     """Return the results of an entry on a data set that did not fail."""
     return tuple(part for part in table.results.get((entry, dataset), ()) if not part.error)
+
+
+def shown(values: Mapping[str, float], form: str = ".4f") -> str:
+    """Return values with their names: "A 0.5000, B 0.4000"."""
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:

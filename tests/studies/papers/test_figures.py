@@ -15,11 +15,11 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.studies.papers.claims import Verdict
-from ranktune.studies.papers.figures import adarank, domination, ranksvm
+from ranktune.studies.papers.figures import adarank, ranksvm
 from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
 from ranktune.studies.papers.figures.page import html, write_figures
 from ranktune.studies.papers.figures.pictures import COLOURS, png, svg
-from ranktune.studies.papers.figures.work import mean_and_band, thinned
+from ranktune.studies.papers.figures.work import best, mean_and_band, thinned
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -86,7 +86,7 @@ HELD, MISSED, OPEN = (Verdict("Figure 1", name, holds, "r") for name, holds in (
 def test_a_figure_is_reproduced_where_its_claims_hold(
     claims: tuple[Verdict, ...], missing: str, holds: bool | None
 ) -> None:
-    figure = PrintedFigure("Figure 1", "Accuracy", "bars without numbers.", (), claims, missing)
+    figure = PrintedFigure("Figure 1", "Accuracy", "bars without numbers.", [], list(claims), missing)
     assert figure.verdict.holds is holds and len(figure.verdicts) == 1 + len(claims)
     if holds is False:
         assert (missing or "b") in figure.verdict.reason
@@ -94,7 +94,7 @@ def test_a_figure_is_reproduced_where_its_claims_hold(
 
 def test_the_page_shows_figures_and_counts(tmp_path: Path) -> None:
     chart = Chart("time", "x", "y", (CURVE,))
-    figures = (PrintedFigure("Figure 1", "A & B", "no <numbers>.", (chart, chart), (MISSED,)),)
+    figures = (PrintedFigure("Figure 1", "A & B", "no <numbers>.", [chart, chart], [MISSED]),)
     page = write_figures(tmp_path / "out", "solar", "SOLAR", figures, (HELD,))
     text = page.read_text()
     assert text == html("SOLAR", figures, (HELD,))
@@ -183,8 +183,8 @@ def test_grades_by_rank_are_all_different() -> None:
 
 def test_the_best_point_has_at_most_so_many_weights() -> None:
     points = [{"weights": 2.0, "map": 0.3}, {"weights": 5.0, "map": 0.4}]
-    assert (domination.best(points, "map"), domination.best(points, "map", 3)) == (0.4, 0.3)
-    assert domination.best(points, "map", 1) == -np.inf
+    assert (best(points, "map"), best(points, "map", 3)) == (0.4, 0.3)
+    assert best(points, "map", 1) == -np.inf
 
 
 def test_a_fold_study_measures_every_system() -> None:

@@ -36,6 +36,7 @@ from ranktune.studies.papers.published import (
     recognised,
 )
 from ranktune.studies.papers.reproduce import Dataset, Reproduced, Row, load_dataset, load_datasets, reproduce
+from ranktune.tuner.evaluation import fitting
 from tests.support.small_papers import GRID, MAP, NDCG, paper, some_queries, split, svm
 
 
@@ -128,7 +129,7 @@ class Remembering:
 
 
 def test_progressive_goes_through_all_queries_in_random_orders(tiny: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocols, "make", lambda *_: Remembering())
+    monkeypatch.setattr(fitting, "make", lambda *_: Remembering())
     entry = Entry("Remembering", "Remembering", (NDCG,))
     (found,) = reproduce(paper(entry, protocol="progressive", permutations=4), [tiny])
     queries = protocols.all_queries(tiny.splits[0])
