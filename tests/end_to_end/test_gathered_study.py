@@ -7,7 +7,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.data import gathering
-from ranktune.tuner.splits import parts
+from ranktune.tuner.splits import store as parts
 
 
 @pytest.mark.parametrize("given", [False, True])

@@ -19,8 +19,7 @@ from ranktune.solvers.core.space import Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits, FeatureOrder, ordered
-from ranktune.tuner.splits.parts import read_part
-from ranktune.tuner.splits.store import read_development, read_plan
+from ranktune.tuner.splits.store import read_development, read_part, read_plan
 
 FEATURE_SET = "feature_set"
 LEVELS = 8

@@ -24,8 +24,7 @@ from ranktune.tuner.evaluation.racing import GrowthRace
 from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.memory import left
-from ranktune.tuner.splits.parts import read_part
-from ranktune.tuner.splits.store import read_development
+from ranktune.tuner.splits.store import read_development, read_part
 
 BYTES_OF_DOCUMENT, BYTES_OF_FIT = 100, 120 << 20
 """What LightGBM takes besides a byte for each feature of a document: for each document, and in all."""

@@ -16,9 +16,9 @@ from ranktune.solvers.core.compiled import compile_anew, compiling, is_compiling
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
-from ranktune.tuner.evaluation.kept import keep_model, keep_scores
 from ranktune.tuner.evaluation.plans import Plan, plan_of
 from ranktune.tuner.evaluation.racing import is_behind
+from ranktune.tuner.evaluation.refit import keep_model, keep_scores
 from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.splits.store import read_development, read_plan

@@ -23,8 +23,8 @@ from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse,
 from ranktune.tuner.evaluation.refit import as_model
 from ranktune.tuner.evaluation.run import Fit, Run
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.splits.parts import read_part
 from ranktune.tuner.splits.plans import FRESH, Fold, Progressive, StoredPlan
+from ranktune.tuner.splits.store import read_part
 
 LEARNING_POINTS = 20
 """Points of a learning curve."""

@@ -1,6 +1,7 @@
 """Outcomes as bytes, from a worker that joined to the coordinator: JSON and arrays, no pickles.
 
-An npz file with the member outcome.json, an array q<k>.npy for the k-th metric, and scores.npy if there are scores.
+An npz file with the member outcome.json, an array q<k>.npy for the k-th metric, s<k>.npy for the k-th sample, and
+scores.npy if there are scores.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import count, takewhile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +25,24 @@ RESULT_CAP = 64 * 2**20
 
 Number = TypeVar("Number", np.float32, np.float64)
 _MEMBER = "outcome.json"
-_NUMBERS = ("nonzeros", "seconds", "bytes", "microseconds", "cost", "begun", "ended", "bulk")
+
+
+def _points(points: Any) -> tuple[tuple[float, float], ...]:
+    return tuple((float(value), float(scored)) for value, scored in points)
+
+
+_FIELDS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("nonzeros", "seconds", "bytes", "microseconds", "cost", "begun", "ended", "bulk"), float),
+    **dict.fromkeys(("worker", "stopped", "path_parameter"), str),
+    "given_up": bool,
+    "error": lambda text: None if text is None else str(text),
+    "chosen": lambda value: None if value is None else float(value),
+    "warnings": lambda texts: tuple(map(str, texts)),
+    "steps": lambda steps: tuple((float(at), str(part), float(value)) for at, part, value in steps),
+    "path": _points,
+    "learning_curve": _points,
+}
+"""Fields of an outcome besides its arrays, and what makes them of JSON values."""
 
 
 def pack(outcome: Outcome) -> bytes:
@@ -46,14 +65,9 @@ def unpack(packed: bytes) -> Outcome:
 
 
 def _packed(outcome: Outcome) -> bytes:
-    about: dict[str, object] = {name: _text(getattr(outcome, name)) for name in _NUMBERS}
-    about |= {"error": outcome.error, "warnings": list(outcome.warnings), "worker": outcome.worker}
-    about["steps"] = [(_text(at), what, _text(value)) for at, what, value in outcome.steps]
-    about |= {"given_up": outcome.given_up, "metrics": list(outcome.per_query), "stopped": outcome.stopped}
-    about["along"] = outcome.path_parameter
-    about["chosen"] = None if outcome.chosen is None else _text(outcome.chosen)
-    about["path"] = [(_text(value), _text(scored)) for value, scored in outcome.path]
+    about = {name: _plain(getattr(outcome, name)) for name in _FIELDS} | {"metrics": list(outcome.per_query)}
     arrays = {f"q{k}": np.asarray(values, dtype=np.float64) for k, values in enumerate(outcome.per_query.values())}
+    arrays |= {f"s{k}": np.asarray(values, dtype=np.float64) for k, values in enumerate(outcome.samples)}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_MEMBER, json.dumps(about))
@@ -70,28 +84,22 @@ def _unpacked(packed: bytes) -> Outcome:
         if sum(member.file_size for member in archive.infolist()) > 2 * RESULT_CAP:
             raise ValueError("too large when unpacked")
         about = json.loads(archive.read(_MEMBER))
+        names = set(archive.namelist())
         per_query = {str(name): _array(archive, f"q{k}.npy", np.float64) for k, name in enumerate(about["metrics"])}
-        scores = _array(archive, "scores.npy", np.float32) if "scores.npy" in archive.namelist() else None
-    numbers: dict[str, Any] = {name: float(about[name]) for name in _NUMBERS}
-    return Outcome(
-        per_query=per_query,
-        error=None if about["error"] is None else str(about["error"]),
-        warnings=tuple(map(str, about["warnings"])),
-        worker=str(about["worker"]),
-        given_up=bool(about["given_up"]),
-        stopped=str(about["stopped"]),
-        path_parameter=str(about["along"]),
-        chosen=None if about["chosen"] is None else float(about["chosen"]),
-        path=tuple((float(value), float(scored)) for value, scored in about["path"]),
-        scores=scores,
-        steps=tuple((float(at), str(what), float(value)) for at, what, value in about["steps"]),
-        **numbers,
-    )
+        samples = takewhile(names.__contains__, (f"s{k}.npy" for k in count()))
+        return Outcome(
+            per_query=per_query,
+            samples=tuple(_array(archive, name, np.float64) for name in samples),
+            scores=_array(archive, "scores.npy", np.float32) if "scores.npy" in names else None,
+            **{name: read(about[name]) for name, read in _FIELDS.items()},
+        )
 
 
-def _text(value: float) -> float | str:
-    """Return a number as JSON has it; NaN and infinity become text, which float() reads."""
-    return float(value) if math.isfinite(value) else str(float(value))
+def _plain(value: Any) -> Any:
+    """Return a field as JSON has it; NaN and infinity become text, which float() reads."""
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_arrays(archive: zipfile.ZipFile, arrays: Mapping[str, NDArray[np.generic]]) -> None:

@@ -14,9 +14,9 @@ from ranktune.solvers.data.split import Split
 from ranktune.tuner.evaluation.feature_sets import check_budget
 from ranktune.tuner.evaluation.objective import check_metrics
 from ranktune.tuner.samplers.registry import make_sampler
-from ranktune.tuner.splits.parts import remove_parts
 from ranktune.tuner.splits.proof import DIGESTS, prove, seal
 from ranktune.tuner.splits.split import IN_MEMORY
+from ranktune.tuner.splits.store import remove_parts
 from ranktune.tuner.study.abilities import check_able, needs_of_data
 from ranktune.tuner.study.custom import declared_solvers
 from ranktune.tuner.study.declaration import Study

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranktune.tuner.evaluation.kept import kept_scores
 from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.refit import kept_scores
 from ranktune.tuner.selection.candidates import Candidate, finalists, task_of
 from ranktune.tuner.selection.time_reserve import MARGIN, fit_in_time, reporting
 from ranktune.tuner.splits.plans import FRESH

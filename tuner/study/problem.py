@@ -15,7 +15,6 @@ from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
-from ranktune.tuner.splits.parts import read_part
 from ranktune.tuner.splits.plans import FRESH, GIVEN, PLAN, StoredPlan, fresh_plan, save_plan
 from ranktune.tuner.splits.proof import reseal, seal
 from ranktune.tuner.splits.split import (
@@ -27,7 +26,7 @@ from ranktune.tuner.splits.split import (
     with_test,
     without_shared,
 )
-from ranktune.tuner.splits.store import read_development, read_plan, write_problem
+from ranktune.tuner.splits.store import read_development, read_part, read_plan, write_problem
 from ranktune.tuner.study.baseline import check_covered
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import NO_TEST

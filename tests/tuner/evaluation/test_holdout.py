@@ -15,8 +15,8 @@ from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.fitting import sample
-from ranktune.tuner.evaluation.kept import kept_model, kept_scores
 from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.refit import kept_model, kept_scores
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import read_development, write_problem

@@ -25,6 +25,13 @@ FULL = Outcome(
     begun=1e9 + 1e-6,
     ended=1e9 + 2.0,
     worker="host:12/1",
+    stopped="fold 2 of 5",
+    steps=((1.5, "fold 1 of 5", float("nan")),),
+    path_parameter="C",
+    chosen=0.1,
+    path=((0.1, 0.5), (1.0, 1.0 / 3.0)),
+    samples=(np.array([0.25, np.nan]), np.array([1.0, 0.0])),
+    learning_curve=((1.0, 0.5),),
     scores=np.arange(5, dtype=np.float32) / np.float32(3),
 )
 
@@ -36,6 +43,10 @@ def same(one: Outcome, other: Outcome) -> None:
             assert list(a) == list(b)
             for name in a:
                 np.testing.assert_array_equal(a[name], b[name])
+        elif field.name in ("path", "learning_curve"):
+            assert a == b
+        elif field.name == "steps":
+            assert repr(a) == repr(b)
         else:
             np.testing.assert_array_equal(a, b)
 

@@ -8,10 +8,17 @@ import pytest
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.origins import origin_of
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.splits import parts
-from ranktune.tuner.splits.parts import PARTS, read_part, remove_parts, training_numbers
+from ranktune.tuner.splits import store as parts
 from ranktune.tuner.splits.plans import PLAN, Fold, query_folds, save_plan
-from ranktune.tuner.splits.store import read_development, read_plan, write_problem
+from ranktune.tuner.splits.store import (
+    PARTS,
+    read_development,
+    read_part,
+    read_plan,
+    remove_parts,
+    training_numbers,
+    write_problem,
+)
 
 
 @pytest.fixture
