@@ -47,7 +47,7 @@ class _Case:
 def said(source: str, claim: str, holds: bool | None, measured: str, why: str = "") -> Verdict:
     """Return a verdict by what was measured; why explains a NO."""
     known = None if holds is None else bool(holds)
-    return Verdict(source, claim, known, measured if holds or not why else f"{measured} {why}")
+    return Verdict(source, claim, known, measured if holds else " ".join(filter(None, (measured, why))))
 
 
 def judged(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> Verdict:

@@ -23,6 +23,14 @@ prints (ndcg@1) and the metric that is computed here under that name (ndcg@1:let
     lower = ["AdaRank"]
     measures = ["ndcg@1"]
 
+    [[systems]]                                        # an entry that figures are drawn of besides those of the tables
+    [[figures]]
+    source = "Figure 2"
+    caption = "..."
+    printed = "..."                                    # what there is to see, in words
+    [figures.claims]                                   # by names under which the code that draws it measures them
+    ahead = { text = "A outperforms {rival}", reason = "why not, for the line that says NO" }
+
 metrics, choose, parameters, grid, copies and evaluations of an entry take precedence over those of its table.
 """
 
@@ -164,12 +172,31 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A figure of a paper: where it is, its caption, and what is printed of it in words.
+
+    claims   what the paper says about it, by a name of ours; the text may have fields, as {name} of the data set
+    axes     the ends of the printed y axis by data set
+    missing  why it cannot be drawn, "" where it is
+    """
+
+    source: str
+    caption: str
+    printed: str
+    claims: Mapping[str, Claim] = field(default_factory=dict)
+    axes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    missing: str = ""
+
+
+@dataclass(frozen=True)
 class Paper:
-    """The tables of one paper."""
+    """The tables and figures of one paper, and the systems that figures are drawn of besides those of the tables."""
 
     name: str
     title: str
     tables: tuple[Table, ...]
+    figures: tuple[Figure, ...] = ()
+    systems: Mapping[str, Entry] = field(default_factory=dict)
 
 
 def load_paper(name: str) -> Paper:
@@ -178,7 +205,10 @@ def load_paper(name: str) -> Paper:
     if known not in PAPERS:
         raise ParameterError(f"there is no paper '{name}' to reproduce. {nearest(name, PAPERS)}")
     declared = _declaration(f"reproduce-{known}")
-    return Paper(known, declared["title"], tuple(_table(table) for table in declared["tables"]))
+    tables = tuple(_table(table) for table in declared["tables"])
+    figures = tuple(_figure(figure) for figure in declared["figures"])
+    systems = {system["name"]: _entry(system, {}) for system in declared.get("systems", ())}
+    return Paper(known, declared["title"], tables, figures, systems)
 
 
 def recognised(splits: list[Split]) -> str | None:
@@ -211,6 +241,12 @@ def _table(declared: JsonView) -> Table:
     entries = tuple(_entry(entry, declared) for entry in declared.get("entries", ()))
     claims = tuple(_claim(claim) for claim in declared.get("claims", ()))
     return Table(declared["title"], protocol, entries, folds=tuple(declared.get("folds", ())), claims=claims, **own)
+
+
+def _figure(declared: JsonView) -> Figure:
+    claims = {name: _claim(claim) for name, claim in declared.get("claims", {}).items()}
+    axes = {name: (low, high) for name, (low, high) in declared.get("axes", {}).items()}
+    return Figure(**{**declared, "claims": claims, "axes": axes})
 
 
 def _claim(declared: JsonView) -> Claim:

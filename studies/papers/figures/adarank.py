@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -11,7 +12,6 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.judgements import Judgements
@@ -19,6 +19,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.studies.papers.figures.charts import PrintedFigure
 from ranktune.studies.papers.figures.work import Material, shown
+from ranktune.studies.papers.published import Entry
 
 DATA = "OHSUMED"
 """The data set of the paper that is here."""
@@ -29,28 +30,12 @@ PAIRS = {"d-n": (2, 0), "d-p": (2, 1), "p-n": (1, 0)}
 """Definitely, possibly and not relevant: the kinds of pairs of Figure 6."""
 BM25 = {"OHSUMED": 41, "MQ2007": 25, "MQ2008": 25}
 """The number of the feature BM25 of the whole document in LETOR, from 1."""
-ROUNDS = 60
-BOOSTED: Mapping[str, Value] = {
-    "directions": "up", "repeats": "never", "stop": "train", "rounds": 300, "patience": 20, "reweigh": "model",
-    "scaling": "none",
-}  # fmt: skip
-AS_PRINTED: Mapping[str, Value] = {**BOOSTED, "repeats": "allow", "stop": "never", "rounds": ROUNDS}
-RANK_BOOST: Mapping[str, Value] = {
-    "average": "pairs", "thresholds": 256, "metric": "map:letor", "stop": "vali", "rounds": 400, "patience": 100,
-}  # fmt: skip
-PENALTIES = tuple(10.0**k for k in range(-5, 2))
 SYSTEMS = ("BM25", "Ranking SVM", "RankBoost", "AdaRank.MAP", "AdaRank.NDCG")
-STRONGER = (
-    "LETOR has 45 features, the paper had 7: rivals that weigh all of them gain more by that than a sum of few. The "
-    "rivals' parameters are chosen by validation here."
-)
-"""Why AdaRank is not ahead."""
 GROUPS = 8
 """Groups of queries by their number of pairs."""
 FEW_PAIRS = 3000
 """Pairs below which the paper has AdaRank ahead."""
 SIGNIFICANT = 0.05
-LOST = "The text that we have holds the caption, not the picture."
 
 
 @dataclass(frozen=True)
@@ -77,38 +62,38 @@ Studies: TypeAlias = Mapping[str, Sequence[FoldStudy]]
 
 def figures(material: Material) -> Iterator[PrintedFigure]:
     """Yield Figures 2 to 11."""
-    calls = [(split, BM25.get(d.name, 0)) for d in material.datasets for split in d.splits]
+    systems = material.paper.systems
+    calls = [(systems, split, BM25.get(d.name, 0)) for d in material.datasets for split in d.splits]
     found = iter(material.all_of(fold_study, calls))
     studies = {d.name: [next(found) for _ in d.splits] for d in material.datasets}
-    yield _accuracy(studies)
-    for source, data in (("Figure 3", "WSJ"), ("Figure 4", "AP"), ("Figure 5", ".Gov")):
-        missing = f"{data} and its features were not published with the paper, and are not among the data sets here."
-        yield PrintedFigure(source, f"Ranking accuracies on {data}", f"bars of five systems. {LOST}", missing=missing)
-    yield _errors(studies)
-    yield _pairs(studies)
-    yield _groups(studies)
-    yield _cross_measure(studies, "Figure 9", "MAP", "AdaRank.MAP", "AdaRank.NDCG")
-    yield _cross_measure(studies, "Figure 10", "NDCG@5", "AdaRank.NDCG", "AdaRank.MAP")
-    yield _curve(studies)
+    draw: dict[str, Callable[[PrintedFigure, Studies], None]] = {
+        "Figure 2": _accuracy,
+        "Figure 6": _errors,
+        "Figure 7": _pairs,
+        "Figure 8": _groups,
+        "Figure 9": partial(_cross_measure, measure="MAP", own="AdaRank.MAP", other="AdaRank.NDCG"),
+        "Figure 10": partial(_cross_measure, measure="NDCG@5", own="AdaRank.NDCG", other="AdaRank.MAP"),
+        "Figure 11": _curve,
+    }
+    for declared in material.paper.figures:
+        figure = PrintedFigure(declared)
+        if not declared.missing:
+            draw[declared.source](figure, studies)
+        yield figure
 
 
-def fold_study(split: Split, bm25: int) -> FoldStudy:
+def fold_study(systems: Mapping[str, Entry], split: Split, bm25: int) -> FoldStudy:
     """Fit all systems on a fold."""
     train, vali, test = split.train, split.vali, split.test
     assert vali is not None and test is not None
-    models: dict[str, BaseRanker] = {
-        "Ranking SVM": _best_svm(train, vali),
-        "RankBoost": make("RankBoost", RANK_BOOST, 0).fit(train, vali=vali),
-        "AdaRank.MAP": make("AdaRank", {**BOOSTED, "metric": MAP}, 0).fit(train),
-        "AdaRank.NDCG": make("AdaRank", {**BOOSTED, "metric": NDCG}, 0).fit(train),
-    }
+    models = {name: _chosen(systems[name], train, vali) for name in SYSTEMS[1:]}
     scores: dict[str, Floats] = {name: np.asarray(model.predict(test)) for name, model in models.items()}
     if 0 < bm25 <= test.n_features:
         scores = {"BM25": np.asarray(test.features[:, bm25 - 1], dtype=np.float64), **scores}
     own = {name: np.asarray(model.predict(train)) for name, model in models.items()}
-    learner = make("AdaRank", {**AS_PRINTED, "metric": MAP}, 0)
-    metric = parse_metric(MAP)
-    curve = [metric.mean(model.predict(train), train) for _, model in learner.fit_path(train, range(1, ROUNDS + 1))]
+    printed, metric = systems["AdaRank.MAP, as printed"], parse_metric(MAP)
+    path = make(printed.solver, printed.parameters, 0).fit_path(train, [int(str(r)) for r in printed.grid["rounds"]])
+    curve = [metric.mean(model.predict(train), train) for _, model in path]
     return FoldStudy(
         test={name: _per_query(values, test, MEASURES) for name, values in scores.items()},
         errors={name: wrong_pairs(values, test) for name, values in scores.items() if name != "BM25"},
@@ -118,9 +103,12 @@ def fold_study(split: Split, bm25: int) -> FoldStudy:
     )
 
 
-def _best_svm(train: Queries, vali: Queries) -> BaseRanker:
-    metric = parse_metric("map:letor")
-    models = [make("RankSVM", {"C": C, "scaling": "none", "average": "none"}, 0).fit(train) for C in PENALTIES]
+def _chosen(system: Entry, train: Queries, vali: Queries) -> BaseRanker:
+    """Return the point of a system's grid, fitted, that is best on validation queries."""
+    models = [make(system.solver, system.at(point), 0).fit(train, vali=vali) for point in system.points]
+    if len(models) == 1:
+        return models[0]
+    metric = parse_metric(system.choose)
     return max(models, key=lambda model: metric.mean(model.predict(vali), vali))
 
 
@@ -152,9 +140,7 @@ def _label(measure: str) -> str:
     return measure if measure == "MAP" else f"NDCG{measure}"
 
 
-def _accuracy(studies: Studies) -> PrintedFigure:
-    printed = f"bars of five systems by MAP and NDCG@1, 3, 5, 10, over four folds with seven features. {LOST}"
-    figure = PrintedFigure("Figure 2", "Ranking accuracies on OHSUMED", printed)
+def _accuracy(figure: PrintedFigure, studies: Studies) -> None:
     labels = tuple(map(_label, MEASURES))
     for name, folds in studies.items():
         places = range(len(MEASURES))
@@ -164,7 +150,6 @@ def _accuracy(studies: Studies) -> PrintedFigure:
     for ours, measure in (("AdaRank.MAP", "MAP"), ("AdaRank.NDCG", "@5")) if DATA in studies else ():
         for rival in _present(studies[DATA])[:3]:
             _say_who_is_ahead(figure, studies[DATA], ours, rival, measure)
-    return figure
 
 
 def _say_who_is_ahead(figure: PrintedFigure, folds: Sequence[FoldStudy], ours: str, rival: str, measure: str) -> None:
@@ -173,19 +158,14 @@ def _say_who_is_ahead(figure: PrintedFigure, folds: Sequence[FoldStudy], ours: s
 
     means = {_label(m): float(np.mean(_joined(folds, ours, m) - _joined(folds, rival, m))) for m in MEASURES}
     measured = f"Differences: {shown(means, '+.4f')}."
-    figure.say(f"{ours} outperforms {rival} in all measures", min(means.values()) > 0.0, measured, STRONGER)
+    figure.say("ahead", min(means.values()) > 0.0, measured, ours=ours, rival=rival)
     p, gain = float(ttest_rel(_joined(folds, ours, measure), _joined(folds, rival, measure)).pvalue), _label(measure)
-    figure.say(
-        f"{ours} is significantly better than {rival} in {gain}",
-        p < SIGNIFICANT and means[gain] > 0.0,
-        f"Mean difference {means[gain]:+.4f}, paired t-test p = {p:.2g}.",
-        STRONGER,
-    )
+    measured = f"Mean difference {means[gain]:+.4f}, paired t-test p = {p:.2g}."
+    holds = p < SIGNIFICANT and means[gain] > 0.0
+    figure.say("significant", holds, measured, ours=ours, rival=rival, measure=gain)
 
 
-def _errors(studies: Studies) -> PrintedFigure:
-    caption = "Accuracy on ranking document pairs of OHSUMED"
-    figure = PrintedFigure("Figure 6", caption, f"bars by kind of pair. {LOST}")
+def _errors(figure: PrintedFigure, studies: Studies) -> None:
     for name, folds in studies.items():
         rates = {system: error_rates(folds, system) for system in _present(folds) if system != "BM25"}
         curves = {system: (range(3), list(own.values())) for system, own in rates.items()}
@@ -193,13 +173,8 @@ def _errors(studies: Studies) -> PrintedFigure:
         figure.draw(title, "grades of the pair", "share of pairs", curves, categories=tuple(PAIRS))
         for kind in ("d-n", "d-p") if name == DATA else ():
             shares = {system: own[kind] for system, own in rates.items()}
-            figure.say(
-                f"both AdaRank make fewer errors than Ranking SVM and RankBoost on {kind}",
-                max(shares["AdaRank.MAP"], shares["AdaRank.NDCG"]) < min(shares["Ranking SVM"], shares["RankBoost"]),
-                f"Shares: {shown(shares)}.",
-                "The systems lie within 0.01 of each other here.",
-            )
-    return figure
+            fewer = max(shares["AdaRank.MAP"], shares["AdaRank.NDCG"]) < min(shares["Ranking SVM"], shares["RankBoost"])
+            figure.say("errors", fewer, f"Shares: {shown(shares)}.", kind=kind)
 
 
 def error_rates(folds: Sequence[FoldStudy], system: str) -> dict[str, float]:
@@ -216,9 +191,7 @@ def groups_of(pairs: Floats) -> tuple[Ints, tuple[str, ...]]:
     return numbers, (*(f"{low}-{high}" for low, high in pairwise(ends)), f"{ends[-1]}+")
 
 
-def _pairs(studies: Studies) -> PrintedFigure:
-    caption = "Queries by their number of pairs in the training data of trial 1"
-    figure = PrintedFigure("Figure 7", caption, f"bars of groups 0-1k, 1k-2k, ... {LOST}")
+def _pairs(figure: PrintedFigure, studies: Studies) -> None:
     for name, folds in studies.items():
         numbers, labels = groups_of(folds[0].pairs)
         bars = {"queries": (range(len(labels)), np.bincount(numbers, minlength=len(labels)))}
@@ -227,13 +200,10 @@ def _pairs(studies: Studies) -> PrintedFigure:
         if name == DATA:
             low, high = np.quantile(folds[0].pairs, (0.1, 0.9))
             measured = f"A tenth of the queries have at most {low:,.0f} pairs, a tenth at least {high:,.0f}."
-            figure.say("the number of pairs varies very much from query to query", high > 3 * low, measured)
-    return figure
+            figure.say("varies", high > 3 * low, measured)
 
 
-def _groups(studies: Studies) -> PrintedFigure:
-    printed = f"bars of groups 0-1k, 1k-2k, ... {LOST}"
-    figure = PrintedFigure("Figure 8", "Differences in MAP for groups of queries", printed)
+def _groups(figure: PrintedFigure, studies: Studies) -> None:
     for name, folds in studies.items():
         pairs, training = folds[0].pairs, folds[0].training
         numbers, labels = groups_of(pairs)
@@ -245,21 +215,17 @@ def _groups(studies: Studies) -> PrintedFigure:
         figure.draw(title, "pairs of the query", axis, bars, style="bars", categories=labels)
         if name == DATA:
             average = float(np.mean(means))
-            claim = "AdaRank.MAP is 0.02 above RankBoost over the groups"
-            figure.say(claim, average >= 0.015, f"The mean over groups is {average:+.4f}.")
-            claim, few = "AdaRank.MAP is better by more where queries have few pairs", pairs < FEW_PAIRS
+            figure.say("ahead", average >= 0.015, f"The mean over groups is {average:+.4f}.")
+            few = pairs < FEW_PAIRS
             if few.all() or not few.any():
-                figure.say(claim, None, f"All queries are on one side of {FEW_PAIRS:,} pairs.")
+                figure.say("few", None, f"All queries are on one side of {FEW_PAIRS:,} pairs.")
             else:
                 small, large = float(np.nanmean(gap[few])), float(np.nanmean(gap[~few]))
                 measured = f"Below {FEW_PAIRS:,} pairs {small:+.4f}, above {large:+.4f}."
-                figure.say(claim, small > max(large, 0.0), measured)
-    return figure
+                figure.say("few", small > max(large, 0.0), measured)
 
 
-def _cross_measure(studies: Studies, source: str, measure: str, own: str, other: str) -> PrintedFigure:
-    caption = f"{measure} on the training set when trained with MAP or NDCG@5"
-    figure = PrintedFigure(source, caption, f"bars of four trials. {LOST}")
+def _cross_measure(figure: PrintedFigure, studies: Studies, measure: str, own: str, other: str) -> None:
     for name, folds in studies.items():
         trials = tuple(f"trial {k + 1}" for k in range(len(folds)))
         values = {
@@ -271,13 +237,10 @@ def _cross_measure(studies: Studies, source: str, measure: str, own: str, other:
         if name == DATA:
             ahead = sum(a >= b for a, b in zip(values[own], values[other], strict=True))
             means = f"means {np.mean(values[own]):.4f} and {np.mean(values[other]):.4f}"
-            claim = f"trained with {measure}, AdaRank is better in {measure} on the training queries"
-            figure.say(claim, 2 * ahead > len(folds), f"In {ahead} of {len(folds)} trials; {means}.")
-    return figure
+            figure.say("own", 2 * ahead > len(folds), f"In {ahead} of {len(folds)} trials; {means}.")
 
 
-def _curve(studies: Studies) -> PrintedFigure:
-    figure = PrintedFigure("Figure 11", "Learning curve of AdaRank.MAP", f"one curve. {LOST}")
+def _curve(figure: PrintedFigure, studies: Studies) -> None:
     for name, folds in studies.items():
         curve = folds[0].curve
         rounds = np.arange(1, len(curve) + 1)
@@ -287,12 +250,6 @@ def _curve(studies: Studies) -> PrintedFigure:
             peak = int(np.argmax(curve))
             falls = float(np.maximum(-np.diff(curve[: peak + 1]), 0.0).sum())
             rise = float(curve[peak] - curve[0])
-            figure.say(
-                "MAP steadily improves until it reaches its peak",
-                rise > 0.0 and falls <= 0.25 * rise,
-                f"From {curve[0]:.4f} to {curve[peak]:.4f} in {peak + 1} rounds; on the way it falls by {falls:.4f} in "
-                "all.",
-                "By the paper's rule a feature may come again and queries are weighed by the sum of features so far; "
-                "with 45 features, the best of which is near the peak, it gains little and stalls.",
-            )
-    return figure
+            reached = f"From {curve[0]:.4f} to {curve[peak]:.4f} in {peak + 1} rounds"
+            measured = f"{reached}; on the way it falls by {falls:.4f} in all."
+            figure.say("steady", rise > 0.0 and falls <= 0.25 * rise, measured)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.studies.papers.claims import Verdict, said
+from ranktune.studies.papers.published import Figure
 
 Values: TypeAlias = Sequence[float] | Floats | Ints
 
@@ -50,17 +51,16 @@ class Chart:
 
 @dataclass
 class PrintedFigure:
-    """A figure of a paper: what is printed of it, our charts of the same, and the verdicts on what is said of it.
+    """A figure of a paper as it is declared, our charts of the same, and the verdicts on what is said of it."""
 
-    missing  why it cannot be drawn, "" where it is
-    """
-
-    source: str
-    caption: str
-    printed: str
+    declared: Figure
     charts: list[Chart] = field(default_factory=list)
     claims: list[Verdict] = field(default_factory=list)
-    missing: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where it is printed."""
+        return self.declared.source
 
     def draw(
         self,
@@ -79,17 +79,17 @@ class PrintedFigure:
             series.append(Series(name, x, y, low, high, style))
         self.charts.append(Chart(title, x_label, y_label, tuple(series), **axes))
 
-    def say(self, claim: str, holds: bool | None, measured: str, why: str = "") -> None:
-        """Add a verdict by what was measured; why explains a NO."""
-        self.claims.append(said(self.source, claim, holds, measured, why))
+    def say(self, claim: str, holds: bool | None, measured: str = "", **fields: object) -> None:
+        """Add a verdict on a declared claim, whose text has these fields, by what was measured."""
+        one = self.declared.claims[claim]
+        self.claims.append(said(self.source, one.text.format(**fields), holds, measured, one.reason))
 
     @property
     def verdict(self) -> Verdict:
         """Whether ours shows what the printed one does: drawn, and all that is said of it holds."""
-        claim = f"the figure: {self.caption}"
-        if self.missing:
-            return Verdict(self.source, claim, False, self.missing)
-        printed = f"Printed: {self.printed}"
+        claim, printed = f"the figure: {self.declared.caption}", f"Printed: {self.declared.printed}"
+        if self.declared.missing:
+            return Verdict(self.source, claim, False, self.declared.missing)
         failed = [one.claim for one in self.claims if one.holds is False]
         if failed:
             return Verdict(self.source, claim, False, f"drawn on our data, but not: {'; '.join(failed)}. {printed}")

@@ -18,12 +18,7 @@ SPARSE = ("Base-l1", "MultiValued", "Margin")
 
 def figures(material: Material) -> Iterator[PrintedFigure]:
     """Yield the sweeps."""
-    figure = PrintedFigure(
-        "Tables 1.2, 1.3",
-        "Accuracy over the number of weights, by the penalty",
-        "no figure; Table 1.2 is of images and Table 1.3 of RCV1, whose figures are for 10,000 and more features. Here "
-        "the same five measures are swept over the penalty on LETOR.",
-    )
+    figure = material.figure("Tables 1.2, 1.3")
     systems = {entry.name for entry in material.table("Tables 1.2 and 1.3").table.entries}
     for dataset in material.datasets:
         points = material.points("Tables 1.2 and 1.3", dataset.name, lambda label: label.split(", ", 1)[0])
@@ -41,17 +36,14 @@ def _say(figure: PrintedFigure, name: str, points: Mapping[str, Points], n_featu
     few = max(1, round((1.0 - ZEROS) * n_features))
     for share, most in ((ZEROS, few), (0.5, n_features // 2)):
         sparse = max(best(points[entry], "avg_precision", most) for entry in SPARSE)
-        figure.say(
-            f"l1 models with {share:.0%} zero weights are as accurate as l2 models ({name})",
-            sparse >= dense - SAME,
+        measured = (
             f"With at most {most} of {n_features} weights the average precision is {sparse:.4f}, without sparsity "
-            f"{dense:.4f}. The printed problems have 10,000 features, of which 7 percent are still 700.",
+            f"{dense:.4f}. The printed problems have 10,000 features, of which 7 percent are still 700."
         )
+        figure.say("sparse", sparse >= dense - SAME, measured, share=share, name=name)
     ours = max(precision.values())
     alike = ours - min(precision.values()) <= SAME
-    figure.say(f"all variants attain comparable performance ({name})", alike, f"Average precision: {shown(precision)}.")
+    figure.say("alike", alike, f"Average precision: {shown(precision)}.", name=name)
     gain = max(precision["MultiValued"], precision["Margin"]) - precision["Base-l1"]
-    claim = f"neither grades nor margins improve on the base variant ({name})"
-    figure.say(claim, gain <= SAME / 2, f"The better of the two is {gain:+.4f} from Base-l1.")
-    claim = f"domination rank is competitive with PAMIR ({name})"
-    figure.say(claim, ours >= pamir - SAME, f"Average precision {ours:.4f} against {pamir:.4f}.")
+    figure.say("plain", gain <= SAME / 2, f"The better of the two is {gain:+.4f} from Base-l1.", name=name)
+    figure.say("pamir", ours >= pamir - SAME, f"Average precision {ours:.4f} against {pamir:.4f}.", name=name)

@@ -46,7 +46,7 @@ def draw(
     """Return paper's printed figures on datasets, of which reproduce made tables; jobs processes share the work."""
     figures = []
     with make_executor(jobs) as executor:
-        for figure in FIGURES[paper.name](Material(datasets, tables, executor)):
+        for figure in FIGURES[paper.name](Material(paper, datasets, tables, executor)):
             figures.append(figure)
             if on_figure is not None:
                 on_figure(figure.source)

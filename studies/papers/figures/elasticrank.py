@@ -22,8 +22,8 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
     """Yield Figures 2 and 3, Table 2, and the curve that section 6 speaks of."""
     yield _accuracy(material)
     points = {name: material.points("Figure 3", name, _swept) for name in material.names}
-    yield _sparsity(points)
-    yield _latency(points)
+    yield _sparsity(material.figure("Figure 3"), points)
+    yield _latency(material.figure("Table 2"), points)
     yield _evaluations(material)
 
 
@@ -35,13 +35,8 @@ def _swept(label: str) -> str:
 
 def _accuracy(material: Material) -> PrintedFigure:
     reproduced = material.table("Figure 2")
-    figure = PrintedFigure(
-        "Figure 2",
-        "NDCG@K of one pass beside methods that iterate",
-        "lines of six systems on TD2003, TD2004 and OHSUMED without numbers; the rivals' are LETOR's own figures, "
-        "drawn here as circles.",
-        claims=[verdict for verdict in reproduced.verdicts if verdict.source == "Figure 2"],
-    )
+    figure = material.figure("Figure 2")
+    figure.claims += [verdict for verdict in reproduced.verdicts if verdict.source == "Figure 2"]
     for name in material.names:
         lines, circles = [], []
         for entry in reproduced.table.entries:
@@ -56,13 +51,7 @@ def _accuracy(material: Material) -> PrintedFigure:
     return figure
 
 
-def _sparsity(points: Mapping[str, Mapping[str, Points]]) -> PrintedFigure:
-    figure = PrintedFigure(
-        "Figure 3",
-        "Recall against the number of weights that are not zero",
-        "recall@1 and recall@4 over the number of weights, of purchase logs that were never published, without "
-        "numbers.",
-    )
+def _sparsity(figure: PrintedFigure, points: Mapping[str, Mapping[str, Points]]) -> PrintedFigure:
     wanted = {f"{optimizer}, {passes}" for optimizer in OPTIMIZERS for passes in PASSES.values()}
     for name, swept in points.items():
         for measure in ("recall@1", "recall@4"):
@@ -79,29 +68,16 @@ def _say_of_sparsity(figure: PrintedFigure, name: str, swept: Mapping[str, Point
     for optimizer in ("RDA", "PSGD"):
         loss = dense[optimizer] - sparse[optimizer]
         measured = f"With at most {few:.0f} weights recall@4 is {loss:.4f} below its best, {dense[optimizer]:.4f}."
-        figure.say(f"{optimizer} keeps its recall with a third of the weights ({name})", loss <= KEPT, measured)
-    figure.say(
-        f"RDA and PSGD pick more informative features than FOBOS ({name})",
-        min(sparse["RDA"], sparse["PSGD"]) >= sparse["FOBOS"],
-        f"Recall@4 with at most {few:.0f} weights: {shown(sparse)}.",
-    )
-    gains = {
-        optimizer: best(swept[f"{optimizer}, 2 passes"], "recall@4") - dense[optimizer] for optimizer in OPTIMIZERS
-    }
-    figure.say(
-        f"a second pass helps FOBOS most ({name})",
-        max(gains, key=lambda optimizer: gains[optimizer]) == "FOBOS",
-        f"Change of the best recall@4: {shown(gains, '+.4f')}.",
-        "With AdaGrad's steps every optimizer has converged after one pass, to a few thousandths.",
-    )
+        figure.say("third", loss <= KEPT, measured, optimizer=optimizer, name=name)
+    ahead = min(sparse["RDA"], sparse["PSGD"]) >= sparse["FOBOS"]
+    figure.say("informative", ahead, f"Recall@4 with at most {few:.0f} weights: {shown(sparse)}.", name=name)
+    twice = {optimizer: best(swept[f"{optimizer}, 2 passes"], "recall@4") for optimizer in OPTIMIZERS}
+    gains = {optimizer: twice[optimizer] - dense[optimizer] for optimizer in OPTIMIZERS}
+    most = max(gains, key=lambda optimizer: gains[optimizer])
+    figure.say("second", most == "FOBOS", f"Change of the best recall@4: {shown(gains, '+.4f')}.", name=name)
 
 
-def _latency(points: Mapping[str, Mapping[str, Points]]) -> PrintedFigure:
-    figure = PrintedFigure(
-        "Table 2",
-        "Latency against the number of weights",
-        "a table of latency and throughput; of its numbers the text that we have gives 29 weights and 0.009 ms.",
-    )
+def _latency(figure: PrintedFigure, points: Mapping[str, Mapping[str, Points]]) -> PrintedFigure:
     for name, swept in points.items():
         own = [p for system, many in swept.items() if system.endswith(PASSES[1]) for p in many]
         own.sort(key=lambda p: p["weights"])
@@ -111,23 +87,17 @@ def _latency(points: Mapping[str, Mapping[str, Points]]) -> PrintedFigure:
         curve = {"one pass": (microseconds, quality)}
         figure.draw(f"{name}: quality against latency", *labels[1:], curve, style="points")
         small = [us for count, us in zip(weights, microseconds, strict=True) if count <= WEIGHTS]
-        reason = f"At most {max(small, default=np.nan):.3f} microseconds, the product with the kept features alone."
-        figure.say(
-            f"29 weights score a document in less than 0.009 ms ({name})",
-            bool(small) and max(small) < LATENCY,
-            reason if small else "No model has so few weights.",
-        )
+        measured = "No model has so few weights."
+        if small:
+            measured = f"At most {max(small):.3f} microseconds, the product with the kept features alone."
+        figure.say("latency", bool(small) and max(small) < LATENCY, measured, name=name)
     return figure
 
 
 def _evaluations(material: Material) -> PrintedFigure:
     reproduced = material.table("Section 6")
-    figure = PrintedFigure(
-        "Section 6",
-        "Regret over evaluations of the tuner",
-        "no figure: the text says that 30 evaluations are typical and that Thompson sampling worked best.",
-        claims=list(reproduced.verdicts),
-    )
+    figure = material.figure("Section 6")
+    figure.claims += reproduced.verdicts
     entries, runs = reproduced.table.entries, reproduced.table.runs
     for name in material.names:
         curves = {}

@@ -69,8 +69,8 @@ def html(title: str, figures: Sequence[PrintedFigure], verdicts: Sequence[Verdic
 
 
 def _figure(figure: PrintedFigure) -> Iterator[str]:
-    yield f"<h2>{escape(figure.source)}. {escape(figure.caption)}</h2>"
-    yield f'<p class="printed">Printed: {escape(figure.printed)}</p>'
+    yield f"<h2>{escape(figure.source)}. {escape(figure.declared.caption)}</h2>"
+    yield f'<p class="printed">Printed: {escape(figure.declared.printed)}</p>'
     if figure.charts:
         yield f'<div class="charts">{"".join(svg(chart) for chart in figure.charts)}</div>'
     yield from _table(figure.verdicts)

@@ -48,8 +48,6 @@ LENGTH = 10_000
 NEAR = 1e-2
 """A relative difference to the optimum at which times are compared: below the default stopping rule."""
 STABLE = 0.005
-LOST = "The text that we have holds the caption, not the picture."
-NOT_RUN = "PRSVM+ was never released, as the paper says, and TreeRankSVM cannot be installed as a package: not run."
 
 
 @dataclass(frozen=True)
@@ -80,9 +78,12 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
     ranked = [(by_rank(fold), system, 1.0) for fold in folds.values() for system in PAIR]
     fixed = [(fold, system, C) for fold in folds.values() for C in FIXED_C for system in PAIR]
     curves = iter(material.all_of(curve_of, [*best, *ranked, *fixed]))
-    yield _methods({name: {system: next(curves) for system in systems[name]} for name in folds})
-    yield _many_grades({name: {system: next(curves) for system in PAIR} for name in folds})
-    yield _fixed_penalties({name: {C: {system: next(curves) for system in PAIR} for C in FIXED_C} for name in folds})
+    yield _methods(
+        material.figure("Figure 5"), {name: {system: next(curves) for system in systems[name]} for name in folds}
+    )
+    yield _many_grades(material.figure("Figure 6"), {name: {system: next(curves) for system in PAIR} for name in folds})
+    by_penalty = {name: {C: {system: next(curves) for system in PAIR} for C in FIXED_C} for name in folds}
+    yield _fixed_penalties(material.figure("Figure 7"), by_penalty)
 
 
 def scaled(split: Split) -> Split:
@@ -211,52 +212,34 @@ def listed_pairs(queries: Queries) -> Floats:
 
 
 def _structures(material: Material) -> PrintedFigure:
+    figure = material.figure("Figure 4")
     costs = material.all_of(measure, [(LENGTH, k, 3) for k in GRADES])
-    figure = PrintedFigure(
-        "Figure 4",
-        "Order-statistic trees and direct counting",
-        f"the objective over training time for six structures on four data sets, C = 1. {LOST} Ours times the sum that "
-        "they differ in.",
-    )
     curves = {name: (GRADES, [cost[name] for cost in costs]) for name in ("direct", "Fenwick", "tree of 32")}
     title = f"Sums over active pairs, {LENGTH:,} documents"
     figure.draw(title, "grades", "ns a document", curves, log_x=True, log_y=True)
     slow, few = (cost["direct"] / cost["Fenwick"] for cost in (costs[-1], costs[GRADES.index(3)]))
     measured = f"With {GRADES[-1]:,} grades {slow:.1f} times a tree, with 3 grades {few:.1f} times."
-    figure.say("direct counting is slow when there are many grades", slow > 2.0, measured)
+    figure.say("slow", slow > 2.0, measured)
     ratios = [cost["Fenwick"] / cost["tree of 32"] for cost in costs]
     apart = max(max(ratio, 1.0 / ratio) for ratio in ratios)
-    figure.say(
-        "the trees differ little",
-        apart < 3.0,
-        f"At most {apart:.1f} times between a Fenwick tree and one of 32 children a node, which stand for the printed "
-        "kinds of trees.",
-    )
+    kinds = "a Fenwick tree and one of 32 children a node, which stand for the printed kinds of trees"
+    figure.say("alike", apart < 3.0, f"At most {apart:.1f} times between {kinds}.")
     return figure
 
 
-def _methods(curves: Mapping[str, Methods]) -> PrintedFigure:
-    figure = PrintedFigure(
-        "Figure 5",
-        "Methods for linear RankSVM",
-        f"distance to the optimum, pairwise accuracy and NDCG over time on five data sets. {LOST}",
-    )
+def _methods(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFigure:
     for name, own in curves.items():
         _draw_convergence(figure, f"{name}: distance to the optimum", own)
         for label, of in (("mean NDCG", "ndcg"), ("pairwise accuracy", "accuracy")):
             lines = {system: (curve.seconds, getattr(curve, of)) for system, curve in own.items()}
             figure.draw(f"{name}: {label}, test", "CPU seconds", label, lines, log_x=True)
         change = max(float(np.abs(curve.ndcg[curve.stopped :] - curve.ndcg[-1]).max()) for curve in own.values())
-        claim = f"accuracy is stable once the default stopping rule holds ({name})"
-        figure.say(claim, change <= STABLE, f"After it NDCG changes by at most {change:.4f}.")
+        figure.say("stable", change <= STABLE, f"After it NDCG changes by at most {change:.4f}.", name=name)
         gaps = [float(getattr(own[NEWTON], of)[-1] - getattr(own[HINGE], of)[-1]) for of in ("ndcg", "accuracy")]
-        figure.say(
-            f"L1 and L2 loss are similar in NDCG and pairwise accuracy ({name})",
-            max(map(abs, gaps)) <= 2 * STABLE,
-            f"L2 less L1: NDCG {gaps[0]:+.4f}, pairwise accuracy {gaps[1]:+.4f}.",
-        )
+        measured = f"L2 less L1: NDCG {gaps[0]:+.4f}, pairwise accuracy {gaps[1]:+.4f}."
+        figure.say("losses", max(map(abs, gaps)) <= 2 * STABLE, measured, name=name)
         _say_which_is_faster(figure, name, own)
-    figure.say("Tree-TRON is faster than TreeRankSVM and like PRSVM+ with few grades", False, NOT_RUN)
+    figure.say("others", False)
     return figure
 
 
@@ -280,37 +263,27 @@ def _reached(system: str, own: Methods) -> float:
 def _say_which_is_faster(figure: PrintedFigure, name: str, own: Methods) -> None:
     ours, listed = _reached(NEWTON, own), _reached(LISTED, own)
     measured = f"To {NEAR:g} of the optimum {ours:.3f} s, liblinear on listed pairs {listed:.3f} s."
-    figure.say(f"counting pairs is faster than listing them ({name})", ours < listed, measured)
+    figure.say("faster", ours < listed, measured, name=name)
 
 
-def _many_grades(curves: Mapping[str, Methods]) -> PrintedFigure:
-    figure = PrintedFigure(
-        "Figure 6",
-        "Methods for linear RankSVM with many grades",
-        "distance to the optimum and pairwise accuracy on MQ2007-list and MQ2008-list, whose grades are ranks. "
-        f"{LOST} Those sets are not here: ours have a grade for every rank of a noisy linear order.",
-    )
+def _many_grades(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFigure:
     for name, own in curves.items():
         _draw_convergence(figure, f"{name}, grades by rank: distance to the optimum", own)
         lines = {system: (curve.seconds, curve.accuracy) for system, curve in own.items()}
         title = f"{name}, grades by rank: pairwise accuracy"
         figure.draw(title, "CPU seconds", "pairwise accuracy, test", lines, log_x=True)
         _say_which_is_faster(figure, name, own)
-    figure.say("PRSVM+ is much slower with many grades", False, NOT_RUN)
+    figure.say("others", False)
     return figure
 
 
-def _fixed_penalties(curves: Mapping[str, Mapping[float, Methods]]) -> PrintedFigure:
-    printed = f"distance to the optimum over time with C = 100, 1 and 0.0001. {LOST}"
-    figure = PrintedFigure("Figure 7", "The same C for all methods", printed)
+def _fixed_penalties(figure: PrintedFigure, curves: Mapping[str, Mapping[float, Methods]]) -> PrintedFigure:
     for name, by_penalty in curves.items():
         seconds = {C: (_reached(NEWTON, own), _reached(LISTED, own)) for C, own in by_penalty.items()}
         for C, own in by_penalty.items():
             _draw_convergence(figure, f"{name}, C = {C:g}", own)
         times = "; ".join(f"C = {C:g}: {ours:.3f} s against {listed:.3f} s" for C, (ours, listed) in seconds.items())
-        figure.say(
-            f"Tree-TRON is always one of the fastest methods ({name})",
-            all(ours <= listed for ours, listed in seconds.values()),
-            f"To {NEAR:g} of the optimum, {times} of liblinear on listed pairs. {NOT_RUN}",
-        )
+        fastest = all(ours <= listed for ours, listed in seconds.values())
+        measured = f"To {NEAR:g} of the optimum, {times} of liblinear on listed pairs."
+        figure.say("fastest", fastest, measured, name=name)
     return figure

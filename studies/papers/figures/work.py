@@ -10,7 +10,9 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.studies.papers.figures.charts import PrintedFigure
 from ranktune.studies.papers.protocols import PartResult
+from ranktune.studies.papers.published import Paper
 from ranktune.studies.papers.reproduce import Dataset, Reproduced
 from ranktune.tuner.workers.executor import Executor
 
@@ -22,8 +24,9 @@ Points: TypeAlias = Sequence[Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Material:
-    """The data sets, the reproduced tables of the paper, and where functions run."""
+    """The paper, the data sets, the reproduced tables, and where functions run."""
 
+    paper: Paper
     datasets: Sequence[Dataset]
     tables: Sequence[Reproduced]
     executor: Executor
@@ -37,6 +40,10 @@ class Material:
         """Return function(*call) for each of calls, in their order."""
         futures = [self.executor.submit(function, *call) for call in calls]
         return [future.result() for future in futures]
+
+    def figure(self, source: str) -> PrintedFigure:
+        """Return the declared figure without charts."""
+        return PrintedFigure(next(one for one in self.paper.figures if one.source == source))
 
     def table(self, start: str) -> Reproduced:
         """Return the table whose title begins with start."""

@@ -71,7 +71,7 @@ def test_a_paper_is_drawn(name: str, tmp_path: Path) -> None:
     drawn = draw(paper, found, tables, on_figure=sources.append)
     assert sources == PRINTED[name] == [figure.source for figure in drawn.figures]
     for figure in drawn.figures:
-        assert figure.charts or figure.missing
+        assert figure.charts or figure.declared.missing
         for chart in figure.charts:
             assert chart.series and all(len(one.x) == len(one.y) > 0 for one in chart.series)
     for verdict in drawn.verdicts:

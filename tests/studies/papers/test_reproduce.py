@@ -224,7 +224,12 @@ def test_data_sets_are_recognised_by_their_shape() -> None:
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_declaration_is_sound(name: str) -> None:
     """Whatever a paper declares exists: solvers and their parameters, data sets, measures."""
-    for table in load_paper(name).tables:
+    declared = load_paper(name)
+    for system in declared.systems.values():
+        for point in system.points:
+            SOLVERS[system.solver](**system.at(point)).check_parameters()
+    assert all(claim.text for figure in declared.figures for claim in figure.claims.values())
+    for table in declared.tables:
         names = {entry.name for entry in table.entries}
         assert len(names) == len(table.entries)
         for claim in table.claims:
