@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line
 from ranktune.solvers.data.readers.frames import as_eager, is_frame
-from ranktune.solvers.data.readers.tables.files import read_table
-from ranktune.solvers.data.readers.tables.kinds import RUN, ending, first_line, table_kind
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies.rankings import libraries
@@ -137,14 +136,10 @@ def _from_file(path: Path) -> Ranking:
         return replace(ranking, wanted=Wanted(count=model.n_features, more=True))
     if _is_number(first_line(path)):
         return scores_by_line(path)
-    kind = table_kind(path)
-    if kind == RUN:
+    if find_reader(path) is READERS["run"]:
         return scores_of_run(path)
-    return scores_by_line(path) if kind is None else scores_of_table(_frame(path, kind), str(path))
-
-
-def _frame(path: Path, kind: str) -> Any:
-    return read_table(path, kind).frame
+    table = catalogue.open_table(path)
+    return scores_by_line(path) if table is None else scores_of_table(cast(Any, table.frame), str(path))
 
 
 def _is_number(line: str) -> bool:

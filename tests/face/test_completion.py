@@ -1,4 +1,4 @@
-"""What a shell completes: names of studies, solvers and metrics."""
+"""What a shell completes: names of studies, solvers, metrics and data."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from tests.support.page_studies import declare
         ("tune data --metric nd", {"ndcg@10", "ndcg"}),
         ("evaluate a b --also er", {"err@10", "err"}),
         ("solvers List", {"ListNet"}),
+        ("tune api", {"api-search"}),
+        ("data api-", {"api-search"}),
     ],
 )
 def test_words_are_completed(words: str, expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ from typing import Unpack
 
 from ranktune.solvers.data.conversion.convert import write_converted
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.formats import check_options, check_part, reader_of
 from ranktune.solvers.data.readers.parsing.options import LoadOptions
 from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.sources.source_kinds import check_file, check_options
 
 
 def convert(
@@ -63,7 +63,7 @@ def convert(
     """
     check_path(data)
     check_path(output)
-    if isinstance(data, str | Path):
-        check_file(Path(data), str(data))
-    check_options(options, data)
+    reader = reader_of(data)
+    check_part(reader, data)
+    check_options(reader, options, data)
     return write_converted(data, Path(output), lambda: catalogue.read(data, **options), options, progress)

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.core.files import atomic_folder, private_folder
-from ranktune.solvers.data.conversion.convert import write_into
-from ranktune.solvers.data.conversion.sources import facts_of
+from ranktune.solvers.data.conversion.convert import facts_of, write_into
 from ranktune.solvers.data.disk.stored import is_stored, read_queries, source_of
 from ranktune.solvers.data.disk.writer import INDEX, VERSION
 from ranktune.solvers.data.queries import Queries

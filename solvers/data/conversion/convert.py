@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.files import atomic_folder
-from ranktune.solvers.data.conversion.progress import ShareReport
-from ranktune.solvers.data.conversion.sources import check_unchanged, facts_of
-from ranktune.solvers.data.conversion.text import write_text
+from ranktune.solvers.core.import_paths import named
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.parsing.options import FolderOptions, LoadOptions
-from ranktune.solvers.data.readers.tables.kinds import table_kind
+from ranktune.solvers.data.readers.formats import find_reader
+from ranktune.solvers.data.readers.parsing.options import LoadOptions
 
 Read = Callable[[], Queries]
 
-
-def is_text(path: Path) -> bool:
-    """Return whether a file is read as ranking text, as far as its name and first line tell."""
-    return path.is_file() and path.suffix != ".npz" and table_kind(path) is None
+_SAMPLES, _SAMPLE = 16, 1 << 14
+AFTER, EVERY = 2.0, 1.0
+"""Seconds before the first line of progress, and between lines."""
 
 
 def write_converted(
@@ -33,15 +31,16 @@ def write_converted(
     read reads the source into memory where it cannot be written block by block. Raises DataError where the source
     cannot be read or changes meanwhile, and where the folder exists or cannot be written; then nothing is left there.
     """
+    exists = DataError(f"{output}: exists already. Remove it, or write to another folder.")
     if output.exists():
-        raise DataError(f"{output}: exists already. Remove it, or write to another folder.")
+        raise exists
     path = Path(source) if isinstance(source, str | Path) else None
     try:
         with atomic_folder(output) as draft:
             facts = facts_of(path) if path is not None and path.is_file() else None
             write_into(draft, path if facts else None, read, options, facts or {}, say)
     except FileExistsError:
-        raise DataError(f"{output}: exists already. Remove it, or write to another folder.") from None
+        raise exists from None
     except OSError as error:
         raise DataError(
             f"{output}: cannot be written ({error.strerror or error}). Nothing is left there. Make room, or write to "
@@ -61,20 +60,68 @@ def write_into(
     sync: bool = True,
 ) -> None:
     """Write the documents of the file at path, or of what read returns, into an existing folder."""
-    report = None if say is None or path is None else ShareReport(path.name, say)
-    if path is not None and is_text(path):
-        write_text(path, folder, facts, report, sync=sync, **cast(FolderOptions, options))
-    elif path is None or not _is_written_as_table(path, folder, facts, options, report, sync):
+    if path is None:
         write_queries(read(), folder, documents=True, source=facts)
-    if path is not None:
-        check_unchanged(path, facts)
+        return
+    reader, report = find_reader(path), None if say is None else ShareReport(path.name, say)
+    written = False
+    if reader is not None and reader.write:
+        named(reader.write)(path, folder, facts, report, sync=sync, **options)
+        written = True
+    elif reader is not None and reader.scan:
+        from ranktune.solvers.data.conversion.tables import write_table  # loads polars, which only tables need
+
+        written = write_table(reader, path, folder, facts, options, report, sync=sync)
+    if not written:
+        write_queries(read(), folder, documents=True, source=facts)
+    check_unchanged(path, facts)
 
 
-def _is_written_as_table(
-    path: Path, folder: Path, facts: Json, options: LoadOptions, report: ShareReport | None, sync: bool
-) -> bool:
-    if table_kind(path) is None or options.get("n_features") is not None:
-        return False
-    from ranktune.solvers.data.conversion.tables import write_table  # imports narwhals, which only tables need
+def facts_of(path: Path) -> Json:
+    """Return the size of a file, when it changed, and a digest of 16 samples of it, its beginning and its end too.
 
-    return write_table(path, folder, facts, options, report, sync=sync)
+    They are noted with its converted form, which is not used where the file has changed since. Raises DataError where
+    the file cannot be read.
+    """
+    try:
+        about = path.stat()
+        digest = hashlib.blake2b(digest_size=16)
+        with open(path, "rb", buffering=0) as file:
+            last = max(about.st_size - _SAMPLE, 0)
+            for number in range(_SAMPLES):
+                file.seek(last * number // (_SAMPLES - 1))
+                digest.update(file.read(_SAMPLE))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
+    return {
+        "path": str(path.absolute()),
+        "size": about.st_size,
+        "mtime_ns": about.st_mtime_ns,
+        "digest": digest.hexdigest(),
+    }
+
+
+def check_unchanged(path: Path, before: Json) -> None:
+    """Raise DataError unless a file is what it was when it was opened."""
+    if facts_of(path) != before:
+        raise DataError(f"{path}: changed while it was read. Read it again when nothing writes to it any more.")
+
+
+class ShareReport:
+    """Says in a line a second how much of a file is done, and how long the rest takes at the speed so far."""
+
+    def __init__(self, what: str, say: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> None:
+        self.what, self._say, self._clock = what, say, clock
+        self._last = clock() + AFTER - EVERY
+        self._first: tuple[float, float] | None = None
+
+    def __call__(self, share: float) -> None:
+        """Say that a share of the file, at most 1, is done, if it is time to."""
+        now, share = self._clock(), min(share, 1.0)
+        if self._first is None:  # what comes before it, such as compiling, is done once
+            self._first = now, share
+        if now - self._last >= EVERY:
+            self._last = now
+            start, done = self._first
+            left = f", about {(now - start) * (1.0 - share) / (share - done):.0f} s left" if share > done else ""
+            self._say(f"{self.what}: {share:.0%}{left}")

@@ -9,44 +9,89 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import narwhals as nw
+import polars
 
 from ranktune.solvers.core.arrays import Json, Matrix
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.disk.npy import Declared, mapped
-from ranktune.solvers.data.disk.stored import write_array, write_description
+from ranktune.solvers.core.import_paths import named
+from ranktune.solvers.data.conversion.segments import Segments
 from ranktune.solvers.data.frame_columns import encoded
+from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.columns import Roles, UnusableColumns, Wanted, id_columns, roles
+from ranktune.solvers.data.readers.columns import Roles, UnusableColumns, Wanted, roles
+from ranktune.solvers.data.readers.formats import COMPRESSED, Reader
 from ranktune.solvers.data.readers.frames import Known, Table, as_eager, queries_of
 from ranktune.solvers.data.readers.judgments import read_judgments
-from ranktune.solvers.data.readers.parsing.options import Missing, ReadOptions
-from ranktune.solvers.data.readers.parsing.query_runs import group_file
-from ranktune.solvers.data.readers.tables.cells import check_cells
-from ranktune.solvers.data.readers.tables.files import csv_titles, polars_options, with_whole_ids
-from ranktune.solvers.data.readers.tables.kinds import (
-    ARROW,
-    COMPRESSED,
-    PARQUET,
-    SEPARATORS,
-    count_cells,
-    dialect_of,
-    first_line,
-    table_kind,
-)
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.readers.tables.files import csv_form, with_whole_ids
 from ranktune.solvers.data.values import has_missing_values
 
 BATCH = 1 << 22
 """Cells that are read at a time."""
 
 
+@dataclass(frozen=True)
+class Scan:
+    """A table file whose columns are read as they are needed; ids are columns of text that may be numbers."""
+
+    path: Path
+    lazy: polars.LazyFrame
+    ids: Sequence[str] = ()
+
+    def columns(self, names: Sequence[str]) -> polars.DataFrame:
+        """Return columns as a whole."""
+        with _reading():
+            frame = self.lazy.select(names).collect(engine="streaming")
+        return with_whole_ids(frame, [name for name in self.ids if name in names])
+
+    def batches(self, names: Sequence[str], rows: int) -> Iterator[polars.DataFrame]:
+        """Yield columns in batches of rows."""
+        with _reading():
+            yield from self.lazy.select(names).collect_batches(chunk_size=rows, maintain_order=True)
+
+
+class ParquetScan(Scan):
+    """A Parquet file, whose pages are compared with their checksums."""
+
+    def batches(self, names: Sequence[str], rows: int) -> Iterator[polars.DataFrame]:
+        """Yield columns in batches of rows."""
+        from pyarrow import parquet
+
+        with _reading(), parquet.ParquetFile(self.path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(batch_size=rows, columns=list(names)):
+                frame = polars.from_arrow(batch)
+                assert isinstance(frame, polars.DataFrame)
+                yield frame
+
+
+def scan_arrow(path: Path, wanted: Wanted) -> Scan:
+    """Return an Arrow file as it is read in batches."""
+    return Scan(path, polars.scan_ipc(path))
+
+
+def scan_parquet(path: Path, wanted: Wanted) -> Scan:
+    """Return a Parquet file as it is read in batches."""
+    return ParquetScan(path, polars.scan_parquet(path))
+
+
+def scan_csv(path: Path, wanted: Wanted) -> Scan | None:
+    """Return a csv or tsv file as it is read in batches, None for one whose queries are known by their sizes."""
+    form = csv_form(path, wanted)
+    if form.sizes is not None:
+        return None
+    # the types of the columns are found once: that takes a pass over the file
+    schema = polars.scan_csv(path, infer_schema_length=None, **form.options).collect_schema()
+    same = {name: form.options[name] for name in ("separator", "decimal_comma", "null_values")}
+    lazy = polars.scan_csv(path, schema=schema, **same)
+    return Scan(path, lazy if form.n_rows is None else lazy.head(form.n_rows), form.ids)
+
+
 def write_table(
+    reader: Reader,
     path: Path,
     folder: Path,
     source: Json,
@@ -59,27 +104,22 @@ def write_table(
 
     on_share is called with the share of the rows that was read. Raises DataError where the table cannot be read.
     """
-    try:
-        scan = _scan(path, Wanted.of(options))
-    except _Unreadable:
-        return False
-    if scan is None:
+    if path.suffix in COMPRESSED or not hasattr(polars.LazyFrame, "collect_batches"):
         return False
     try:
-        narrow, found = _narrow(scan, options)
-        assert narrow.encoding is not None
-        names = tuple(name for label in found.features for name in narrow.encoding.features_of(label))
-        features = _Features(scan, found, Known(names, narrow.encoding), options.get("missing", "keep"))
-        declared = _write_features(features, folder, narrow, on_share, sync=sync)
-    except (_Unreadable, UnusableColumns):  # reading it as a whole says why
+        with _reading():
+            scan: Scan | None = named(reader.scan)(path, Wanted.of(options))
+        if scan is None:
+            return False
+        try:
+            narrow, found = _narrow(scan, options)
+            _write(scan, narrow, found, folder, source, options, on_share, sync=sync)
+        except UnusableColumns:
+            return False
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
+    except _Unreadable:  # reading it as a whole says why
         return False
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-    whole = mapped(folder / "features.npy", declared)
-    queries = replace(
-        narrow, features=whole, feature_names=names, has_missing=features.has_missing, features_checked=True
-    )
-    write_description(queries, folder, documents=True, source=source, declared={"features": declared})
     return True
 
 
@@ -98,126 +138,62 @@ def _reading() -> Iterator[None]:
         raise _Unreadable from error
 
 
-@dataclass(frozen=True)
-class _Scan:
-    """A table file whose columns polars reads as they are needed; ids are columns of text that may be numbers."""
-
-    path: Path
-    polars: ModuleType
-    lazy: Any
-    ids: Sequence[str] = ()
-
-    def schema(self) -> nw.Schema:
-        """Return the types of the columns."""
-        with _reading():
-            schema: nw.Schema = nw.from_native(self.lazy).collect_schema()
-        return schema
-
-    def columns(self, names: Sequence[str]) -> object:
-        """Return columns as a whole."""
-        with _reading():
-            frame = self.lazy.select(names).collect(engine="streaming")
-        return with_whole_ids(frame, [name for name in self.ids if name in names])
-
-    def batches(self, names: Sequence[str], rows: int) -> Iterator[object]:
-        """Yield columns in batches of rows. The pages of Parquet are compared with their checksums."""
-        with _reading():
-            if table_kind(self.path) != PARQUET:
-                yield from self.lazy.select(names).collect_batches(chunk_size=rows, maintain_order=True)
-                return
-            parquet = import_module("pyarrow.parquet")
-            with parquet.ParquetFile(self.path, page_checksum_verification=True) as file:
-                for batch in file.iter_batches(batch_size=rows, columns=list(names)):
-                    yield self.polars.from_arrow(batch)
-
-
-@dataclass
-class _Features:
-    """The features of a table in batches of rows, in the order of the file."""
-
-    scan: _Scan
-    found: Roles
-    known: Known
-    missing: Missing
-    has_missing: bool = False
-
-    def __iter__(self) -> Iterator[Matrix]:
-        """Yield (n_rows, n_features) arrays."""
-        done, rows = 0, max(BATCH // len(self.known.feature_names), 1)
-        for batch in self.scan.batches(self.known.columns, rows):
-            frame = as_eager(batch)
-            try:
-                block = encoded(frame, self.known.feature_names, self.known.encoding, self.missing)
-            except DataError as error:
-                raise DataError(f"of the rows from {done} on, counted from there: {error}") from None
-            done += len(block)
-            self.has_missing = self.has_missing or has_missing_values(block)
-            yield block
-
-
-def _scan(path: Path, wanted: Wanted) -> _Scan | None:
-    """Return a table file that can be read in batches, None for any other."""
-    kind = table_kind(path)
-    needed = "pyarrow.parquet" if kind == PARQUET else "polars"
-    if path.suffix in COMPRESSED or kind not in (PARQUET, ARROW, *SEPARATORS):
-        return None
-    try:
-        polars = import_module("polars")
-        import_module(needed)
-    except ImportError:
-        return None
-    if not hasattr(polars.LazyFrame, "collect_batches"):
-        return None
-    if kind == PARQUET or kind == ARROW:
-        with _reading():
-            return _Scan(path, polars, (polars.scan_parquet if kind == PARQUET else polars.scan_ipc)(path))
-    dialect = dialect_of(path, str(kind))
-    if group_file(path) is not None or count_cells(first_line(path), dialect.separator):
-        return None  # a file without titles
-    rows = check_cells(path, dialect.separator)
-    ids = id_columns(csv_titles(path, dialect.separator), wanted)
-    options = polars_options(polars, dialect, ids)
-    with _reading():  # the types of the columns are found once: that takes a pass over the file
-        schema = polars.scan_csv(path, **options).collect_schema()
-        lazy = polars.scan_csv(path, **dialect._asdict(), null_values=options["null_values"], schema=schema)
-        lazy = lazy if rows is None else lazy.head(rows - 1)  # polars makes rows of the empty lines at the end
-    return _Scan(path, polars, lazy, ids)
-
-
-def _narrow(scan: _Scan, options: ReadOptions) -> tuple[Queries, Roles]:
+def _narrow(scan: Scan, options: ReadOptions) -> tuple[Queries, Roles]:
     """Return the queries of a table without most of its numeric features, and how its columns are taken."""
-    schema, wanted, qrels = scan.schema(), Wanted.of(options), options.get("qrels")
+    with _reading():
+        schema: nw.Schema = nw.from_native(scan.lazy).collect_schema()
+    wanted, qrels = Wanted.of(options), options.get("qrels")
     found = roles(list(schema), wanted, judged=qrels is not None)
     other = [name for name in found.features if not (schema[name].is_numeric() or schema[name] == nw.Boolean)]
     chosen = other or list(found.features[:1])
-    table = Table(scan.columns([*dict.fromkeys([*found.keys, *chosen])]), path=scan.path)
+    table = Table(scan.columns([*dict.fromkeys([*found.keys, *chosen])]))
     judged = None if qrels is None else read_judgments(qrels)
     narrowed = replace(wanted, features=chosen, drop=())
     return queries_of(table, narrowed, options.get("missing", "keep"), judged), found
 
 
-def _write_features(
-    features: _Features, folder: Path, narrow: Queries, on_share: Callable[[float], object] | None, *, sync: bool
-) -> Declared:
-    """Write features.npy, in the order of the queries, and return what it is."""
-    blocks = iter(features)
+def _write(
+    scan: Scan,
+    narrow: Queries,
+    found: Roles,
+    folder: Path,
+    source: Json,
+    options: ReadOptions,
+    on_share: Callable[[float], object] | None,
+    *,
+    sync: bool,
+) -> None:
+    """Write the queries with all their features, which are read in the order of the file."""
+    encoding, given = narrow.encoding, narrow.in_caller_order
+    assert encoding is not None
+    names = tuple(name for label in found.features for name in encoding.features_of(label))
+    blocks = _blocks(scan, Known(names, encoding), options.get("missing", "keep"))
     first = next(blocks)
-    width = (first.shape[1],)
-
-    def in_file_order() -> Iterator[Matrix]:
-        done = 0
+    grades = given(narrow.grades)
+    ids = None if narrow.document_ids is None else given(narrow.document_ids)
+    columns = {} if narrow.document_weights is None else {"document_weights": given(narrow.document_weights)}
+    done, has_missing = 0, False
+    with Segments(folder, first.dtype, sync=sync) as segments:
         for block in chain([first], blocks):
-            yield block
-            done += len(block)
+            rows = slice(done, done + len(block))
+            own = {name: values[rows] for name, values in columns.items()}
+            segments.add(block, grades[rows], None if ids is None else ids[rows], own)
+            done, has_missing = rows.stop, has_missing or has_missing_values(block)
             if on_share is not None:
                 on_share(done / narrow.n_documents)
+        segments.finish(
+            Grouping(narrow.starts, narrow.query_ids, narrow.rows), len(names), is_sparse=False,
+            has_missing=has_missing, query_weights=narrow.query_weights, feature_names=names, encoding=encoding,
+            source=source,
+        )  # fmt: skip
 
-    if narrow.rows is None:
-        return write_array(folder / "features.npy", first.dtype, width, in_file_order(), sync=sync)
-    draft = folder / "features.draft"
-    given = mapped(draft, write_array(draft, first.dtype, width, in_file_order()))
-    step = max(BATCH // width[0], 1)
-    ordered = (given[narrow.rows[at : at + step]] for at in range(0, narrow.n_documents, step))
-    declared = write_array(folder / "features.npy", first.dtype, width, ordered, sync=sync)
-    draft.unlink()
-    return declared
+
+def _blocks(scan: Scan, known: Known, missing: str) -> Iterator[Matrix]:
+    """Yield the features of a table in batches of rows, in the order of the file, (n_rows, n_features) each."""
+    done = 0
+    for batch in scan.batches(known.columns, max(BATCH // len(known.feature_names), 1)):
+        try:
+            yield encoded(as_eager(batch), known.feature_names, known.encoding, missing)
+        except DataError as error:
+            raise DataError(f"of the rows from {done} on, counted from there: {error}") from None
+        done += batch.height

@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranktune.solvers.core.arrays import Array, Ids, Ints, Matrix
+from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.frame_columns import Frame, Series, encoded, numbers
@@ -23,6 +23,16 @@ from ranktune.solvers.data.readers.columns import Roles, Wanted, roles
 from ranktune.solvers.data.readers.encoding import Taken, learn, taken
 from ranktune.solvers.data.readers.judgments import Judgments
 from ranktune.solvers.data.readers.parsing.options import Missing, check_missing
+
+
+def is_table(value: object) -> bool:
+    """Return whether value is a data frame, or a `Table` of one."""
+    return isinstance(value, Table) or is_frame(value)
+
+
+def as_table(value: object) -> Table:
+    """Return a data frame, or a `Table` of one, as a table."""
+    return value if isinstance(value, Table) else Table(value)
 
 
 def is_frame(value: object) -> bool:
@@ -121,13 +131,28 @@ class Table:
     """A frame, and what is known of it besides its columns.
 
     features are the feature columns where the format of the file says which they are. sizes are the numbers of
-    documents of the queries where a file beside it gives them. path is the file, for messages.
+    documents of the queries where a file beside it gives them. path is the file, for messages. grades and ids, of
+    documents and their queries, are given for a frame that holds features alone.
     """
 
     frame: object
     features: tuple[str, ...] | None = None
     sizes: Sequence[int] | None = None
     path: Path | None = None
+    grades: ArrayLike | None = None
+    ids: Ids | None = None
+
+    def roles(self, frame: Frame, wanted: Wanted, known: Known | None = None, *, judged: bool = False) -> Roles:
+        """Return how the columns of the frame are taken."""
+        names = tuple(frame.columns)
+        if self.ids is not None:
+            needed = names if known is None else set(known.columns)
+            return Roles.of_features(tuple(label for label in names if str(label) in needed))
+        return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, judged=judged)
+
+    def query_ids(self, frame: Frame, found: Roles) -> Ids | None:
+        """Return the query id of each row, None where a file gives the sizes of the queries."""
+        return self.ids if found.query is None else _ids(frame.get_column(found.query), found.query)
 
 
 class Known(NamedTuple):
@@ -154,21 +179,17 @@ def queries_of(
     frame = as_eager(table.frame)
     if known is not None and wanted.features is not None:
         _check_columns(known.columns, [str(name) for name in frame.columns])
-    found = roles(
-        frame.columns,
-        wanted,
-        known_features=table.features,
-        grouped=table.sizes is not None,
-        judged=judged is not None,
-    )
-    ids = None if found.query is None else _ids(frame.get_column(found.query), found.query)
-    sizes = None if found.query is not None else table.sizes
+    found = table.roles(frame, wanted, known, judged=judged is not None)
+    ids = table.query_ids(frame, found)
+    sizes = table.sizes if ids is None else None
     known = known or _learnt(frame, found, ids, sizes, missing=missing, levels=wanted.levels)
     _check_features(known, found)
     X = encoded(frame, known.feature_names, known.encoding, missing)
     documents = None if found.document is None else _ids(frame.get_column(found.document), found.document)
-    y: Matrix
-    if judged is not None:
+    y: ArrayLike
+    if table.grades is not None:
+        y = table.grades
+    elif judged is not None:
         y = judged.grades(ids, documents)
     elif wanted.grade is None or found.grade is None:
         y = np.zeros(len(frame))
@@ -185,22 +206,6 @@ def queries_of(
     if found.time is not None:
         queries = _by_time(queries, _times(frame.get_column(found.time), found.time))
     return queries
-
-
-def from_parts(X: object, y: ArrayLike, qid: Ids, known: Known | None = None) -> Queries:
-    """Return the rows of a frame of features grouped by query, with grades and query ids that are apart."""
-    frame = as_eager(X)
-    names = [str(name) for name in frame.columns]
-    if known is not None:
-        _check_columns(known.columns, names)
-        needed = set(known.columns)
-        found = Roles.of_features(tuple(label for label in frame.columns if str(label) in needed))
-    else:
-        found = Roles.of_features(tuple(frame.columns))
-    known = known or _learnt(frame, found, qid, None)
-    matrix = encoded(frame, known.feature_names, known.encoding, "keep")
-    queries = Queries.from_arrays(matrix, y, qid=qid, feature_names=known.feature_names)
-    return replace(queries, encoding=known.encoding)
 
 
 def _learnt(
@@ -224,9 +229,9 @@ def _check_features(known: Known, found: Roles) -> None:
 def taken_as(table: Table, wanted: Wanted, missing: Missing, *, judged: bool) -> tuple[Roles, dict[str, Taken]]:
     """Return how the columns of a training table are taken, and as what the feature columns."""
     frame = as_eager(table.frame)
-    found = roles(frame.columns, wanted, known_features=table.features, grouped=table.sizes is not None, judged=judged)
-    ids = None if found.query is None else _ids(frame.get_column(found.query), found.query)
-    sizes = None if found.query is not None else table.sizes
+    found = table.roles(frame, wanted, judged=judged)
+    ids = table.query_ids(frame, found)
+    sizes = table.sizes if ids is None else None
     return found, taken(frame, found, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, wanted.levels)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Floats
+from ranktune.solvers.core.arrays import Array, Floats, Ids
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
 
@@ -27,7 +27,7 @@ class Judgments:
     path: Path
     by_query: Mapping[str, Mapping[str, float]]
 
-    def grades(self, query_ids: Array | None, document_ids: Array | None) -> Floats:
+    def grades(self, query_ids: Ids | None, document_ids: Array | None) -> Floats:
         """Return the grade of each row, (n_documents,): 0 where the document is not judged, with a RankTuneWarning.
 
         Raises DataError if rows have no query or document id, or if no pair of them is judged.
@@ -39,7 +39,8 @@ class Judgments:
                 f"{self.path} judges pairs of query and document, and the data have no column of {lacks} ids. Name "
                 f'it: {option}="COLUMN".'
             )
-        pairs = list(zip(map(str, query_ids.tolist()), map(str, document_ids.tolist()), strict=True))
+        queries = query_ids.tolist() if isinstance(query_ids, np.ndarray) else query_ids
+        pairs = list(zip(map(str, queries), map(str, document_ids.tolist()), strict=True))
         found = [self.by_query.get(query, {}).get(document) for query, document in pairs]
         judged = sum(grade is not None for grade in found)
         if not judged:
@@ -50,9 +51,9 @@ class Judgments:
             )
         if judged < len(found):
             without = len({query for query, _ in pairs} - self.by_query.keys())
-            queries = f", and no document of {without} queries" if without else ""
+            others = f", and no document of {without} queries" if without else ""
             warnings.warn(
-                f"{self.path} judges {judged} of {len(found)} documents{queries}: the others have grade 0.",
+                f"{self.path} judges {judged} of {len(found)} documents{others}: the others have grade 0.",
                 RankTuneWarning,
                 stacklevel=5,
             )

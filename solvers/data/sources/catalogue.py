@@ -5,43 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.api_search import NAME as API_SEARCH
+from ranktune.solvers.core.import_paths import named
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
-from ranktune.solvers.data.disk.stored import is_stored, read_queries
 from ranktune.solvers.data.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.alignment import aligned
-from ranktune.solvers.data.readers.archives import read_npz
 from ranktune.solvers.data.readers.columns import UnusableColumns, Wanted
-from ranktune.solvers.data.readers.judgments import read_judgments
-from ranktune.solvers.data.readers.letor import read_letor
-from ranktune.solvers.data.readers.parsing import options as known_options
-from ranktune.solvers.data.readers.parsing.options import ArchiveOptions, FolderOptions, LoadOptions, ReadOptions
-from ranktune.solvers.data.readers.parsing.streams import check_path
-from ranktune.solvers.data.readers.tables.kinds import first_line, table_kind
-from ranktune.solvers.data.readers.tables.runs import is_judgment_line
-from ranktune.solvers.data.readers.text import read_text
-from ranktune.solvers.data.sources.inspection import refusal, suspects_besides
-from ranktune.solvers.data.sources.source_kinds import (
-    GIVE,
-    NAMES,
-    check_file,
+from ranktune.solvers.data.readers.formats import (
+    Reader,
     check_options,
-    is_folder,
-    is_name,
+    check_part,
+    find_reader,
     name_of,
-    options_of,
+    reader_of,
 )
+from ranktune.solvers.data.readers.judgments import read_judgments
+from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
+from ranktune.solvers.data.readers.parsing.streams import check_path
+from ranktune.solvers.data.sources.inspection import refusal, suspects_besides
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.readers.frames import Known, Table
 
-__all__ = ["NAMES", "Split", "load", "read"]
+__all__ = ["Split", "load", "read"]
 
 
 _TRAIN_ONLY = ("n_features", "group", "layout")  # options that do not apply to vali and test
@@ -89,13 +80,13 @@ def load(
     """
     for source in (train, vali, test):
         check_path(source)
-    if is_name(train, API_SEARCH) or is_folder(train):
+    reader = reader_of(train)
+    if reader.splits:
         if vali is not None or test is not None:
             raise DataError(f"{train} brings its own validation and test queries. Leave vali and test out.")
-        check_options(options, train)
-        if is_name(train, "api-search"):
-            return [_api_search()]
-        return read_letor(str(train), **cast(FolderOptions, options))
+        check_options(reader, options, train)
+        splits: list[Split] = named(reader.splits)(train, **options)
+        return splits
     fitted = read(train, **options)
     parts = [
         None if part is None else _like(fitted, part, what, options) for part, what in ((vali, "vali"), (test, "test"))
@@ -161,16 +152,19 @@ def read(
     n_features = len(names) if n_features is None and names is not None else n_features
     what = str(source) if isinstance(source, str | Path) else "the data"
     known = _known(names, encoding)
-    if "grade" in options_of(source):
+    reader = reader_of(source)
+    check_part(reader, source)
+    if reader.has_columns:
         _fit_to_model(options, names, encoding, graded=graded)
-    queries = _read(source, options, known, n_features)
+    queries = _read(reader, source, options, known, n_features)
     _check_alike(queries, known, what)
     return queries if n_features is None else aligned(queries, n_features, names, what)
 
 
 def is_table(source: object) -> bool:
     """Return whether source is a table file or a data frame, whose columns have names; nothing is read of it."""
-    return options_of(source) == known_options.FRAME
+    reader = find_reader(source)
+    return reader is not None and reader.has_columns
 
 
 def read_for(model: Model, source: object, *, graded: bool = True, **options: Unpack[ReadOptions]) -> Queries:
@@ -191,20 +185,20 @@ def open_table(source: object, wanted: Wanted | None = None, encoding: Encoding 
     wanted says which columns are ids. The columns that an encoding knows as categories or dates are read as text where
     a file does not say their type.
     """
-    if isinstance(source, str | Path):
-        path = Path(source)
-        kind = table_kind(path) if path.exists() else None
-        if kind is None:
-            return None
-        from ranktune.solvers.data.readers.tables.files import read_table  # imports narwhals, which only tables need
+    if not is_table(source) or (isinstance(source, str | Path) and not Path(source).exists()):
+        return None
+    return _table(reader_of(source), source, wanted or Wanted(), encoding)
 
-        texts = () if encoding is None else tuple(encoding.columns)
-        return read_table(path, kind, wanted, texts)
-    from ranktune.solvers.data.readers.frames import Table, is_frame
 
-    if isinstance(source, Table):
-        return source
-    return Table(source) if is_frame(source) else None
+def _table(reader: Reader, source: object, wanted: Wanted, encoding: Encoding | None) -> Table:
+    """Return what a reader makes of a source as a table."""
+    from ranktune.solvers.data.readers.frames import as_table  # imports narwhals, which only tables need
+
+    if not isinstance(source, str | Path):
+        return as_table(named(reader.table)(source))
+    path = Path(source)
+    told = (wanted, () if encoding is None else tuple(encoding.columns)) if reader.untyped else ()
+    return replace(as_table(named(reader.table)(path, *told)), path=path)
 
 
 def _known(names: tuple[str, ...] | None, encoding: Encoding | None) -> Known | None:
@@ -239,55 +233,25 @@ def _fit_to_model(
         options.pop("document_weight", None)
 
 
-def _read(source: object, options: ReadOptions, known: Known | None, n_features: int | None = None) -> Queries:
-    if isinstance(source, str | Path):
-        return _read_path(Path(source), str(source), n_features, options, known)
-    return _read_object(source, options, known)
+def _read(
+    reader: Reader, source: object, options: ReadOptions, known: Known | None, n_features: int | None = None
+) -> Queries:
+    check_options(reader, options, source)
+    given: dict[str, Any] = {**options}
+    if n_features is not None and "n_features" in reader.option_names:
+        given["n_features"] = n_features
+    place = Path(source) if isinstance(source, str | Path) else source
 
+    def whole() -> Queries:
+        if reader.table:
+            table = _table(reader, source, Wanted.of(options), None if known is None else known.encoding)
+            return _from_table(table, options, known)
+        queries: Queries = named(reader.queries)(place, **given)
+        return queries
 
-def _read_object(source: object, options: ReadOptions, known: Known | None) -> Queries:
-    from ranktune.solvers.data.readers.frames import from_parts, is_frame
-    from ranktune.solvers.data.readers.tables.native import native_reader
-
-    check_options(options, source)
-    if isinstance(source, Queries):
-        return source
-    if isinstance(source, tuple) and len(source) == 3:
-        if is_frame(source[0]):
-            return from_parts(*source, known)
-        return Queries.from_arrays(source[0], source[1], qid=source[2])
-    table = open_table(source, Wanted.of(options))
-    if table is not None:
-        return _from_table(table, options, known)
-    reader = native_reader(source)
-    if reader is not None:
-        return reader(source)
-    raise DataError(f"cannot read data from {type(source).__name__}. {GIVE}.")
-
-
-def _read_path(path: Path, given: str, n_features: int | None, options: ReadOptions, known: Known | None) -> Queries:
-    check_file(path, given)
-    check_options(options, path)
-    if is_stored(path):
-        return read_queries(path)
-    if known is None and is_worth_keeping(path):
-        own = cast(LoadOptions, options if n_features is None else {"n_features": n_features, **options})
-        return read_cached(path, lambda: _read_file(path, n_features, options, known), own)
-    return _read_file(path, n_features, options, known)
-
-
-def _read_file(path: Path, n_features: int | None, options: ReadOptions, known: Known | None) -> Queries:
-    if path.suffix == ".npz":
-        return read_npz(path, **cast(ArchiveOptions, options))
-    table = open_table(path, Wanted.of(options), None if known is None else known.encoding)
-    if table is not None:
-        return _from_table(table, options, known)
-    if is_judgment_line(first_line(path)):
-        raise DataError(
-            f"{path}: holds TREC judgments and no features. Give the documents as data, such as a TREC run or a csv "
-            f'file, and the judgments by qrels="{path}".'
-        )
-    return read_text(path, **cast(FolderOptions, {"n_features": n_features, **options}))
+    if known is None and isinstance(place, Path) and is_worth_keeping(place):
+        return read_cached(place, whole, cast(LoadOptions, given))
+    return whole()
 
 
 def _from_table(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
@@ -327,7 +291,9 @@ def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadO
 
 def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:
     """Return the queries of source with the features and the layout of train."""
-    known = options_of(source)
+    reader = reader_of(source)
+    check_part(reader, source)
+    known = reader.option_names
     own = {
         name: value
         for name, value in options.items()
@@ -339,12 +305,6 @@ def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Qu
         return read(source, n_features=train.n_features, **shared)
     what = str(source) if isinstance(source, str | Path) else what
     trained = _known(train.feature_names, train.encoding)
-    queries = _read(source, shared, trained)
+    queries = _read(reader, source, shared, trained)
     _check_alike(queries, trained, what)
     return aligned(queries, train.n_features, train.feature_names, what)
-
-
-def _api_search() -> Split:
-    from ranktune.solvers.data.api_search.dataset import load_split
-
-    return load_split()

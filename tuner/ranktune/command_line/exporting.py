@@ -210,9 +210,10 @@ def _distilled(model: Model, format: str, distil: Distilling, reading: ReadOptio
 
 def _training(model: Model, data: str, reading: ReadOptions) -> Queries:
     """Return the training queries that data names, with the features of a model."""
+    from ranktune.solvers.data.readers.formats import is_name
     from ranktune.solvers.data.sources import catalogue
 
-    if data in catalogue.NAMES and not Path(data).exists():
+    if is_name(data):
         return catalogue.load(data)[0].train
     return catalogue.read_for(model, data, **reading)
 

@@ -23,6 +23,7 @@ from ranktune.command_line.options import (
     Wide,
     ZeroBased,
     console,
+    data_names,
     exit_unless_better,
     find_solvers,
     print_json,
@@ -32,27 +33,17 @@ from ranktune.command_line.options import (
     to_error,
     write_output,
 )
+from ranktune.solvers.data.readers.formats import help_rows
 from ranktune.tuner.study.settings import ColumnSettings
 
 commands = typer.Typer()
 
-DATA_HELP = """Describe DATA: queries, features, grades, and what looks wrong. It says what each column is taken as.
+DATA_HELP = f"""Describe DATA: queries, features, grades, and what looks wrong. It says what each column is taken as.
 
 Read are (text also compressed by gzip or bzip2):
 
 \b
-LETOR, RankLib, SVMlight text   GRADE qid:ID NUMBER:VALUE ... # document
-LightGBM text                   with the sizes of the queries in FILE.query
-.csv .tsv .parquet .arrow       a row a document, titles above the columns
-.jsonl .json                    {"qid": 7, "grade": 2, "bm25": 0.5} a line;
-                                or features apart: "features": {"bm25": 0.5};
-                                or a query: {"qid": 7, "documents": [...]}
-Elasticsearch, OpenSearch       .json, .jsonl: hits with _ltrlog
-Solr                            .json, .jsonl: documents with \\[features]
-TREC                            .run, or a folder of them, with --qrels FILE
-.npz                            arrays X, y, qid
-Fold1 ... Fold5                 folders with train.txt, vali.txt, test.txt
-what `ranktune convert` wrote   a folder, opened without reading it
+{help_rows("help")}
 
 A feature log and a csv file may have their grades in --qrels FILE too.
 
@@ -71,12 +62,11 @@ A category has the 64 features of the values that occur in most queries. Where h
 A model keeps how its table was taken: predict, evaluate and export need no options about columns of the same names.
 """
 
-CONVERT_HELP = """Write DATA into a folder that opens without being read. Every command takes it as DATA.
+CONVERT_HELP = f"""Write DATA into a folder that opens without being read. Every command takes it as DATA.
 
 \b
-text (LETOR, SVMlight)   of any size, also compressed, in constant memory
-.csv .tsv .parquet .arrow  features in batches of rows, ids and grades whole
-other files              are read as a whole first
+{help_rows("note")}
+{"other files":<30} are read as a whole first
 
 The folder holds .npy arrays, which are mapped: `tune`, `predict` and the others use them as they are, and all processes
 share them. `ranktune data NAME --check` compares them with what was written.
@@ -112,7 +102,7 @@ def predict(
     columns: Given,
     *,
     model: Annotated[Path, typer.Argument(help="A model.json.")],
-    data: Annotated[str, typer.Argument(help="The documents to score.")],
+    data: Annotated[str, typer.Argument(help="The documents to score.", autocompletion=data_names)],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. (default: standard output)")
     ] = None,
@@ -136,7 +126,7 @@ def evaluate(
         str,
         typer.Argument(help="A model, ours or of another library, or scores: a file or column:NAME; see below."),
     ],
-    data: Annotated[str, typer.Argument(help="Documents with grades.")],
+    data: Annotated[str, typer.Argument(help="Documents with grades.", autocompletion=data_names)],
     against: Annotated[
         str | None, typer.Option(help="What to compare it with, query by query: given like MODEL.")
     ] = None,
@@ -176,7 +166,7 @@ def explain(
     columns: Given,
     *,
     model: Annotated[Path, typer.Argument(help="A model.json.")],
-    data: Annotated[str, typer.Argument(help="Documents, with grades for the importance.")],
+    data: Annotated[str, typer.Argument(help="Documents, with grades for the importance.", autocompletion=data_names)],
     query: Annotated[str | None, typer.Option(help="The id of a query.")] = None,
     documents: Annotated[
         str | None,
@@ -223,7 +213,9 @@ commands.command(help=exporting.HELP)(exporting.export)
 def describe_data(
     columns: Given,
     *,
-    data: Annotated[str, typer.Argument(help="File, folder or name of documents with grades.")] = "api-search",
+    data: Annotated[
+        str, typer.Argument(help="File, folder or name of documents with grades.", autocompletion=data_names)
+    ] = "api-search",
     missing: Missing = "keep",
     zero_based: ZeroBased = False,
     as_json: Json = False,
@@ -251,7 +243,7 @@ def describe_data(
 def convert(
     columns: Given,
     *,
-    data: Annotated[str, typer.Argument(help="File of documents with grades.")],
+    data: Annotated[str, typer.Argument(help="File of documents with grades.", autocompletion=data_names)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The new folder.")],
     missing: Missing = "keep",
     zero_based: ZeroBased = False,

@@ -60,8 +60,18 @@ def metric_names(incomplete: str) -> list[str]:
     return [name for name in (*usual, *MEASURES) if name.startswith(incomplete)]
 
 
+def data_names(incomplete: str) -> list[str]:
+    """Return the files, folders and names of data that an incomplete word of the command line may mean."""
+    from ranktune.solvers.data.readers.formats import completions
+
+    return completions(incomplete)
+
+
 COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "name": study_names,
+    "data": data_names,
+    "vali": data_names,
+    "test": data_names,
     "solvers": solver_names,
     "metric": metric_names,
     "also": metric_names,

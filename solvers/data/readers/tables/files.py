@@ -1,37 +1,25 @@
-"""Table files to frames: csv, tsv, Parquet, Arrow, JSON documents and TREC runs."""
+"""Table files to frames of polars: csv, tsv, Parquet and Arrow."""
 
 from __future__ import annotations
 
-import importlib
-import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from typing import Any, TypeVar
 
-import narwhals as nw
+import polars
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.readers.columns import Wanted, id_columns
-from ranktune.solvers.data.readers.frames import Table, as_eager
+from ranktune.solvers.data.readers.formats import COMPRESSED, first_line
+from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.query_runs import group_file, group_sizes
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
-from ranktune.solvers.data.readers.tables.cells import check_cells
-from ranktune.solvers.data.readers.tables.json_documents import read_documents
-from ranktune.solvers.data.readers.tables.kinds import (
-    ARROW,
-    COMPRESSED,
-    JSON,
-    JSON_LINES,
-    PARQUET,
-    RUN,
-    Dialect,
-    count_cells,
-    dialect_of,
-    first_line,
-)
-from ranktune.solvers.data.readers.tables.runs import read_run, read_runs, runs_in
+from ranktune.solvers.data.readers.tables.delimited import check_cells, count_cells, dialect_of
+
+T = TypeVar("T")
 
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})$"
 """What is read as a whole number in ranking text too."""
@@ -40,25 +28,27 @@ FIRST_ROWS = 10_000
 _EMPTY_CELLS = ["NULL", "null", "NA", "NaN", "nan", "None"]
 
 
-def read_table(path: Path, kind: str, wanted: Wanted | None = None, texts: Sequence[str] = ()) -> Table:
-    """Return a table file as a frame of polars, or of pandas where polars is not installed.
+@dataclass(frozen=True)
+class CsvForm:
+    """How a csv or tsv file is read.
 
-    Of csv and tsv files, texts are columns that are text even where all values look like numbers; those that wanted
-    takes as ids are text unless all are whole numbers, so that 01 is not 1.
+    options  those of polars           ids   columns of ids, which are read as text
+    n_rows   documents in the file, None where polars finds as many
+    sizes    numbers of documents of the queries where a file beside it gives them
     """
-    if kind == RUN:
-        scored, scores = read_runs(runs_in(path)) if path.is_dir() else read_run(path)
-        return Table(_frame_of(path, scored), scores, path=path)
-    if kind in (JSON, JSON_LINES):
-        documents, logged = read_documents(path, whole=kind == JSON)
-        return Table(_frame_of(path, documents), logged, path=path)
-    if kind in (PARQUET, ARROW):
-        return Table(_read_binary(path, kind), path=path)
-    return _read_csv(path, dialect_of(path, kind), wanted or Wanted(), texts)
+
+    options: Mapping[str, Any]
+    ids: Sequence[str]
+    n_rows: int | None
+    sizes: Sequence[int] | None
 
 
-def _read_csv(path: Path, dialect: Dialect, wanted: Wanted, texts: Sequence[str]) -> Table:
-    separator = dialect.separator
+def csv_form(path: Path, wanted: Wanted, texts: Sequence[str] = ()) -> CsvForm:
+    """Return how a csv or tsv file is read. Raises DataError for one whose rows are not whole or have no titles.
+
+    texts are columns that are text even where all values look like numbers; those that wanted takes as ids are text
+    unless all are whole numbers, so that 01 is not 1.
+    """
     sizes_file = group_file(path)
     sizes = None if sizes_file is None else group_sizes(sizes_file)
     first = first_line(path)
@@ -66,80 +56,59 @@ def _read_csv(path: Path, dialect: Dialect, wanted: Wanted, texts: Sequence[str]
         raise DataError(
             f"{path}: has no rows: the first line must hold the titles of the columns, each other one a document."
         )
-    cells = count_cells(first, separator)
+    dialect = dialect_of(path)
+    cells = count_cells(first, dialect.separator)
     if cells and sizes is None:
         raise DataError(
             f"{path}: its first line holds numbers. Give the columns titles there, or the number of documents of each "
             f"query in {path.name}.query beside it, as LightGBM has it: the grade is then in the first column."
         )
-    titles = ["grade", *(f"f{number}" for number in range(1, cells))] if cells else None
-    library = _library(path)
-    packed = None
-    if path.suffix in COMPRESSED:
-        packed = b"".join(bytes(block) for block in line_blocks(Position(path)))
-    rows = check_cells(path, separator)
-
-    def read(options: Mapping[str, object]) -> object:
-        return _called(path, library, "read_csv", path if packed is None else io.BytesIO(packed), options)
-
-    ids = () if titles else id_columns(_titles(path, read, separator, library), wanted)
-    options: dict[str, object]
-    if library.__name__ == "polars":
-        options = polars_options(library, dialect, (*ids, *texts), titles)
-        frame = _read_by_first_rows(read, options)
-        if rows is not None:  # polars makes rows of the empty lines at the end
-            frame = as_eager(frame).head(rows - (titles is None)).to_native()
-    else:
-        options = {
-            "sep": separator, "names": titles, "header": None if titles else 0,
-            "dtype": dict.fromkeys((*ids, *texts), str), "decimal": "," if dialect.decimal_comma else ".",
-        }  # fmt: skip
-        frame = read(options)
-    return Table(with_whole_ids(frame, ids), sizes=sizes, path=path)
+    rows = check_cells(path, dialect.separator)
+    ids = [] if cells else id_columns(_titles(path, dialect.separator), wanted)
+    options = {
+        **dialect._asdict(),
+        "null_values": _EMPTY_CELLS,
+        "has_header": not cells,
+        "new_columns": ["grade", *(f"f{number}" for number in range(1, cells))] if cells else None,
+        "schema_overrides": dict.fromkeys((*ids, *texts), polars.String),
+    }
+    return CsvForm(options, ids, None if rows is None else rows - (not cells), sizes)
 
 
-def _read_by_first_rows(read: Callable[[Mapping[str, object]], object], options: Mapping[str, object]) -> object:
-    """Return what read returns with the options of polars, which looks at all rows before it reads any.
+def read_csv(path: Path, wanted: Wanted, texts: Sequence[str]) -> Table:
+    """Return a csv or tsv file as a table."""
+    form = csv_form(path, wanted, texts)
+    frame = _read_by_first_rows(path, form.options)
+    if form.n_rows is not None:  # polars makes rows of the empty lines at the end
+        frame = frame.head(form.n_rows)
+    return Table(with_whole_ids(frame, form.ids), sizes=form.sizes)
+
+
+def _read_by_first_rows(path: Path, options: Mapping[str, Any]) -> polars.DataFrame:
+    """Return a csv file as polars reads it, which looks at all rows for their types before it reads any.
 
     That takes most of the time. So the first rows give the types, unless a later value does not fit them, or a column
     has no value there: its type is unknown then.
     """
+    source = _unpacked(path)
     try:
-        frame = read({**options, "infer_schema_length": FIRST_ROWS})
+        frame = _called(path, polars.read_csv, source, infer_schema_length=FIRST_ROWS, **options)
     except DataError:
-        return read(options)
-    table = as_eager(frame)
-    known = table.shape[0] <= FIRST_ROWS or not any(
-        column.head(FIRST_ROWS).is_null().all() for column in table.iter_columns()
-    )
-    return frame if known else read(options)
+        return _called(path, polars.read_csv, source, infer_schema_length=None, **options)
+    known = frame.height <= FIRST_ROWS or not any(column.head(FIRST_ROWS).is_null().all() for column in frame)
+    return frame if known else _called(path, polars.read_csv, source, infer_schema_length=None, **options)
 
 
-def polars_options(
-    polars: ModuleType, dialect: Dialect, texts: Sequence[str], titles: Sequence[str] | None = None
-) -> dict[str, object]:
-    """Return how polars reads a csv or tsv file; titles are those of a file that has none, texts columns of text."""
-    return {
-        **dialect._asdict(), "infer_schema_length": None, "null_values": _EMPTY_CELLS,
-        "has_header": titles is None, "new_columns": titles,
-        "schema_overrides": dict.fromkeys(texts, polars.String),
-    }  # fmt: skip
+def _unpacked(path: Path) -> Path | bytes:
+    if path.suffix not in COMPRESSED:
+        return path
+    return b"".join(bytes(block) for block in line_blocks(Position(path)))
 
 
-def csv_titles(path: Path, separator: str) -> list[str]:
-    """Return the titles of the columns of a csv or tsv file."""
-    library = _library(path)
-    return _titles(path, lambda options: _called(path, library, "read_csv", path, options), separator, library)
-
-
-def _titles(
-    path: Path, read: Callable[[Mapping[str, object]], object], separator: str, library: ModuleType
-) -> list[str]:
-    """Return the titles as they are in the file: the libraries rename one that is there twice."""
-    options: Mapping[str, object] = {"sep": separator, "header": None, "nrows": 1, "dtype": str, "na_filter": False}
-    if library.__name__ == "polars":
-        options = {"separator": separator, "has_header": False, "n_rows": 1, "infer_schema": False}
-    first = as_eager(read(options))
+def _titles(path: Path, separator: str) -> list[str]:
+    """Return the titles of the columns as they are in the file: polars renames one that is there twice."""
+    options = {"separator": separator, "has_header": False, "n_rows": 1, "infer_schema": False}
+    first = _called(path, polars.read_csv, _unpacked(path), **options)
     titles = ["" if title is None else str(title) for title in first.row(0)]
     twice = next((title for title, count in Counter(titles).items() if count > 1), None)
     if twice is not None:
@@ -147,59 +116,47 @@ def _titles(
     return titles
 
 
-def with_whole_ids(frame: object, names: Sequence[str]) -> object:
+def with_whole_ids(frame: polars.DataFrame, names: Sequence[str]) -> polars.DataFrame:
     """Return frame with the columns of these names, which are text, as whole numbers where all are."""
-    table = as_eager(frame)
-    whole = [name for name in names if not table[name].is_null().any() and table[name].str.contains(_WHOLE).all()]
-    return table.with_columns(nw.col(name).cast(nw.Int64) for name in whole).to_native() if whole else frame
+    whole = [name for name in names if not frame[name].null_count() and frame[name].str.contains(_WHOLE).all()]
+    return frame.with_columns(polars.col(name).cast(polars.Int64) for name in whole) if whole else frame
 
 
-def _read_binary(path: Path, kind: str) -> object:
-    if path.suffix in COMPRESSED:
-        raise DataError(f"{path}: a {kind.title()} file is compressed inside; one packed again is not read. Unpack it.")
-    library = _library(path)
-    if kind == PARQUET:
-        return _read_parquet(path, library)
-    return _called(path, library, "read_ipc" if library.__name__ == "polars" else "read_feather", path, {})
+def read_arrow(path: Path) -> polars.DataFrame:
+    """Return an Arrow file as a frame."""
+    _refuse_packed(path, "Arrow")
+    return _called(path, polars.read_ipc, path)
 
 
-def _read_parquet(path: Path, library: ModuleType) -> object:
-    """Return a Parquet file as a frame. pyarrow, where it is installed, compares the checksums of its pages."""
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        return _called(path, library, "read_parquet", path, {})
-    about = _called(path, parquet, "read_metadata", path, {})
-    rows, columns = int(getattr(about, "num_rows", 0)), int(getattr(about, "num_columns", 0))
+def read_parquet(path: Path) -> polars.DataFrame:
+    """Return a Parquet file as a frame. pyarrow compares the checksums of its pages."""
+    from pyarrow import parquet
+
+    _refuse_packed(path, "Parquet")
+    about = _called(path, parquet.read_metadata, path)
+    rows, columns = about.num_rows, about.num_columns
     check_room(f"{path}: a table of {rows} rows and {columns} columns", 8 * rows * columns)
     verified = {"page_checksum_verification": True}
-    polars = library.__name__ == "polars"
-    return _called(
-        path, library, "read_parquet", path, {"use_pyarrow": True, "pyarrow_options": verified} if polars else verified
-    )
+    return _called(path, polars.read_parquet, path, use_pyarrow=True, pyarrow_options=verified)
 
 
-def _frame_of(path: Path, columns: Mapping[str, Sequence[object]]) -> object:
-    library = _library(path)
-    options = {"strict": False, "infer_schema_length": None} if library.__name__ == "polars" else {}
-    return _called(path, library, "DataFrame", columns, options)
+def _refuse_packed(path: Path, kind: str) -> None:
+    if path.suffix in COMPRESSED:
+        raise DataError(f"{path}: a {kind} file is compressed inside; one packed again is not read. Unpack it.")
 
 
-def _called(path: Path, library: ModuleType, name: str, source: object, options: Mapping[str, object]) -> object:
+def frame_of(path: Path, columns: Mapping[str, Sequence[object]]) -> polars.DataFrame:
+    """Return columns that were read from the file at path as a frame."""
+    return _called(path, polars.DataFrame, columns, strict=False, infer_schema_length=None)
+
+
+def _called(path: Path, function: Callable[..., T], source: object, **options: object) -> T:
+    """Return what a function of a library makes of a source. Raises DataError for whatever it raises."""
     try:
-        frame: object = getattr(library, name)(source, **options)
-    except BaseException as error:  # each library has its own kinds, and polars one that is no Exception
+        return function(source, **options)
+    except BaseException as error:  # polars has one that is no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
             raise
         remedy = " Save it as UTF-8." if "utf-8" in str(error).lower() else ""
-        raise DataError(f"{path}: {library.__name__} cannot read it ({error}).{remedy}") from error
-    return frame
-
-
-def _library(path: Path) -> ModuleType:
-    for name in ("polars", "pandas"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise DataError(f"{path}: reading it needs polars, which is missing here: pip install polars pyarrow.")
+        library = function.__module__.partition(".")[0]
+        raise DataError(f"{path}: {library} cannot read it ({error}).{remedy}") from error

@@ -21,7 +21,10 @@ from typing import TypeAlias
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.columns import QUERIES
+from ranktune.solvers.data.readers.formats import ending
+from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
+from ranktune.solvers.data.readers.tables.files import frame_of
 
 Value: TypeAlias = str | float | bool | None
 Fields: TypeAlias = Mapping[str, object]
@@ -141,6 +144,12 @@ class _Rows:
         if not any(name.lower() in QUERIES for name in columns) and None not in self.responses:
             columns["qid"] = list(self.responses)  # each response is of one query
         return columns, tuple(names) if apart else None
+
+
+def read_json(path: Path) -> Table:
+    """Return a JSON file as a table. A file that is called .json may be one value; else each line is one."""
+    columns, features = read_documents(path, whole=ending(path).lower() == ".json")
+    return Table(frame_of(path, columns), features)
 
 
 def read_documents(path: Path, *, whole: bool) -> tuple[dict[str, list[Value]], tuple[str, ...] | None]:

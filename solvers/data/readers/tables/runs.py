@@ -8,9 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.readers.formats import READERS, ending
+from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
+from ranktune.solvers.data.readers.tables.files import frame_of
 
 _FORM = "A line of a TREC run is QUERY Q0 DOCUMENT RANK SCORE TAG."
 
@@ -27,10 +31,23 @@ def is_judgment_line(line: str) -> bool:
     return len(words) == 4 and ":" not in words[1] and _number(words[3]) is not None
 
 
+def refuse_judgments(path: str | Path, **options: object) -> NoReturn:
+    """Raise DataError: judgments are no data, as they have no features."""
+    raise DataError(
+        f"{path}: holds TREC judgments and no features. Give the documents as data, such as a TREC run or a csv "
+        f'file, and the judgments by qrels="{path}".'
+    )
+
+
+def read_run_table(path: Path) -> Table:
+    """Return a run, or the runs in a folder, as a table."""
+    columns, scores = read_runs(runs_in(path)) if path.is_dir() else read_run(path)
+    return Table(frame_of(path, columns), scores)
+
+
 def runs_in(folder: Path) -> list[Path]:
     """Return the runs in a folder, files called NAME.run or NAME.trec, plain or compressed, by name."""
-    endings = (".run", ".trec")
-    return sorted(path for path in folder.iterdir() if path.suffix in endings or Path(path.stem).suffix in endings)
+    return sorted(path for path in folder.iterdir() if ending(path) in READERS["run"].endings)
 
 
 def read_runs(paths: Sequence[Path]) -> tuple[dict[str, list[str] | list[float]], tuple[str, ...]]:

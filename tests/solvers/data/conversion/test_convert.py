@@ -194,7 +194,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_progress_after_two_seconds() -> None:
-    from ranktune.solvers.data.conversion.progress import ShareReport
+    from ranktune.solvers.data.conversion.convert import ShareReport
 
     said: list[str] = []
     times = iter([0.0, 1.0, 2.5, 3.0, 4.0])

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -172,25 +171,6 @@ def test_a_damaged_table_is_an_error(tmp_path: Path) -> None:
         read(tmp_path / "bad.csv")
 
 
-def test_tables_need_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = sources(tmp_path)["csv"]
-    real = importlib.import_module
-
-    def without(*absent: str) -> None:
-        def imported(name: str) -> Any:
-            if name in absent:
-                raise ImportError(name)
-            return real(name)
-
-        monkeypatch.setattr(importlib, "import_module", imported)
-
-    without("polars")
-    assert read(file).features.tolist() == X.tolist()
-    without("polars", "pandas")
-    with pytest.raises(DataError, match="pip install polars"):
-        read(file)
-
-
 def test_documents_to_score_need_no_grades(tmp_path: Path) -> None:
     file = tmp_path / "new.csv"
     file.write_text("f1,qid,f0,note\n2.0,7,1.0,x\n4.0,7,3.0,y\n")
@@ -203,18 +183,7 @@ def test_documents_to_score_need_no_grades(tmp_path: Path) -> None:
         read(file)
 
 
-@pytest.mark.parametrize("library", ["polars", "pandas"])
-def test_missing_cells_of_a_table_are_zeros_where_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
-) -> None:
-    real = importlib.import_module
-
-    def imported(name: str) -> Any:
-        if name != library:
-            raise ImportError(name)
-        return real(name)
-
-    monkeypatch.setattr(importlib, "import_module", imported)
+def test_missing_cells_of_a_table_are_zeros_where_asked(tmp_path: Path) -> None:
     file = tmp_path / "holes.csv"
     file.write_text("grade,qid,f0,f1,f2\n1,1,,2.0,NULL\n0,1,3,NaN,5\n")
     with pytest.raises(DataError, match=r"holes\.csv"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,34 +16,36 @@ import pyarrow.parquet as pq
 import pytest
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.frames import as_eager
+from ranktune.solvers.data.readers.columns import Wanted
+from ranktune.solvers.data.readers.formats import READERS, find_reader
 from ranktune.solvers.data.readers.tables import files
-from ranktune.solvers.data.readers.tables.kinds import table_kind
 from ranktune.solvers.data.sources.catalogue import load, read
 
 TEXTS = {
-    "2 qid:1 1:0.5 2:1\n": None,
-    "# a comment\n2 1:0.5 2:1\n": None,
+    "2 qid:1 1:0.5 2:1\n": "text",
+    "# a comment\n2 1:0.5 2:1\n": "text",
     "1 Q0 d 1 2.5 tag\n": "run",
     "\n1 0 d 1 2.5 tag\n": "run",
-    "1\t0.5\t2\n": "tsv",
+    "1 0 d 1\n": "judgments",
+    "1\t0.5\t2\n": "csv",
     "1,0.5,\n": "csv",
-    "": None,
+    "": "text",
 }
+ENDINGS = {"a.CSV": "csv", "a.csv.gz": "csv", "a.tab": "csv", "a.ndjson": "json", "a.trec": "run", "a.npz": "npz"}
 
 
-@pytest.mark.parametrize(("text", "kind"), TEXTS.items())
-def test_the_first_line_says_what_a_text_is(text: str, kind: str | None, tmp_path: Path) -> None:
-    for name in ("data.txt", "data", "rank.train"):
-        (tmp_path / name).write_text(text)
-        assert table_kind(tmp_path / name) == kind
+@pytest.mark.parametrize(("text", "reader"), TEXTS.items())
+@pytest.mark.parametrize("name", ["data.txt", "data", "rank.train"])
+def test_the_first_line_says_what_a_text_is(text: str, reader: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    assert find_reader(tmp_path / name) is READERS[reader]
 
 
-def test_the_ending_decides(tmp_path: Path) -> None:
-    names = {"a.CSV": "csv", "a.csv.gz": "csv", "a.tab": "tsv", "a.ndjson": "jsonl", "a.trec": "run", "a.npz": None}
-    for name, kind in names.items():
-        (tmp_path / name).write_text("1 qid:1 1:1\n")
-        assert table_kind(tmp_path / name) == kind
+@pytest.mark.parametrize(("name", "reader"), ENDINGS.items())
+def test_the_ending_decides(name: str, reader: str, tmp_path: Path) -> None:
+    assert find_reader(tmp_path / name) is READERS[reader]
+    (tmp_path / name).write_text("1 qid:1 1:1\n")
+    assert find_reader(tmp_path / name) is READERS[reader]
 
 
 def test_numbers_without_titles_need_the_sizes_of_the_queries(tmp_path: Path) -> None:
@@ -105,28 +106,7 @@ def test_what_is_no_run_is_named(text: str, words: str, tmp_path: Path) -> None:
         read(tmp_path / "mine.run")
 
 
-def test_tables_are_read_by_pandas_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyarrow")
-    frame = pl.DataFrame({"qid": [1, 1], "grade": [0, 1], "f": [0.5, 0.25]})
-    frame.write_csv(tmp_path / "a.tsv", separator="\t")
-    frame.write_parquet(tmp_path / "a.parquet")
-    frame.write_ipc(tmp_path / "a.arrow")
-    (tmp_path / "a.jsonl").write_text("\n".join(map(str, frame.to_dicts())).replace("'", '"'))
-    files = [tmp_path / f"a.{ending}" for ending in ("tsv", "parquet", "arrow", "jsonl")]
-    by_polars = [read(file).fingerprint for file in files]
-    monkeypatch.setitem(sys.modules, "polars", None)
-    assert [read(file).fingerprint for file in files] == by_polars and len(set(by_polars)) == 1
-
-
-@pytest.fixture(params=["polars", "pandas"])
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each of the libraries that read tables."""
-    if request.param == "pandas":
-        monkeypatch.setitem(sys.modules, "polars", None)
-    return str(request.param)
-
-
-def test_ids_that_differ_as_text_stay_different(tmp_path: Path, library: str) -> None:
+def test_ids_that_differ_as_text_stay_different(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("qid,docid,grade,a\n01,007,1,0.5\n1,7,0,0.25\n001,7.0,1,0.75\n1,8,1,0.5\n")
     queries = read(path)
@@ -159,7 +139,7 @@ PLAIN = "qid,grade,a,b\n1,1,0.5,-3\n1,0,-0.25,4\n2,2,1.125,5\n2,0,7.5,6\n"
     ids=["semicolon", "decimal comma", "bar", "tab", "tab, decimal comma", "empty last lines", "CRLF", "quoted"],
 )
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
-def test_what_other_programs_call_csv(text: str, name: str, tmp_path: Path, library: str) -> None:
+def test_what_other_programs_call_csv(text: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "plain.csv").write_text(PLAIN)
     content = text.encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
@@ -189,14 +169,14 @@ def test_what_other_programs_call_csv(text: str, name: str, tmp_path: Path, libr
         "Latin-1",
     ],
 )
-def test_what_is_no_csv_is_refused(content: bytes, words: str, tmp_path: Path, library: str) -> None:
+def test_what_is_no_csv_is_refused(content: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_bytes(content)
     with pytest.raises(DataError, match=words):
         read(tmp_path / "data.csv")
 
 
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.tsv"])
-def test_two_columns_of_one_title_are_refused(tmp_path: Path, library: str, name: str) -> None:
+def test_two_columns_of_one_title_are_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     text = "qid,grade,a,grade\n1,1,0.5,1\n1,0,0.25,0\n".replace(",", "\t" if name.endswith("tsv") else ",")
     path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
@@ -204,7 +184,7 @@ def test_two_columns_of_one_title_are_refused(tmp_path: Path, library: str, name
         read(path)
 
 
-def test_whole_numbers_of_any_size_are_features(tmp_path: Path, library: str) -> None:
+def test_whole_numbers_of_any_size_are_features(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text(f"qid,grade,a\n1,1,{2**63}\n1,0,{2**70}\n1,0,-{2**64}\n")
     assert read(path).features.ravel().tolist() == [2.0**63, 2.0**70, -(2.0**64)]
@@ -217,7 +197,7 @@ def _with_checksums(path: Path, column: pd.Series) -> bytearray:
     return bytearray(path.read_bytes())
 
 
-def test_the_checksums_of_parquet_pages_are_compared(tmp_path: Path, library: str) -> None:
+def test_the_checksums_of_parquet_pages_are_compared(tmp_path: Path) -> None:
     path, column = tmp_path / "data.parquet", pd.Series(np.random.default_rng(0).normal(size=32))
     content = _with_checksums(path, column)
     assert read(path).features.ravel().tolist() == column.tolist()
@@ -249,7 +229,7 @@ def test_what_a_table_declares_must_fit_in_memory(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
 @pytest.mark.parametrize("quote", ["", '"'])
-def test_a_row_that_lacks_cells_is_refused(tmp_path: Path, library: str, name: str, quote: str) -> None:
+def test_a_row_that_lacks_cells_is_refused(tmp_path: Path, name: str, quote: str) -> None:
     path = tmp_path / name
     pack = gzip.compress if name.endswith("gz") else bytes
     head, rows = f"qid,grade,{quote}a{quote},b\n", "1,1,0.5,2.5\n1,0,0.25,\n"
@@ -261,13 +241,13 @@ def test_a_row_that_lacks_cells_is_refused(tmp_path: Path, library: str, name: s
             read(path)
 
 
-def test_a_carriage_return_within_a_row_is_refused(tmp_path: Path, library: str) -> None:
+def test_a_carriage_return_within_a_row_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_bytes(b"qid,grade,a\r\n1,1,0.5\r\n\r1,0,0.25\r\n")
     with pytest.raises(DataError, match=r"data\.csv:3: has a carriage return"):
         read(tmp_path / "data.csv")
 
 
-def test_one_wrong_cell_makes_no_category_of_numbers(tmp_path: Path, library: str) -> None:
+def test_one_wrong_cell_makes_no_category_of_numbers(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("qid,grade,a\n" + "".join(f"{k // 4},{k % 2},{k % 3 / 2}\n" for k in range(12)) + "3,1,0.5:\n")
     with pytest.raises(DataError, match=r"'a' \(numbers, except '0.5:'\)"):
@@ -296,6 +276,12 @@ LATER = {
 """The value of a column in the first rows, and in the last one."""
 
 
+def frame_of(path: Path) -> pl.DataFrame:
+    frame = files.read_csv(path, Wanted(), ()).frame
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
 @pytest.mark.parametrize("columns", [*([name] for name in LATER), list(LATER)], ids=lambda names: "+".join(names))
 def test_types_of_first_rows_are_those_of_all(
     columns: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -305,8 +291,7 @@ def test_types_of_first_rows_are_those_of_all(
     path = tmp_path / "table.csv"
     path.write_text("".join(",".join(row) + "\n" for row in rows))
     monkeypatch.setattr(files, "FIRST_ROWS", 100)
-    whole = as_eager(files.read_table(path, "csv").frame)
+    whole = frame_of(path)
     monkeypatch.setattr(files, "FIRST_ROWS", 3)
-    found = as_eager(files.read_table(path, "csv").frame)
-    assert found.schema == whole.schema
-    assert found.to_dict(as_series=False) == whole.to_dict(as_series=False)
+    found = frame_of(path)
+    assert found.schema == whole.schema and found.equals(whole)

@@ -1,10 +1,9 @@
-"""The data sets of LightGBM and XGBoost as Queries."""
+"""Objects as data: Queries, arrays, and the data sets of LightGBM and XGBoost."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,55 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.frames import with_weights
+from ranktune.solvers.data.readers.frames import Table, is_frame, with_weights
 from ranktune.solvers.data.readers.parsing.feature_rows import DENSE_SHARE
 
 
-def native_reader(source: object) -> Callable[[Any], Queries] | None:
-    """Return the reader of a lightgbm.Dataset or an xgboost.DMatrix, None of any other object."""
-    for library, kind, reader in (("lightgbm", "Dataset", from_lightgbm), ("xgboost", "DMatrix", from_xgboost)):
-        module = sys.modules.get(library)
-        if module is not None and isinstance(source, getattr(module, kind)):
-            return reader
-    return None
+def is_queries(source: object) -> bool:
+    """Return whether source is Queries."""
+    return isinstance(source, Queries)
+
+
+def as_it_is(queries: Queries) -> Queries:
+    """Return queries."""
+    return queries
+
+
+def are_arrays(source: object) -> bool:
+    """Return whether source is (X, y, qid)."""
+    return isinstance(source, tuple) and len(source) == 3
+
+
+def from_arrays(parts: tuple[Any, Any, Any]) -> Queries:
+    """Return the queries of (X, y, qid)."""
+    X, y, qid = parts
+    return Queries.from_arrays(X, y, qid=qid)
+
+
+def are_parts(source: object) -> bool:
+    """Return whether source is (X, y, qid) with a data frame of features."""
+    return isinstance(source, tuple) and len(source) == 3 and is_frame(source[0])
+
+
+def table_of_parts(parts: tuple[Any, Any, Any]) -> Table:
+    """Return the table of a data frame of features, grades and query ids."""
+    frame, grades, qid = parts
+    return Table(frame, grades=grades, ids=qid)
+
+
+def is_dataset(source: object) -> bool:
+    """Return whether source is a lightgbm.Dataset."""
+    return _is_of(source, "lightgbm", "Dataset")
+
+
+def is_matrix(source: object) -> bool:
+    """Return whether source is an xgboost.DMatrix."""
+    return _is_of(source, "xgboost", "DMatrix")
+
+
+def _is_of(source: object, library: str, kind: str) -> bool:
+    module = sys.modules.get(library)  # without its library there is no such object
+    return module is not None and isinstance(source, getattr(module, kind))
 
 
 def from_lightgbm(dataset: Any) -> Queries:

@@ -1,17 +1,61 @@
-"""Whether the rows of a csv or tsv file are whole: libraries fill up what a row lacks, as in a file that is cut off."""
+"""The form of csv and tsv files: what separates their cells, and whether their rows are whole.
+
+Libraries fill up what a row lacks, as in a file that is cut off.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import re
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.readers.formats import ending, first_lines
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
 
+_SEPARATORS = ",;\t|"
+_DECIMAL_COMMA = re.compile(r'"?[+-]?(0,\d+|\d+,(\d\d?|\d{4,}))"?')
+_DECIMAL_POINT = re.compile(r'"?[+-]?\d+\.\d+"?')
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+
+
+class Dialect(NamedTuple):
+    """What separates the cells of a csv or tsv file, and whether a comma is the decimal sign of its numbers."""
+
+    separator: str
+    decimal_comma: bool
+
+
+def dialect_of(path: Path) -> Dialect:
+    """Return that of a csv or tsv file: the separator of its ending, unless only another one is in the first line.
+
+    1,234 may be a thousand: a comma is the decimal sign where a number is there that can only be meant so, as 0,5 is,
+    and none has a point.
+    """
+    title, *rows = first_lines(path, 100) or [""]
+    own = "\t" if ending(path).lower() in (".tsv", ".tab") else ","
+    separator = own if own in title else next((sign for sign in _SEPARATORS if sign in title), own)
+    cells = [cell for row in rows for cell in row.split(separator)] if separator != "," else []
+    commas, points = (any(map(sign.fullmatch, cells)) for sign in (_DECIMAL_COMMA, _DECIMAL_POINT))
+    return Dialect(separator, commas and not points)
+
+
+def is_row_of_numbers(line: str) -> bool:
+    """Return whether a line can be the first one of a csv or tsv file without titles."""
+    return any(count_cells(line, separator) for separator in ",\t")
+
+
+def count_cells(line: str, separator: str) -> int:
+    """Return how many cells a line has if it has several and all are numbers, else 0."""
+    cells = line.split(separator)
+    try:
+        numbers = [float(cell) for cell in cells if cell.strip()]
+    except ValueError:
+        return 0
+    return len(cells) if len(cells) > 1 and numbers else 0
 
 
 def check_cells(path: Path, separator: str) -> int | None:
@@ -50,7 +94,7 @@ def check_cells(path: Path, separator: str) -> int | None:
 
 def _check_quoted(path: Path, separator: str) -> int | None:
     position, expected, rows, empty = Position(path), 0, 0, 0
-    reader = csv.reader(_lines(position), delimiter=separator)
+    reader = csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=separator)
     try:
         for row in reader:
             if not row:
@@ -64,11 +108,6 @@ def _check_quoted(path: Path, separator: str) -> int | None:
     except csv.Error as error:
         raise DataError(f"{path}:{position.lines}: {error}.") from None
     return rows if empty else None
-
-
-def _lines(position: Position) -> Iterator[str]:
-    for line in lines_of(position):
-        yield f"{line}\n"
 
 
 def _empty(path: Path, line: int) -> DataError:

@@ -1,0 +1,329 @@
+"""Every kind of data that is read, in one table: its files, its options, what reads it and what is said of it.
+
+Reading, conversion, the checks of options, messages, help and completion come from it. An installed package offers a
+`Reader` by the entry-point group ranktune.readers. Importing this module imports no reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.core.import_paths import named
+from ranktune.solvers.core.table import Table
+
+COMPRESSED = (".gz", ".bz2", ".xz")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One kind of data. Functions are named as module:function, and imported when they are needed.
+
+    what      what it is, as it follows "Give" in a message
+    label, help, note  its row in the help of the commands data (help) and convert (note)
+    endings   of the names of its files, before that of a compression
+    folder    function(path) -> whether a folder holds such data
+    line      function(text) -> whether a file whose ending tells nothing holds such data, by its first line
+    value     function(object) -> whether an object is such data
+    options   names of its options, or the declaration in `parsing.options` that has them
+    queries   function(source, **options) -> Queries
+    table     function(source) -> data frame, or a `frames.Table` of one, whose columns become features by options
+    splits    function(source, **options) -> list of Split; the data are a whole data set, and no part of one
+    untyped   the function of table takes `columns.Wanted` and the names of columns of text too
+    is_named  a source is the name of the reader
+    write     function(path, folder, facts, on_share, sync=, **options): writes queries into a folder, block by block
+    scan      function(path, wanted) -> `conversion.tables.Scan`, or None: a table that can be read in batches
+    """
+
+    what: str = ""
+    label: str = ""
+    help: str = ""
+    note: str = ""
+    endings: tuple[str, ...] = ()
+    folder: str = ""
+    line: str = ""
+    value: str = ""
+    options: str | tuple[str, ...] = ()
+    queries: str = ""
+    table: str = ""
+    splits: str = ""
+    untyped: bool = False
+    is_named: bool = False
+    write: str = ""
+    scan: str = ""
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """The names of the options."""
+        if isinstance(self.options, tuple):
+            return self.options
+        return tuple(get_type_hints(named(f"ranktune.solvers.data.readers.parsing.options:{self.options}")))
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the data have columns, of which options say what they are."""
+        return "grade" in self.option_names
+
+
+_DATA = "ranktune.solvers.data"
+_TABLES = f"{_DATA}.readers.tables"
+_TITLED = "a row a document, titles above the columns"
+_BATCHES = "features in batches, ids and grades whole"
+
+READERS: Table[Reader] = Table(
+    "reader",
+    {
+        "text": Reader(
+            "a file of LETOR, RankLib or SVMlight text",
+            "LETOR, RankLib, SVMlight text",
+            "GRADE qid:ID NUMBER:VALUE ... # document;\nLightGBM's, with the sizes of the queries\nin FILE.query",
+            "of any size, packed too, in constant memory",
+            options="FolderOptions",
+            queries=f"{_DATA}.readers.text:read_text",
+            write=f"{_DATA}.conversion.text:write_text",
+        ),
+        "csv": Reader(
+            ".csv, .tsv",
+            ".csv .tsv",
+            _TITLED,
+            _BATCHES,
+            endings=(".csv", ".tsv", ".tab"),
+            line=f"{_TABLES}.delimited:is_row_of_numbers",
+            options="FrameOptions",
+            table=f"{_TABLES}.files:read_csv",
+            untyped=True,
+            scan=f"{_DATA}.conversion.tables:scan_csv",
+        ),
+        "parquet": Reader(
+            ".parquet",
+            ".parquet",
+            _TITLED,
+            _BATCHES,
+            endings=(".parquet", ".pq"),
+            options="FrameOptions",
+            table=f"{_TABLES}.files:read_parquet",
+            scan=f"{_DATA}.conversion.tables:scan_parquet",
+        ),
+        "arrow": Reader(
+            ".arrow",
+            ".arrow",
+            _TITLED,
+            _BATCHES,
+            endings=(".arrow", ".feather", ".ipc"),
+            options="FrameOptions",
+            table=f"{_TABLES}.files:read_arrow",
+            scan=f"{_DATA}.conversion.tables:scan_arrow",
+        ),
+        "json": Reader(
+            ".jsonl, .json (also feature logs of Elasticsearch, OpenSearch and Solr)",
+            ".jsonl .json",
+            '{"qid": 7, "grade": 2, "bm25": 0.5} a line;\n'
+            'or features apart: "features": {"bm25": 0.5};\n'
+            'or a query: {"qid": 7, "documents": [...]};\n'
+            "or hits of Elasticsearch, OpenSearch: _ltrlog;\n"
+            "or documents of Solr with \\[features]",
+            endings=(".json", ".jsonl", ".ndjson"),
+            options="FrameOptions",
+            table=f"{_TABLES}.json_documents:read_json",
+        ),
+        "run": Reader(
+            ".run (TREC)",
+            "TREC",
+            ".run, or a folder of them, with --qrels FILE",
+            endings=(".run", ".trec"),
+            folder=f"{_TABLES}.runs:runs_in",
+            line=f"{_TABLES}.runs:is_run_line",
+            options="FrameOptions",
+            table=f"{_TABLES}.runs:read_run_table",
+        ),
+        "judgments": Reader(
+            line=f"{_TABLES}.runs:is_judgment_line",
+            options="FolderOptions",
+            queries=f"{_TABLES}.runs:refuse_judgments",
+        ),
+        "npz": Reader(
+            ".npz",
+            ".npz",
+            "arrays X, y, qid",
+            endings=(".npz",),
+            options="ArchiveOptions",
+            queries=f"{_DATA}.readers.archives:read_npz",
+        ),
+        "folds": Reader(
+            "a LETOR folder (Fold1 ...)",
+            "Fold1 ... Fold5",
+            "folders with train.txt, vali.txt, test.txt",
+            options="FolderOptions",
+            splits=f"{_DATA}.readers.letor:read_letor",
+        ),
+        "stored": Reader(
+            label="what `ranktune convert` wrote",
+            help="a folder, opened without reading it",
+            folder=f"{_DATA}.disk.stored:is_stored",
+            queries=f"{_DATA}.disk.stored:read_queries",
+        ),
+        "queries": Reader(value=f"{_DATA}.readers.objects:is_queries", queries=f"{_DATA}.readers.objects:as_it_is"),
+        "frame": Reader(
+            "a data frame",
+            value=f"{_DATA}.readers.frames:is_table",
+            options="FrameOptions",
+            table=f"{_DATA}.readers.frames:as_table",
+        ),
+        "parts": Reader(value=f"{_DATA}.readers.objects:are_parts", table=f"{_DATA}.readers.objects:table_of_parts"),
+        "arrays": Reader(
+            "(X, y, qid)",
+            value=f"{_DATA}.readers.objects:are_arrays",
+            queries=f"{_DATA}.readers.objects:from_arrays",
+        ),
+        "lightgbm": Reader(
+            value=f"{_DATA}.readers.objects:is_dataset", queries=f"{_DATA}.readers.objects:from_lightgbm"
+        ),
+        "xgboost": Reader(value=f"{_DATA}.readers.objects:is_matrix", queries=f"{_DATA}.readers.objects:from_xgboost"),
+        "api-search": Reader("the name api-search", splits=f"{_DATA}.api_search.dataset:load_splits", is_named=True),
+    },
+    group="ranktune.readers",
+    error=DataError,
+)
+"""In the order in which they are asked whether a source is theirs."""
+
+
+def find_reader(source: object) -> Reader | None:
+    """Return the reader of a source, None where there is none; of a file that does not exist, by its name alone."""
+    if is_name(source):
+        return READERS[str(source)]
+    if not isinstance(source, str | Path):
+        return _recognising(READERS.names, "value", source)
+    path = Path(source)
+    if path.is_dir():
+        return _recognising(READERS.names, "folder", path) or READERS["folds"]
+    reader = _by_ending(READERS, path)
+    if reader is not None or not path.is_file():
+        return reader or READERS["text"]
+    offered = READERS.names  # packages are imported where no reader of ours knows the ending
+    return _by_ending(offered, path) or _recognising(offered, "line", first_line(path)) or READERS["text"]
+
+
+def _by_ending(names: Iterable[str], path: Path) -> Reader | None:
+    suffix = ending(path).lower()
+    return next((reader for reader in map(READERS.find, names) if suffix in reader.endings), None)
+
+
+def _recognising(names: Iterable[str], field: str, value: object) -> Reader | None:
+    readers = (reader for reader in map(READERS.find, names) if getattr(reader, field))
+    return next((reader for reader in readers if named(getattr(reader, field))(value)), None)
+
+
+def reader_of(source: object) -> Reader:
+    """Return the reader of a source. Raises DataError where there is none, or no such file."""
+    reader = find_reader(source)
+    if reader is None:
+        raise DataError(f"cannot read data from {type(source).__name__}. {give()}.")
+    if isinstance(source, str | Path) and not reader.is_named and not Path(source).exists():
+        bare = isinstance(source, str) and Path(source).name == source and not Path(source).suffix
+        hint = f" {nearest(str(source), named_sources())}" if bare else ""
+        raise DataError(f"{source}: there is no such file, folder or name.{hint} {give()}.")
+    return reader
+
+
+def check_part(reader: Reader, source: object) -> None:
+    """Raise DataError where a source is a whole data set, which cannot be read as one part."""
+    if reader.is_named:
+        raise DataError(f"{source} is not one file: it brings its own split, which tune, run and data read. {give()}.")
+    if reader.splits:
+        is_letor = named(f"{_DATA}.readers.letor:is_letor_folder")(source)
+        kind = "a LETOR folder, which load() reads" if is_letor else "a folder"
+        raise DataError(f"{source}: is {kind}, not one file. Name a file in it.")
+
+
+def check_options(reader: Reader, options: Mapping[str, Any], source: object) -> None:
+    """Raise ParameterError for an option that reading a source does not have."""
+    known = reader.option_names
+    what = source if isinstance(source, str | Path) else type(source).__name__
+    columns = READERS["frame"].option_names
+    for name, value in options.items():
+        names_column = name in columns and name not in READERS["text"].option_names
+        if (names_column or (name == "qid" and isinstance(value, str))) and not reader.has_columns:
+            shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+            raise ParameterError(
+                f"{name}='{shown}' names columns of a table, and {what} has none: its features have numbers. Leave "
+                f"{name} out, or give a csv, Parquet or jsonl file or a data frame."
+            )
+        if name not in known:
+            hint = nearest(name, known) if known else "It has none."
+            raise ParameterError(f"{name}= is not an option of reading {what}. {hint}")
+
+
+def is_name(source: object) -> bool:
+    """Return whether source is the name of a data set; a file or folder of that name comes first."""
+    return isinstance(source, str) and source in named_sources() and not Path(source).exists()
+
+
+def named_sources() -> list[str]:
+    """Return the names of the data sets that need no file."""
+    return [name for name, reader in READERS.items() if reader.is_named]
+
+
+def give() -> str:
+    """Return what can be given as data, as a sentence without its end."""
+    return f"Give {', '.join(reader.what for reader in READERS.values() if reader.what)}"
+
+
+def help_rows(field: str) -> str:
+    """Return a row for each kind of data that a field of the readers says something of; equal ones share a row."""
+    labels: dict[str, list[str]] = {}
+    for reader in READERS.values():
+        if getattr(reader, field):
+            labels.setdefault(getattr(reader, field), []).append(reader.label)
+    rows = []
+    for text, own in labels.items():
+        first, *others = text.split("\n")
+        rows += [f"{' '.join(own):<30} {first}", *(f"{'':<30} {line}" for line in others)]
+    return "\n".join(rows)
+
+
+def completions(incomplete: str) -> list[str]:
+    """Return the names of data sets, the folders and the files of known endings that an incomplete word may mean."""
+    endings = {suffix for reader in READERS.values() for suffix in (*reader.endings, ".txt")}
+    start = Path(incomplete)
+    folder = start if incomplete.endswith("/") else start.parent
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    shown = [f"{path}/" if path.is_dir() else str(path) for path in paths if path.is_dir() or ending(path) in endings]
+    return [name for name in (*named_sources(), *shown) if name.startswith(incomplete)]
+
+
+def ending(path: Path) -> str:
+    """Return the ending of path without that of a compression."""
+    return Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
+
+
+def name_of(source: object) -> str:
+    """Return a short name of a source: of a file without its ending."""
+    if not isinstance(source, str | Path):
+        return "data"
+    name = Path(source).name
+    for suffix in (*COMPRESSED, ".txt", *(suffix for reader in READERS.values() for suffix in reader.endings)):
+        name = name.removesuffix(suffix)
+    return name or "data"
+
+
+def first_line(path: Path) -> str:
+    """Return the first line that is neither empty nor a comment, "" if there is none."""
+    return next(iter(first_lines(path, 1)), "")
+
+
+def first_lines(path: Path, count: int) -> list[str]:
+    """Return the first lines that are neither empty nor comments, at most count of them."""
+    from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks  # loads NumPy
+
+    found: list[str] = []
+    for block in line_blocks(Position(path), size=1 << 16):
+        for line in block.tobytes().splitlines():
+            text = line.decode(errors="replace").strip()
+            if text and not text.startswith("#"):
+                found.append(text)
+                if len(found) == count:
+                    return found
+    return found
